@@ -1,0 +1,82 @@
+# Each target sets up what it needs: a virtual environment, the native build, the packages.
+#   make demo | test | bench | lint | types | format | native | wheel | smoke | sanitize | clean
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SANITIZE ?= address,undefined
+PYTEST_ARGS ?=
+
+NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/duckdb/*.[ch])
+BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
+FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE))
+
+.PHONY: demo test bench lint types format native wheel smoke sanitize clean
+
+demo: $(READY)-demo
+	$(BIN)/tuskml demo
+
+test: $(READY)-test
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+bench: $(READY)-bench
+	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
+
+lint: $(READY)-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+
+types: $(READY)-test
+	$(BIN)/python scripts/link_tree.py
+	$(BIN)/mypy
+	$(BIN)/mypy setup.py scripts/link_tree.py scripts/build
+
+format: $(READY)-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED)
+
+# Compiles what changed into the rooms, without reinstalling.
+native: $(READY)-test
+	$(BIN)/python setup.py --quiet build_ext --inplace
+
+wheel: $(READY)-test
+	$(BIN)/python -m build --quiet --outdir dist .
+
+# Builds the archive, the wheel from it, and tries the wheel in a clean environment.
+smoke: $(READY)-test
+	rm -rf build/smoke
+	$(BIN)/python -m build --quiet --outdir build/smoke .
+	$(PYTHON) -m venv build/smoke/venv
+	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
+	build/smoke/venv/bin/pytest -m smoke
+
+# Runs the tests of the native code under sanitizers: make sanitize SANITIZE=thread
+sanitize: $(READY)-test
+	rm -rf build/sanitize
+	TUSKML_SANITIZE=$(SANITIZE) $(BIN)/python -m build --quiet --outdir build/sanitize .
+	$(PYTHON) -m venv build/sanitize/venv
+	build/sanitize/venv/bin/pip install --quiet "$$(echo build/sanitize/*.whl)[test]"
+	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
+	    --capture=sys -m native $(PYTEST_ARGS)
+
+clean:
+	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	rm -f udas/*.so udas/duckdb/*.duckdb_extension
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \
+	    "tuskml needs Python 3.11 or later, and $(PYTHON) is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@cxx="$${CXX:-c++}"; command -v $${cxx%% *} >/dev/null || { echo \
+	    "tuskml needs a C++20 compiler, and $${cxx%% *} was not found (Debian: apt install g++)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY)-%: $(BUILD) $(NATIVE) | $(BIN)/python
+	@echo "Installing tuskml[$*] into $(VENV) (the first time takes a minute or two)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

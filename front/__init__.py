@@ -1,0 +1,32 @@
+"""tuskml: machine learning inside the database, by SQL aggregates.
+
+>>> import tuskml
+>>> con = tuskml.connect()
+>>> con.sql("SELECT (train_model('linear', 2 * x + 1, [x])).coef FROM range(9) t(x)").fetchone()
+([2.0],)
+"""
+
+from tuskml.connection import connect, load
+from tuskml.errors import (
+    DataError,
+    ExtensionError,
+    Interrupted,
+    OptionError,
+    TuskError,
+)
+from tuskml.progress import progress
+from tuskml.udas.kernels import cancel
+from tuskml.version import VERSION as __version__
+
+__all__ = [
+    "DataError",
+    "ExtensionError",
+    "Interrupted",
+    "OptionError",
+    "TuskError",
+    "__version__",
+    "cancel",
+    "connect",
+    "load",
+    "progress",
+]

@@ -1,0 +1,108 @@
+"""DuckDB with tuskml in it."""
+
+import ctypes
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import tuskml.sql
+import tuskml.udas.duckdb
+from tuskml.errors import ExtensionError
+from tuskml.groups.door import attach
+from tuskml.version import VERSION
+
+UNSIGNED = "allow_unsigned_extensions"
+_loading = threading.Lock()
+
+
+def extension_path() -> Path:
+    """The extension's file: DuckDB and Python must open the same one."""
+    path = Path(tuskml.udas.duckdb.__file__).parent / "tuskml.duckdb_extension"
+    if not path.exists():
+        raise ExtensionError(f"the DuckDB extension is not built: no {path}, reinstall tuskml")
+    return path
+
+
+def connect(path: str | Path = ":memory:", **config: Any) -> duckdb.DuckDBPyConnection:
+    """Opens a DuckDB database with tuskml loaded.
+
+    path: a file, or ":memory:"; config: `read_only`, and DuckDB's settings such as
+    `memory_limit="4GB"` or `threads=8`.
+
+    >>> con = connect(threads=2)
+    >>> con.sql("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
+    (0.5,)
+    """
+    read_only = bool(config.pop("read_only", False))
+    settings = {name: str(value) for name, value in config.items()} | {UNSIGNED: "true"}
+    connection = duckdb.connect(str(path), read_only=read_only, config=settings)
+    try:
+        return load(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def load(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Loads tuskml into an open connection's database and returns the connection.
+
+    The database must allow unsigned extensions, which DuckDB decides when it is opened. Call it
+    again after SET memory_limit or SET temp_directory, so that tuskml knows of them.
+    """
+    path = extension_path()
+    with _loading:
+        refuse_signed_only(connection)
+        library = ctypes.CDLL(str(path))
+        check_version(library)
+        connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
+        attach(library, str(path))
+        share_memory_settings(connection)
+        run_macros(connection)
+    return connection
+
+
+def refuse_signed_only(connection: duckdb.DuckDBPyConnection) -> None:
+    """Says how to open a database that lets tuskml in."""
+    row = connection.execute(f"SELECT current_setting('{UNSIGNED}')").fetchone()
+    if row is None or not row[0]:
+        raise ExtensionError(
+            "the connection allows signed extensions only, and tuskml's is not signed: open it "
+            f"with tuskml.connect(...) or duckdb.connect(path, config={{'{UNSIGNED}': 'true'}})"
+        )
+
+
+def check_version(library: ctypes.CDLL) -> None:
+    """The extension and the package must be of one build."""
+    library.tusk_version.restype = ctypes.c_char_p
+    found = library.tusk_version().decode()
+    if found != VERSION:
+        raise ExtensionError(
+            f"the extension is version {found} and the package is version {VERSION}, "
+            "expected the same: reinstall tuskml"
+        )
+
+
+def share_memory_settings(connection: duckdb.DuckDBPyConnection) -> None:
+    """Rows are packed outside DuckDB's own accounts: tell the packer what it may use."""
+    connection.execute(MEMORY_SETTINGS).fetchall()
+
+
+MEMORY_SETTINGS = """
+SELECT tuskml_set_memory(
+    (regexp_extract(setting, '([0-9.]+)', 1)::DOUBLE
+     * CASE regexp_extract(setting, '[A-Za-z]+')
+           WHEN 'bytes' THEN 1 WHEN 'byte' THEN 1
+           WHEN 'KiB' THEN 1024 WHEN 'MiB' THEN 1048576
+           WHEN 'GiB' THEN 1073741824 WHEN 'TiB' THEN 1099511627776
+           ELSE 1 END)::BIGINT,
+    current_setting('temp_directory'))
+FROM (SELECT current_setting('memory_limit') AS setting)
+"""
+
+
+def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """The SQL that is left to SQL: temporary, so that it is never stored in a database."""
+    folder = Path(tuskml.sql.__file__).parent / "duckdb"
+    connection.execute((folder / "macros.sql").read_text())

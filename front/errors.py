@@ -1,0 +1,36 @@
+"""What tuskml raises. Every message is one sentence that says what was given and what is allowed."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class TuskError(Exception):
+    """The root of tuskml's errors."""
+
+
+class OptionError(TuskError, ValueError):
+    """A task or an option that does not exist, has the wrong type or an impossible value."""
+
+
+class DataError(TuskError, ValueError):
+    """Rows that no model can be trained on, such as three classes for a two-class task."""
+
+
+class Interrupted(TuskError):
+    """A training that was cancelled while it ran."""
+
+
+class ExtensionError(TuskError, RuntimeError):
+    """The database cannot load tuskml's extension, or has another version of it."""
+
+
+def nearest(given: str, allowed: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or nothing when no allowed name is near."""
+    found = difflib.get_close_matches(given, list(allowed), n=1, cutoff=0.6)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """`'a', 'b' or 'c'`."""
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

@@ -1,0 +1,1 @@
+"""The trainer: a batch of groups in, a batch of models out."""

@@ -1,0 +1,159 @@
+"""The trainer's side of the contract with the databases' doors (`udas/rowblock/batch.h`)."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import TuskError
+from tuskml.groups.explain import explain
+from tuskml.groups.models import Lists, Models, Strings
+from tuskml.groups.trainer import Request, train
+from tuskml.udas.kernels import GROUP
+from tuskml.udas.options import parse
+from tuskml.udas.tasks import task_named
+
+TRAIN = 0
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("task", ctypes.c_char_p), ("options", ctypes.c_char_p)]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [
+        ("n_groups", ctypes.c_int64),
+        ("groups", ctypes.c_void_p),
+        ("spec", ctypes.POINTER(ctypes.c_int32)),
+        ("specs", ctypes.POINTER(_Spec)),
+        ("n_specs", ctypes.c_int32),
+        ("request", ctypes.c_int32),
+        ("memory", ctypes.c_void_p),
+        ("door", ctypes.c_void_p),
+        ("error", ctypes.c_char * 1024),
+    ]
+
+
+class _Lists(ctypes.Structure):
+    _fields_ = [("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p)]
+
+
+class _Strings(ctypes.Structure):
+    _fields_ = [("pool", ctypes.POINTER(ctypes.c_char_p)), ("code", ctypes.c_void_p)]
+
+
+class _Models(ctypes.Structure):
+    _fields_ = [
+        ("n", ctypes.c_int64),
+        ("group", ctypes.c_void_p),
+        ("task", _Strings),
+        ("coef", _Lists),
+        ("intercept", ctypes.c_void_p),
+        ("std_err", _Lists),
+        ("classes", _Lists),
+        ("n_rows", ctypes.c_void_p),
+        ("n_skipped", ctypes.c_void_p),
+        ("n_features", ctypes.c_void_p),
+        ("loss", ctypes.c_void_p),
+        ("history", _Lists),
+        ("iterations", ctypes.c_void_p),
+        ("converged", ctypes.c_void_p),
+        ("status", _Strings),
+        ("plan", _Strings),
+        ("seconds", ctypes.c_void_p),
+        ("options", _Strings),
+        ("store", _Strings),
+    ]
+
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Batch))
+TYPES = {"converged": np.uint8} | dict.fromkeys(
+    ("group", "n_rows", "n_skipped", "n_features", "iterations"), np.int64
+)
+
+
+class Emission:
+    """A `Models` as the door reads it; keeps alive what the pointers point at."""
+
+    def __init__(self, models: Models) -> None:
+        self.alive: list[Any] = []
+        self.struct = _Models(len(models.group))
+        for name, _ in _Models._fields_[1:]:
+            setattr(self.struct, name, self._field(name, getattr(models, name)))
+
+    def _field(self, name: str, value: Any) -> Any:
+        if isinstance(value, Lists):
+            return _Lists(self._array(value.values, np.float64), self._array(value.offsets, np.int64))
+        if isinstance(value, Strings):
+            pool = (ctypes.c_char_p * max(1, len(value.pool)))(*(t.encode() for t in value.pool))
+            self.alive.append(pool)
+            return _Strings(pool, self._array(value.code, np.int32))
+        return self._array(value, TYPES.get(name, np.float64))
+
+    def _array(self, values: NDArray[Any], dtype: Any) -> int:
+        array = np.ascontiguousarray(values, dtype)
+        self.alive.append(array)
+        return int(array.ctypes.data)
+
+
+def groups_of(batch: Any) -> NDArray[np.void]:
+    """A view of the batch's groups."""
+    size = batch.n_groups * GROUP.itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
+
+
+def answer(library: ctypes.CDLL, pointer: Any) -> None:
+    """Trains, or explains, each spec's groups and hands the results to the door."""
+    batch = pointer.contents
+    groups = groups_of(batch)
+    spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
+    for number in range(batch.n_specs):
+        places = np.flatnonzero(spec == number)
+        texts = batch.specs[number]
+        request = Request(task_named(texts.task.decode()), parse(texts.options.decode()))
+        if batch.request == TRAIN:
+            for models in train(groups[places], request, batch.memory):
+                emission = Emission(models.numbered(places[models.group]))
+                library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+        else:
+            for place, text in zip(places, explain(groups[places], request), strict=True):
+                library.tusk_emit_text(pointer, ctypes.c_int64(place), text.encode())
+
+
+def sentence(error: BaseException) -> str:
+    """What a person is told: our own errors as they are, others with their type."""
+    if isinstance(error, KeyboardInterrupt):
+        return "the training was interrupted"
+    if isinstance(error, TuskError | MemoryError):
+        return str(error)
+    return f"internal error, {type(error).__name__}: {error}"
+
+
+def trainer(library: ctypes.CDLL) -> Callable[..., int]:
+    """The callback for a door's library."""
+
+    def call(pointer: Any) -> int:
+        try:
+            answer(library, pointer)
+        except BaseException as error:
+            pointer.contents.error = sentence(error).encode()[:1000]
+            return 1
+        return 0
+
+    return CALLBACK(call)
+
+
+_attached: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+def attach(library: ctypes.CDLL, path: str) -> None:
+    """Gives the door's library the trainer, once a process."""
+    with _lock:
+        if path not in _attached:
+            callback = trainer(library)
+            library.tusk_set_trainer(callback)
+            _attached[path] = (library, callback)

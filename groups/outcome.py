@@ -1,0 +1,127 @@
+"""From where the weights ended to what a person is told: status, standard errors."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.models import Strings
+from tuskml.udas.kernels import Floats, solve
+from tuskml.udas.operators import State
+from tuskml.udas.plan import Plan
+from tuskml.udas.problem import Problem
+
+STATUSES = (
+    "ok",
+    "constant feature",
+    "collinear features",
+    "not converged",
+    "early stop",
+    "time limit",
+    "too few rows",
+    "separable",
+    "one class",
+)
+"""In rising order of what a person must know first."""
+
+SEPARATED_LOSS = 1e-4
+"""Mean log-loss below which the classes are apart: without a penalty there is no optimum."""
+SEPARATED_ERROR = 1e3
+"""Standard error of a standardised coefficient that only (quasi-)separation explains."""
+MOST_WEIGHTS = 513
+
+
+@dataclass(frozen=True)
+class Inference:
+    """std_err (G, p), intercept first, NaN where it has no meaning; rank of the curvature (G,)."""
+
+    std_err: Floats
+    rank: NDArray[np.int64] | None
+    conditioned: Floats
+
+
+def wants_inference(problem: Problem) -> bool:
+    """Standard errors are those of unpenalised, unweighted maximum likelihood."""
+    return (
+        problem.task.test is not None
+        and not problem.l1
+        and not problem.l2
+        and problem.rows.class_weight is None
+        and problem.d < MOST_WEIGHTS
+    )
+
+
+def infer(problem: Problem, state: State, plan: Plan) -> Inference:
+    """Standard errors from the inverse curvature at the optimum.
+
+    The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic
+    loss and the residual variance for the squared one; the intercept's in the caller's units is
+    c' cov c with c = (-scale * shift, 1).
+    """
+    n_groups, p = state.v.shape
+    none = Inference(np.full((n_groups, p), np.nan), None, np.zeros((n_groups, p)))
+    if not wants_inference(problem) or not state.converged.any():
+        return none
+    hessian = hessian_at(problem, state)
+    direction = np.ones((n_groups, p))
+    direction[:, :-1] = -problem.scale * problem.shift
+    solution = solve(hessian, direction, plan.threads, inverse=True)
+    assert solution.inverse_diagonal is not None
+    n = problem.rows.groups["n_rows"].astype(float)
+    variance = residual_variance(problem, state, solution.rank) / n
+    with np.errstate(invalid="ignore"):
+        conditioned = np.sqrt(solution.inverse_diagonal * variance[:, None])
+        constant = np.sqrt(np.einsum("gp,gp->g", direction, solution.step) * variance)
+    std_err = np.empty((n_groups, p))
+    std_err[:, 0] = constant if problem.rows.fit_intercept else np.nan
+    std_err[:, 1:] = conditioned[:, :-1] * problem.scale
+    std_err[~state.converged] = np.nan
+    return Inference(std_err, solution.rank, conditioned)
+
+
+def hessian_at(problem: Problem, state: State) -> Floats:
+    """The curvature where the weights ended, as Newton left it or by one more pass."""
+    kept = state.memory.get("hessian")
+    if kept is not None and state.known.all():
+        return np.asarray(kept)
+    found = replace(problem, precise=True).evaluate(state.v, curvature=True)
+    assert found.hessian is not None
+    return found.hessian
+
+
+def residual_variance(problem: Problem, state: State, rank: NDArray[np.int64]) -> Floats:
+    """2 n loss / (n - rank) for the squared loss, NaN without degrees of freedom; else 1."""
+    if not problem.task.quadratic:
+        return np.ones(len(rank))
+    n = problem.rows.groups["n_rows"].astype(float)
+    freedom = n - rank
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(freedom > 0, 2 * n * state.objective / freedom, np.nan)
+
+
+def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> Strings:
+    """One status a group; also withdraws `converged` where there is no optimum to converge to."""
+    n_groups = len(state.v)
+    code = np.zeros(n_groups, np.int32)
+    used = problem.scale > 0
+    free = used.sum(axis=1) + int(problem.rows.fit_intercept)
+
+    def mark(where: NDArray[np.bool_], status: str) -> None:
+        np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
+
+    mark(~used.all(axis=1) & (not problem.rows.sparse), "constant feature")
+    if seen.rank is not None:
+        mark(state.converged & (seen.rank < free), "collinear features")
+    if plan.epsilon > 0:
+        mark(~state.converged, "time limit" if state.out_of_time else "not converged")
+    stopped = state.memory.get("early_stop")
+    if stopped is not None:
+        code[stopped & ~state.converged] = STATUSES.index("early stop")
+    if not problem.l2 and not problem.l1:
+        mark(problem.rows.groups["n_rows"] < free, "too few rows")
+        if problem.task.name == "logistic":
+            apart = state.objective < SEPARATED_LOSS
+            apart |= (seen.conditioned > SEPARATED_ERROR).any(axis=1)
+            mark(apart, "separable")
+            state.converged[apart] = False
+    return Strings(STATUSES, code)

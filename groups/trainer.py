@@ -1,0 +1,352 @@
+"""The trainer: a batch of groups in, a batch of models out. One model is one group.
+
+All groups of a call that share task, options, storage and number of features train together: each
+iteration is one kernel call for all that still move.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.groups import events, outcome
+from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.validation import EarlyStop, held_out_counts
+from tuskml.optimizer.rule import Statistics, choose
+from tuskml.udas import kernels
+from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.operators import State, run
+from tuskml.udas.options import Options
+from tuskml.udas.plan import Plan
+from tuskml.udas.problem import Index, Problem
+from tuskml.udas.tasks import Task
+
+MOMENT_ROWS = 16384
+MOST_WEIGHTS = 1 << 23
+"""Weights, or entries of curvature, that train together."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one call of `train_model` asks for."""
+
+    task: Task
+    options: Options
+
+
+def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
+    """Trains each of the groups (kernels.GROUP); models carry their groups' places in `groups`.
+
+    memory: address of the account that copies of rows are charged to.
+    """
+    for places in alike(groups):
+        yield train_alike(groups[places], request, memory).numbered(places.astype(np.int64))
+
+
+def alike(groups: NDArray[np.void]) -> Iterator[Index]:
+    """Places of the groups that can train together."""
+    sparse = groups["kind"] >= 2
+    width = np.where(sparse, 0, groups["dim"])
+    keys = np.stack([groups["kind"], width])
+    _, bucket = np.unique(keys, axis=1, return_inverse=True)
+    for number in np.unique(bucket):
+        places = np.flatnonzero(bucket == number)
+        widest = int(groups["dim"][places].max()) + 1
+        each = widest * (widest + 1) // 2 if widest <= outcome.MOST_WEIGHTS else 8 * widest
+        step = max(1, MOST_WEIGHTS // each)
+        for first in range(0, len(places), step):
+            yield places[first : first + step]
+
+
+def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
+    """Trains groups of one kind and width."""
+    began = time.monotonic()
+    widths = groups["dim"].astype(np.int64)
+    if groups["kind"][0] >= 2:  # sparse: ids never seen in a group weigh 0 in it
+        groups = groups.copy()
+        groups["dim"] = max(1, widths.max())
+    plan = plan_for(groups, request)
+    rows = Pass(
+        groups,
+        request.task.loss,
+        None,
+        None,
+        request.options.fit_intercept,
+        plan.threads,
+        cancel_mark=kernels.cancel_count(),
+    )
+    labels = rows.labels()
+    two = np.ones(len(groups), bool)
+    if request.task.classifies:
+        refuse_third_class(request.task, labels)
+        two = labels["low"] != labels["high"]
+    parts = []
+    if two.any():
+        chosen = np.flatnonzero(two)
+        models = fit(rows.of(chosen), labels[chosen], widths[chosen], plan, request, memory, began)
+        parts.append(models.numbered(chosen))
+    if not two.all():
+        lone = np.flatnonzero(~two)
+        models = one_class(rows.of(lone), labels[lone], widths[lone], plan, request)
+        parts.append(models.numbered(lone))
+    events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
+    """The planner's answer for groups of one kind and width."""
+    seen = Statistics(
+        len(groups),
+        int(groups["n_rows"].max()),
+        int(groups["dim"].max()),
+        bool(groups["kind"][0] >= 2),
+    )
+    return choose(request.task, request.options, seen)
+
+
+def refuse_third_class(task: Task, labels: NDArray[np.void]) -> None:
+    """A classifier's labels are two distinct values."""
+    bad = np.flatnonzero(labels["third_row"])
+    if len(bad):
+        seen = labels[bad[0]]
+        raise DataError(
+            f"label is {seen['third']:g} in row {seen['third_row']} of a group whose labels were "
+            f"{seen['low']:g} and {seen['high']:g}, '{task.name}' needs two classes"
+        )
+
+
+def fit(
+    rows: Pass,
+    labels: NDArray[np.void],
+    widths: NDArray[np.int64],
+    plan: Plan,
+    request: Request,
+    memory: int,
+    began: float,
+) -> Models:
+    """Trains groups that can be trained, all with both classes."""
+    options = request.options
+    with ExitStack() as stack, kernels.watching_sigint():
+        held = None
+        if plan.shuffle:
+            counts = held_out_counts(rows.groups["n_rows"], options.validation)
+            kept, out = rows.shuffled(memory, options.seed, counts)
+            held = stack.enter_context(out)
+            rows = replace(rows, groups=stack.enter_context(kept))
+        problem = describe(rows, labels, request)
+        state = descend(problem, labels, held, plan, options, began)
+        seen = outcome.infer(problem, state, plan)
+        status = outcome.judge(problem, state, plan, seen)
+        n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
+        weights = problem.to_caller(state.v)
+    n = len(labels)
+    share = n_rows / n_rows.sum() * (time.monotonic() - began)
+    return Models(
+        group=np.arange(n),
+        task=Strings.same(request.task.name, n),
+        coef=Lists.of_rows(weights[:, :-1], widths),
+        intercept=np.ascontiguousarray(weights[:, -1]),
+        std_err=std_err_lists(seen.std_err, widths),
+        classes=classes_of(request.task, labels),
+        n_rows=n_rows,
+        n_skipped=rows.groups["n_skipped"].copy(),
+        n_features=widths,
+        loss=state.objective,
+        history=thinned(state.history, n),
+        iterations=state.iterations,
+        converged=state.converged.astype(np.uint8),
+        status=status,
+        plan=Strings.same(plan.describe(), n),
+        seconds=share,
+        options=Strings.same(resolved(options, plan), n),
+    )
+
+
+def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
+    """A list a group; none where no element has a meaning."""
+    known = ~np.isnan(std_err).all(axis=1)
+    return Lists.of_rows(std_err, np.where(known, widths + 1, 0))
+
+
+def classes_of(task: Task, labels: NDArray[np.void]) -> Lists:
+    """The two labels in rising order; none for numbers."""
+    n = len(labels)
+    if not task.classifies:
+        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    pairs = np.stack([labels["low"], labels["high"]], axis=1)
+    return Lists.of_rows(pairs, np.full(n, 2, np.int64))
+
+
+def describe(rows: Pass, labels: NDArray[np.void], request: Request) -> Problem:
+    """The objective in coordinates that condition it."""
+    options, task = request.options, request.task
+    rows = replace(
+        rows,
+        positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
+        class_weight=class_weights(task, options, labels, rows.groups["n_rows"]),
+    )
+    frequency = None
+    if rows.sparse:
+        shift = np.zeros((rows.n_groups, rows.n_features))
+        count, largest = rows.feature_counts()
+        scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
+        frequency = np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
+    else:
+        shift, deviation = rows.feature_moments(MOMENT_ROWS)
+        if not options.fit_intercept:  # nothing could take up the shift
+            deviation = np.sqrt(deviation**2 + shift**2)
+            shift = np.zeros_like(shift)
+        scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
+    return Problem(rows, task, options.l1, options.l2, shift, scale, frequency)
+
+
+def class_weights(
+    task: Task, options: Options, labels: NDArray[np.void], n_rows: NDArray[np.int64]
+) -> Floats | None:
+    """Weights (G, 2) of the lower and the higher class, None: all 1."""
+    if options.class_weight is None or not task.classifies:
+        return None
+    if options.class_weight == "balanced":
+        high = labels["n_high"] / (labels["n_high"] + lows(labels, n_rows))
+        return np.stack([0.5 / (1 - high), 0.5 / high], axis=1)
+    return np.tile(np.array(options.class_weight, float), (len(labels), 1))
+
+
+def lows(labels: NDArray[np.void], n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the lower class among all that were labelled."""
+    return np.maximum(n_rows - labels["n_high"], 1)
+
+
+def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Floats:
+    """The warm start, or the best constant."""
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    if options.warm_start is not None:
+        coef = options.warm_start.coef
+        if len(coef) != problem.d and not (problem.rows.sparse and len(coef) < problem.d):
+            raise DataError(
+                f"warm_start has {len(coef)} coefficients, expected {problem.d} as the features"
+            )
+        v[:, : len(coef)] = coef
+        v[:, -1] = options.warm_start.intercept
+        return problem.from_caller(v)
+    if not options.fit_intercept:
+        return v
+    if problem.task.quadratic:
+        v[:, -1] = labels["mean"]
+    elif problem.task.name == "logistic":
+        weight = problem.rows.class_weight
+        n = problem.rows.groups["n_rows"]
+        high, low = labels["n_high"].astype(float), lows(labels, n).astype(float)
+        if weight is not None:
+            high, low = high * weight[:, 1], low * weight[:, 0]
+        v[:, -1] = np.log(np.maximum(high, 1e-9) / low)
+    return v
+
+
+def descend(
+    problem: Problem,
+    labels: NDArray[np.void],
+    held: NDArray[np.void] | None,
+    plan: Plan,
+    options: Options,
+    began: float,
+) -> State:
+    """Runs the plan's stages, each from where the one before it ended."""
+    deadline = None if options.time is None else began + options.time
+    v = start(problem, labels, options)
+    build = ALGORITHMS[plan.algorithm]
+    history: list[Floats] = []
+    iterations = np.zeros(problem.n_groups, np.int64)
+    state = State.at(v)
+    for part, settings, last in stages(problem, plan):
+        monitor = EarlyStop(part, held) if last and held is not None and options.validation else None
+        left = replace(settings, max_iter=max(1, settings.max_iter - int(iterations.max())))
+        state = run(part, build(part, left, v, deadline), monitor or report)
+        history += state.history
+        iterations += state.iterations
+        v = usable(state.v, v)
+    state.history, state.iterations = history, iterations
+    if monitor is not None:
+        monitor.restore(state)
+    if "current" in state.memory:
+        finish_epochs(problem, state)
+    settle_unknown(problem, state)
+    return state
+
+
+def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan, bool]]:
+    """A sample of the rows first, the hinge's corner from blunt to sharp, then the whole problem."""
+    if plan.sample_stride > 1:
+        rows = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
+        loose = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
+        yield problem.on(rows), loose, False
+    for smoothing in plan.smoothing:
+        last = smoothing == plan.smoothing[-1]
+        yield problem.on(replace(problem.rows, smoothing=smoothing)), plan, last
+
+
+def usable(v: Floats, before: Floats) -> Floats:
+    """Where a start on a sample ran away, the point before it."""
+    wild = ~(np.abs(v) < 1e3).all(axis=1)
+    return np.where(wild[:, None], before, v)
+
+
+def settle_unknown(problem: Problem, state: State) -> None:
+    """The objective where the weights ended, for groups whose last point was not evaluated."""
+    exact = problem.task.smooth
+    unknown = np.arange(len(state.v)) if not exact else np.flatnonzero(~state.known)
+    if len(unknown):
+        found = problem.of(unknown).evaluate(state.v[unknown])
+        state.objective[unknown] = found.objective
+        if exact:
+            state.violation[unknown] = found.violation
+        state.known[unknown] = True
+
+
+def report(problem: Problem, state: State) -> None:
+    """Tells listeners how far a batch is."""
+    if events.anyone() and state.history:
+        objective = float(np.nanmean(state.history[-1]))
+        events.tell(events.Event(0, 0, state.iteration, objective))
+
+
+def one_class(
+    rows: Pass,
+    labels: NDArray[np.void],
+    widths: NDArray[np.int64],
+    plan: Plan,
+    request: Request,
+) -> Models:
+    """Groups with a single class: the constant model, its intercept the smoothed log-odds.
+
+    The class counts as positive when it is above 0; (n + 1/2) / (1/2) are its odds.
+    """
+    n = len(labels)
+    odds = np.log(2.0 * rows.groups["n_rows"] + 1.0)
+    intercept = np.where(labels["low"] > 0, odds, -odds)
+    none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    return Models(
+        group=np.arange(n),
+        task=Strings.same(request.task.name, n),
+        coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
+        intercept=intercept,
+        std_err=none,
+        classes=Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1)),
+        n_rows=rows.groups["n_rows"].copy(),
+        n_skipped=rows.groups["n_skipped"].copy(),
+        n_features=widths,
+        loss=np.log1p(np.exp(-odds)),
+        history=none,
+        iterations=np.zeros(n, np.int64),
+        converged=np.zeros(n, np.uint8),
+        status=Strings.same("one class", n),
+        plan=Strings.same("constant", n),
+        seconds=np.zeros(n),
+        options=Strings.same(resolved(request.options, plan), n),
+    )

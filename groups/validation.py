@@ -1,0 +1,59 @@
+"""Early stopping: part of each group's rows is held out, and training ends when it stops gaining."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.udas.kernels import Floats
+from tuskml.udas.operators import State
+from tuskml.udas.problem import Problem
+
+PATIENCE = 5
+
+
+def held_out_counts(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
+    """How many rows of each group to hold out; at least one row stays."""
+    return np.minimum((n_rows * fraction).astype(np.int64), n_rows - 1)
+
+
+@dataclass
+class EarlyStop:
+    """Monitor: stops a group whose held-out loss has not fallen for PATIENCE iterations."""
+
+    problem: Problem
+    held: NDArray[np.void]
+    best: Floats = field(init=False)
+    best_v: Floats = field(init=False)
+    since: NDArray[np.int64] = field(init=False)
+    stopped: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.held)
+        self.best = np.full(n, np.inf)
+        self.best_v = np.zeros((n, self.problem.d + 1))
+        self.since = np.zeros(n, np.int64)
+        self.stopped = np.zeros(n, bool)
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        watched = np.flatnonzero(state.running & (self.held["n_rows"] > 0))
+        if not len(watched):
+            return
+        rows = replace(problem.rows, groups=self.held).of(watched)
+        part = replace(problem.of(watched), rows=rows, l1=0.0, l2=0.0)
+        loss = part.evaluate(state.v[watched]).objective
+        better = loss < self.best[watched] * (1 - 1e-6)
+        self.best[watched[better]] = loss[better]
+        self.best_v[watched[better]] = state.v[watched[better]]
+        self.since[watched] = np.where(better, 0, self.since[watched] + 1)
+        done = watched[self.since[watched] >= PATIENCE]
+        self.stopped[done] = True
+        state.running[done] = False
+
+    def restore(self, state: State) -> None:
+        """Leaves stopped groups at the weights that did best on held-out rows."""
+        state.memory["early_stop"] = self.stopped
+        state.v[self.stopped] = self.best_v[self.stopped]
+        if "current" in state.memory:
+            state.memory["current"][self.stopped] = self.best_v[self.stopped]
+        state.known[self.stopped] = False

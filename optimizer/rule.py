@@ -1,0 +1,115 @@
+"""Which algorithm trains, by a rule: the first planner, until costs are estimated.
+
+auto takes newton where its p x p systems are small beside the passes over the rows, lbfgs else:
+
+1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
+2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
+   it yields standard errors.
+3. Otherwise: lbfgs.
+
+Large groups start on a sample of their rows, which leaves one or two iterations for all of them.
+"""
+
+import os
+from dataclasses import dataclass
+
+from tuskml.udas.options import STOCHASTIC, Options
+from tuskml.udas.plan import Plan
+from tuskml.udas.tasks import Task
+
+NEWTON_FEATURES = 512
+SAMPLED_ROWS = 1 << 17
+SAMPLE_ROWS = 1 << 15
+MAX_ITER = {"bgd": 1000, "lbfgs": 1000, "newton": 100, "svrg": 100}
+BATCH = {"sgd": 1, "hogwild": 1, "mgd": 32, "hogbatch": 32, "svrg": 8}
+EPOCHS = 20
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the rule looks at, of a batch of groups with the same number of features."""
+
+    n_groups: int
+    most_rows: int
+    n_features: int
+    sparse: bool
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def choose_algorithm(task: Task, options: Options, seen: Statistics) -> tuple[str, str]:
+    """The algorithm and why."""
+    if options.algorithm != "auto":
+        return options.algorithm, "asked for"
+    if options.l1 > 0:
+        return "lbfgs", "l1 > 0 leaves no curvature for newton"
+    if seen.n_features <= NEWTON_FEATURES:
+        return "newton", f"{seen.n_features} features are at most {NEWTON_FEATURES}"
+    return "lbfgs", f"{seen.n_features} features are more than {NEWTON_FEATURES}"
+
+
+def choose(task: Task, options: Options, seen: Statistics) -> Plan:
+    """The plan for a batch: what the caller asked for, and the rule for the rest."""
+    algorithm, reason = choose_algorithm(task, options, seen)
+    stochastic = algorithm in STOCHASTIC
+    schedule = options.schedule or default_schedule(task, algorithm)
+    smooth = task.smooth or not follows_corners(algorithm, schedule)
+    return Plan(
+        algorithm=algorithm,
+        max_iter=options.max_iter or MAX_ITER.get(algorithm, EPOCHS),
+        epsilon=options.epsilon,
+        converge=default_converge(task, options, smooth),
+        step=options.step,
+        schedule=schedule,
+        batch_size=options.batch_size or BATCH.get(algorithm, 1),
+        shuffle=(stochastic and options.sampler != "sequential")
+        or options.ordered
+        or options.validation > 0,
+        threads=options.threads or cores(),
+        smoothing=(0.0,) if smooth else corners(options.epsilon),
+        sample_stride=stride(algorithm, options, seen),
+        reason=reason,
+    )
+
+
+def default_schedule(task: Task, algorithm: str) -> str:
+    """Line search where there is one; a constant step where variance vanishes."""
+    if algorithm == "bgd":
+        return "line_search"
+    return "constant" if algorithm == "svrg" else "1/sqrt(i)"
+
+
+def default_converge(task: Task, options: Options, smooth: bool) -> str:
+    """At the hinge's corners the gradient does not vanish: look at the objective instead."""
+    if "converge" not in options.given and not task.smooth and smooth:
+        return "loss"
+    return options.converge
+
+
+def follows_corners(algorithm: str, schedule: str) -> bool:
+    """Whether an algorithm needs a gradient that is continuous."""
+    return algorithm in ("lbfgs", "newton") or schedule == "line_search"
+
+
+def corners(epsilon: float) -> tuple[float, ...]:
+    """Smoothings of the hinge from 1 down to epsilon: the objective ends within epsilon / 2."""
+    last = max(epsilon, 1e-9)
+    found = [1.0]
+    while found[-1] > last * 10:
+        found.append(found[-1] / 10)
+    return (*found, last) if last < 1 else (last,)
+
+
+def stride(algorithm: str, options: Options, seen: Statistics) -> int:
+    """How many chunks to skip for each that the start reads; 1 for groups that are small anyway."""
+    if algorithm not in ("newton", "lbfgs") or options.warm_start or options.epsilon == 0:
+        return 1
+    if seen.most_rows < SAMPLED_ROWS or seen.sparse:
+        return 1
+    return min(64, seen.most_rows // SAMPLE_ROWS)

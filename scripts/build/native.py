@@ -1,0 +1,198 @@
+"""The native half of the build: kernels that Python loads with ctypes, and the DuckDB extension.
+
+None of these libraries is a Python extension module, so one build serves every Python version.
+Objects are kept under `build/native`, in a folder named after the command that made them.
+"""
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+import duckdb_headers
+import footer
+from setuptools import Extension
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, PlatformError
+
+OBJECTS = Path("build", "native")
+EXTENSION = "tuskml.udas.duckdb.tuskml"
+KERNELS = "tuskml.udas._native"
+
+COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
+KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
+LINK_FLAGS = ["-Wl,-z,defs"] if sys.platform == "linux" else []
+X86_64_LEVELS = {
+    "_v3": ["-march=x86-64-v3"],
+    "_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+LANGUAGES = {  # suffix of the source: variable that names the compiler, default, its own flags
+    ".c": ("CC", "cc", ["-std=gnu11"]),
+    ".cpp": ("CXX", "c++", ["-std=c++20"]),
+}
+
+
+class Library(Extension):
+    """A shared library with a C interface; `flags` apply to each of its sources."""
+
+    def __init__(self, name: str, folders: Iterable[str], flags: list[str]) -> None:
+        sources = [
+            str(path)
+            for folder in folders
+            for path in sorted(Path(folder).iterdir())
+            if path.suffix in LANGUAGES
+        ]
+        headers = sorted(str(path) for path in Path("udas").rglob("*.h*"))
+        super().__init__(name, sources, depends=headers)
+        self.flags = flags
+
+
+def libraries() -> list[Library]:
+    """What this machine can build: the kernels once per instruction set, and the extension."""
+    levels: dict[str, list[str]] = {"": []}
+    if platform.machine().lower() in ("x86_64", "amd64") and not sanitizer_flags():
+        levels |= X86_64_LEVELS
+    kernels = [
+        Library(KERNELS + suffix, ["udas/native", "udas/rowblock"], KERNEL_FLAGS + flags)
+        for suffix, flags in levels.items()
+    ]
+    return [*kernels, Library(EXTENSION, ["udas/duckdb", "udas/rowblock"], ["-pthread"])]
+
+
+def sanitizer_flags() -> list[str]:
+    """Flags for `TUSKML_SANITIZE`, a list such as `address,undefined`, or `thread`."""
+    names = os.environ.get("TUSKML_SANITIZE")
+    if not names:
+        return []
+    return [
+        f"-fsanitize={names}",
+        "-fno-sanitize-recover=all",
+        "-fno-omit-frame-pointer",
+        "-O1",
+        "-g",
+    ]
+
+
+def compiler(suffix: str) -> list[str]:
+    """The command that compiles sources of this suffix."""
+    variable, default, _ = LANGUAGES[suffix]
+    command = shlex.split(os.environ.get(variable) or default)
+    if shutil.which(command[0]) is None:
+        raise PlatformError(
+            f"building tuskml needs a C11 and C++20 compiler, and {command[0]!r} was not found: "
+            "install one (Debian: apt install g++; macOS: xcode-select --install) "
+            f"or set {variable}"
+        )
+    return command
+
+
+def run(command: list[str]) -> None:
+    """Runs one compiler command; its output appears in one piece."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.stderr:
+        print(done.stderr, file=sys.stderr)
+    if done.returncode:
+        raise CompileError(f"exit status {done.returncode} from: {shlex.join(command)}")
+
+
+def compile_source(source: Path, command: list[str]) -> Path:
+    """Makes the object file of a source, unless there is a fresh one."""
+    key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
+    target = OBJECTS / key / f"{source.parent.name}_{source.name}.o"
+    if not is_fresh(target):
+        print(f"compiling {source} into {target}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        run([*command, "-MMD", "-o", str(target), "-c", str(source)])
+    return target
+
+
+def is_fresh(target: Path) -> bool:
+    """Whether an object is newer than each file that the compiler read for it."""
+    try:
+        _, *read = target.with_suffix(".d").read_text().replace("\\\n", " ").split()
+        newest = max(Path(name).stat().st_mtime_ns for name in read)
+        return target.stat().st_mtime_ns > newest
+    except FileNotFoundError:
+        return False
+
+
+class BuildNative(build_ext):
+    """Compiles what changed, over all cores, and links every library."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """The file of a library; also called with the last part of its name alone."""
+        suffix = ".duckdb_extension" if EXTENSION.endswith(fullname) else ".so"
+        return os.path.join(*fullname.split(".")) + suffix
+
+    def run(self) -> None:
+        """Builds, and removes what a build without sanitizers left beside the libraries."""
+        super().run()
+        folders = [f"{self.build_lib}/tuskml/udas"] + ["udas"] * bool(self.inplace)
+        built = {ext.name for ext in self.extensions}
+        for suffix in X86_64_LEVELS:
+            if KERNELS + suffix not in built:
+                for folder in folders:
+                    Path(folder, f"_native{suffix}.so").unlink(missing_ok=True)
+
+    def build_extensions(self) -> None:
+        """Takes the place of distutils' compiler, which works with Python's own flags."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            waiting = {
+                ext.name: [
+                    pool.submit(compile_source, source, self._command(ext, source))
+                    for source in map(Path, ext.sources)
+                ]
+                for ext in self.extensions
+            }
+        for ext in self.extensions:
+            self._link(ext, [str(done.result()) for done in waiting[ext.name]])
+
+    def _command(self, ext: Library, source: Path) -> list[str]:
+        _, _, standard = LANGUAGES[source.suffix]
+        flags = [*standard, *COMMON_FLAGS, *ext.flags, *sanitizer_flags()]
+        if ext.name == EXTENSION:
+            flags += self._extension_flags()
+        return [*compiler(source.suffix), *flags]
+
+    def _extension_flags(self) -> list[str]:
+        numbers = footer.API_VERSION.removeprefix("v").split(".")
+        macros = [
+            f"-DDUCKDB_EXTENSION_API_VERSION_{part}={number}"
+            for part, number in zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=True)
+        ]
+        version = f'-DTUSKML_VERSION="{self.distribution.get_version()}"'
+        headers = f"-isystem{self.header_folder}"
+        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *macros, headers]
+
+    @cached_property
+    def header_folder(self) -> Path:
+        """Found once, before the first source that needs them."""
+        return duckdb_headers.folder()
+
+    def _link(self, ext: Library, objects: list[str]) -> None:
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        linker = compiler(max(Path(name).suffix for name in ext.sources))  # C++ where there is any
+        flags = ["-shared", "-pthread", *(sanitizer_flags() or LINK_FLAGS)]
+        run([*linker, *flags, "-o", str(target), *objects, "-lm"])
+        if ext.name == EXTENSION:
+            with target.open("ab") as file:
+                file.write(footer.footer(self.distribution.get_version()))
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for one platform and every Python 3."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Names no Python version: the libraries are loaded by ctypes and by DuckDB."""
+        _, _, platform_tag = super().get_tag()
+        return "py3", "none", platform_tag

@@ -1,0 +1,53 @@
+"""Writes `.links/tuskml`, the package as a tree of links, for tools that do not execute Python.
+
+The front room's own files stand at the top, every other room beneath. Run it again after adding a
+file to the front room or a room to `ROOMS`; all else shows at once.
+"""
+
+import ast
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "tuskml"
+
+
+def read_rooms(setup_file: Path = ROOT / "setup.py") -> dict[str, str]:
+    """The literal `ROOMS` of setup.py: folder to import name."""
+    for node in ast.parse(setup_file.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOMS":
+            rooms: dict[str, str] = ast.literal_eval(node.value)
+            return rooms
+    raise LookupError(f"{setup_file} assigns no ROOMS")
+
+
+def links() -> dict[Path, Path]:
+    """Each link, relative to `.links`, and the file or folder it stands for."""
+    found: dict[Path, Path] = {}
+    for folder, name in read_rooms().items():
+        place = Path(*name.split("."))
+        if name == PACKAGE:
+            entries = (ROOT / folder).iterdir()
+            found |= {
+                place / entry.name: entry for entry in entries if entry.name != "__pycache__"
+            }
+        elif place in found:
+            raise FileExistsError(f"{found[place]} hides the room {folder}")
+        else:
+            found[place] = ROOT / folder
+    return found
+
+
+def main() -> None:
+    """Replaces the tree."""
+    tree = ROOT / ".links"
+    shutil.rmtree(tree, ignore_errors=True)
+    for place, target in links().items():
+        link = tree / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath(target, link.parent))
+
+
+if __name__ == "__main__":
+    main()

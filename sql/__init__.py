@@ -1,0 +1,1 @@
+"""What each database runs: macros and example scripts."""

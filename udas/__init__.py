@@ -1,0 +1,1 @@
+"""The aggregates: rows in, kernels over rows, losses, operators and algorithms."""

@@ -1,0 +1,96 @@
+"""Batch gradient descent: v -= step * gradient, then the proximal step of the l1 part.
+
+schedule `line_search` finds the step by backtracking, from the step of Barzilai and Borwein
+(Two-point step size gradient methods, 1988); the other schedules shrink a given first step.
+"""
+
+import numpy as np
+
+from tuskml.udas.algorithms.batch import Evaluate, settle_move
+from tuskml.udas.algorithms.search import backtrack
+from tuskml.udas.kernels import Floats
+from tuskml.udas.operators import (
+    Budget,
+    Operators,
+    StartAt,
+    State,
+    Tolerance,
+    all_rows,
+    as_given,
+)
+from tuskml.udas.plan import Plan
+from tuskml.udas.problem import Found, Index, Problem
+
+POWERS = {"constant": 0.0, "1/sqrt(i)": 0.5, "1/i": 1.0, "1/i^2": 2.0}
+
+
+def curvature_bound(problem: Problem) -> float:
+    """An upper bound of the gradient's Lipschitz constant for z of unit variance, by group."""
+    loss = 0.25 if problem.task.name == "logistic" else 1.0
+    if problem.task.name == "svm" and problem.rows.smoothing > 0:
+        loss = 1.0 / problem.rows.smoothing
+    return loss * (problem.d + 1)
+
+
+class ScheduledStep:
+    """Update: the step shrinks by a schedule, whatever the objective does."""
+
+    def __init__(self, plan: Plan, problem: Problem) -> None:
+        self.first = 1.0 / curvature_bound(problem) if plan.step == "auto" else float(plan.step)
+        self.power = POWERS[plan.schedule]
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
+        active = state.active
+        step = np.full(len(active), self.first / (state.iteration + 1) ** self.power)
+        v = state.v[active] - step[:, None] * found.gradient
+        state.v[active] = part.proximal(v, step)
+        state.known[active] = False
+
+
+class SearchedStep:
+    """Update: backtracking from the Barzilai-Borwein step."""
+
+    def __init__(self, plan: Plan, problem: Problem) -> None:
+        self.first = 1.0 / curvature_bound(problem) if plan.step == "auto" else float(plan.step)
+        self.endless = plan.epsilon == 0
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
+        active = state.active
+        v, gradient = state.v[active], found.gradient
+        step = state.memory.setdefault("step", np.full(len(state.v), self.first))[active]
+
+        def propose(which: Index, by: Floats) -> Floats:
+            moved = v[which] - by[:, None] * gradient[which]
+            return part.of(which).proximal(moved, by)
+
+        def gain(which: Index, candidate: Floats) -> Floats:
+            change = candidate - v[which]
+            return np.asarray(-np.einsum("gp,gp->g", change, change) / step[which])
+
+        new_v, there, moved = backtrack(part, v, found, step, propose, gain)
+        state.memory["step"][active] = next_step(new_v - v, there.gradient - gradient, step)
+        settle_move(state, new_v, there, moved, self.endless)
+
+
+def next_step(change: Floats, change_of_gradient: Floats, step: Floats) -> Floats:
+    """s's / s'y, the step that would have been right for the move just made."""
+    sy = np.einsum("gp,gp->g", change, change_of_gradient)
+    ss = np.einsum("gp,gp->g", change, change)
+    fitting = sy > 1e-14 * ss
+    return np.where(fitting, ss / np.where(fitting, sy, 1.0), 2 * step)
+
+
+def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
+    """Batch gradient descent as a choice of operators; there is nothing to sample."""
+    searched = plan.schedule == "line_search"
+    return Operators(
+        as_given,
+        StartAt(start),
+        all_rows,
+        Evaluate(),
+        SearchedStep(plan, problem) if searched else ScheduledStep(plan, problem),
+        Tolerance(plan.converge, plan.epsilon),
+        Budget(plan.max_iter, deadline),
+    )

@@ -1,0 +1,1 @@
+"""The DuckDB door: a C extension that packs rows and returns models."""

@@ -1,0 +1,110 @@
+/* What the files of the DuckDB door share. */
+#ifndef TUSK_DOOR_H
+#define TUSK_DOOR_H
+
+#define DUCKDB_EXTENSION_NAME tuskml
+#include "duckdb_extension.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../rowblock/batch.h"
+
+DUCKDB_EXTENSION_EXTERN
+
+#define TUSK_EXPORT __attribute__((visibility("default")))
+
+/* One loaded database: its account of memory. It lives as long as the functions registered with it. */
+typedef struct door {
+    tusk_memory *memory;
+    struct spec_table *specs;
+    int references;
+} door;
+
+void door_release(void *d);
+door *door_retain(door *d);
+
+/* Each registers its functions in the database; false when DuckDB refuses. */
+bool register_train_model(duckdb_connection connection, door *d);
+bool register_predict(duckdb_connection connection);
+bool register_metrics(duckdb_connection connection);
+bool register_hash_features(duckdb_connection connection);
+bool register_settings(duckdb_connection connection, door *d);
+
+/* --- types ------------------------------------------------------------------------------------------------- */
+
+/* A feature argument: a LIST of T, or STRUCT(indices LIST of I, values LIST of T). */
+typedef struct feature_type {
+    bool sparse;
+    bool wide; /* sparse: BIGINT ids, else INTEGER */
+    bool f64;
+} feature_type;
+
+#define N_FEATURE_TYPES 6
+extern const feature_type FEATURE_TYPES[N_FEATURE_TYPES];
+
+duckdb_logical_type make_list_type(duckdb_type child);
+duckdb_logical_type make_feature_type(feature_type f);
+duckdb_logical_type make_model_type(void);
+
+/* The fields of a model value, in order. */
+enum model_field {
+    M_TASK, M_COEF, M_INTERCEPT, M_STD_ERR, M_CLASSES, M_N_ROWS, M_N_SKIPPED, M_N_FEATURES, M_LOSS, M_HISTORY,
+    M_ITERATIONS, M_CONVERGED, M_STATUS, M_PLAN, M_SECONDS, M_OPTIONS, M_STORE, MODEL_FIELDS
+};
+
+/* --- reading vectors --------------------------------------------------------------------------------------- */
+
+typedef struct column {
+    duckdb_vector vector;
+    const void *data;
+    uint64_t *validity; /* NULL: all valid */
+} column;
+
+static inline column column_of(duckdb_vector v) {
+    return (column){v, duckdb_vector_get_data(v), duckdb_vector_get_validity(v)};
+}
+static inline column chunk_column(duckdb_data_chunk chunk, idx_t i) {
+    return column_of(duckdb_data_chunk_get_vector(chunk, i));
+}
+static inline bool is_valid(const column *c, idx_t row) {
+    return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
+}
+static inline bool all_valid(const column *c, idx_t from, idx_t n) {
+    if (!c->validity) return true;
+    for (idx_t i = from; i < from + n; i++)
+        if (!is_valid(c, i)) return false;
+    return true;
+}
+
+typedef struct list_column {
+    column self;
+    column child;
+} list_column;
+
+static inline list_column list_column_of(duckdb_vector v) {
+    return (list_column){column_of(v), column_of(duckdb_list_vector_get_child(v))};
+}
+static inline duckdb_list_entry list_entry(const list_column *c, idx_t row) {
+    return ((const duckdb_list_entry *)c->self.data)[row];
+}
+
+/* The features of a chunk of rows. */
+typedef struct feature_column {
+    feature_type type;
+    column self;          /* sparse: the struct */
+    list_column values;
+    list_column indices;  /* sparse only */
+} feature_column;
+
+feature_column feature_column_of(duckdb_vector v, feature_type type);
+/* False when the row's features are NULL or hold a NULL. */
+bool features_valid(const feature_column *c, idx_t row);
+
+/* --- writing vectors --------------------------------------------------------------------------------------- */
+
+void set_null(duckdb_vector v, idx_t row);
+/* Appends values to the list column and makes them the row's item. */
+void put_list(duckdb_vector v, idx_t row, const double *values, idx_t n);
+
+#endif

@@ -1,0 +1,94 @@
+/* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from SQL. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "door.h"
+
+static tusk_memory *memory_of(duckdb_function_info info) {
+    return ((door *)duckdb_scalar_function_get_extra_info(info))->memory;
+}
+
+static bool refuse(duckdb_function_info info, const char *sentence) {
+    duckdb_scalar_function_set_error(info, sentence);
+    return false;
+}
+
+static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t *directory) {
+    if (budget < 0) return refuse(info, "tuskml_set_memory: budget is negative, expected a number of bytes");
+    size_t length = duckdb_string_t_length(*directory);
+    char *path = malloc(length + 1);
+    if (!path) return refuse(info, "tuskml_set_memory: out of memory");
+    memcpy(path, duckdb_string_t_data(directory), length);
+    path[length] = 0;
+    tusk_memory_limit(memory_of(info), budget, path);
+    free(path);
+    return true;
+}
+
+static void set_memory(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    column budget = chunk_column(chunk, 0), directory = chunk_column(chunk, 1);
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    int64_t *out = duckdb_vector_get_data(result);
+    for (idx_t row = 0; row < n; row++) {
+        if (!is_valid(&budget, row) || !is_valid(&directory, row)) {
+            set_null(result, row);
+            continue;
+        }
+        out[row] = ((const int64_t *)budget.data)[row];
+        if (!set_limit(info, out[row], (duckdb_string_t *)directory.data + row)) return;
+    }
+}
+
+static const char *const USE_FIELDS[] = {"budget", "resident", "spilled", "peak"};
+
+static void read_memory(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    tusk_memory_use use;
+    tusk_memory_used(memory_of(info), &use);
+    const int64_t values[] = {use.budget, use.resident, use.spilled, use.peak};
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    for (idx_t f = 0; f < 4; f++) {
+        int64_t *out = duckdb_vector_get_data(duckdb_struct_vector_get_child(result, f));
+        for (idx_t row = 0; row < n; row++) out[row] = values[f];
+    }
+}
+
+static duckdb_logical_type make_use_type(void) {
+    duckdb_logical_type bytes = duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
+    duckdb_logical_type types[] = {bytes, bytes, bytes, bytes};
+    duckdb_logical_type use = duckdb_create_struct_type(types, (const char **)USE_FIELDS, 4);
+    duckdb_destroy_logical_type(&bytes);
+    return use;
+}
+
+static void add_parameter(duckdb_scalar_function f, duckdb_type id) {
+    duckdb_logical_type type = duckdb_create_logical_type(id);
+    duckdb_scalar_function_add_parameter(f, type);
+    duckdb_destroy_logical_type(&type);
+}
+
+/* Volatile, or DuckDB would call it once when it plans the statement. */
+static duckdb_scalar_function new_function(const char *name, door *d, duckdb_scalar_function_t body) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_scalar_function_set_name(f, name);
+    duckdb_scalar_function_set_volatile(f);
+    duckdb_scalar_function_set_extra_info(f, door_retain(d), door_release);
+    duckdb_scalar_function_set_function(f, body);
+    return f;
+}
+
+static bool register_function(duckdb_connection connection, duckdb_scalar_function f, duckdb_logical_type result) {
+    duckdb_scalar_function_set_return_type(f, result);
+    bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
+    duckdb_destroy_logical_type(&result);
+    duckdb_destroy_scalar_function(&f);
+    return done;
+}
+
+bool register_settings(duckdb_connection connection, door *d) {
+    duckdb_scalar_function set = new_function("tuskml_set_memory", d, set_memory);
+    add_parameter(set, DUCKDB_TYPE_BIGINT);
+    add_parameter(set, DUCKDB_TYPE_VARCHAR);
+    duckdb_scalar_function read = new_function("tuskml_memory", d, read_memory);
+    return register_function(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+           register_function(connection, read, make_use_type());
+}

@@ -1,0 +1,404 @@
+/* train_model and explain_training: rows into blocks, and at the end blocks to the trainer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "door.h"
+#include "specs.h"
+
+#define RUN 2048
+
+typedef struct train_state {
+    tusk_block block;
+    spec *spec; /* NULL until the first row */
+} train_state;
+
+/* What the callbacks of one overload need to know. */
+typedef struct overload {
+    door *door;
+    feature_type features;
+    bool boolean_label;
+    bool has_options;
+    enum tusk_request request;
+} overload;
+
+static tusk_trainer trainer;
+
+/* The Python package sets it once, before any query. */
+TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) { __atomic_store_n(&trainer, t, __ATOMIC_RELEASE); }
+
+static overload *overload_of(duckdb_function_info info) { return duckdb_aggregate_function_get_extra_info(info); }
+
+static void refuse(duckdb_function_info info, const char *sentence) {
+    char text[1200];
+    const char *name = overload_of(info)->request == TUSK_EXPLAIN ? "explain_training" : "train_model";
+    snprintf(text, sizeof text, "%s: %s", name, sentence);
+    duckdb_aggregate_function_set_error(info, text);
+}
+
+static void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
+    char sentence[512];
+    tusk_fault_message(fault, sentence, sizeof sentence);
+    refuse(info, sentence);
+}
+
+/* --- state ------------------------------------------------------------------------------------------------- */
+
+static idx_t state_size(duckdb_function_info info) {
+    (void)info;
+    return sizeof(train_state);
+}
+
+static void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
+    (void)info;
+    memset(state, 0, sizeof(train_state));
+}
+
+static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
+    for (idx_t i = 0; i < n; i++) {
+        train_state *s = (train_state *)states[i];
+        tusk_block_free(&s->block);
+        if (s->spec) spec_release(s->spec);
+        s->spec = NULL;
+    }
+}
+
+/* --- update ------------------------------------------------------------------------------------------------ */
+
+typedef struct rows {
+    idx_t n;
+    column task, label, options;
+    feature_column features;
+    bool boolean_label, has_options;
+} rows;
+
+static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
+    rows r = {.n = duckdb_data_chunk_get_size(chunk), .boolean_label = o->boolean_label, .has_options = o->has_options};
+    r.task = chunk_column(chunk, 0);
+    r.label = chunk_column(chunk, 1);
+    r.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 2), o->features);
+    if (o->has_options) r.options = chunk_column(chunk, 3);
+    return r;
+}
+
+static text text_at(const column *c, idx_t row) {
+    duckdb_string_t *s = (duckdb_string_t *)c->data + row;
+    return (text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
+}
+
+/* The bytes of a string_t name its text or point at it: equal bytes, equal text. */
+static bool same_string(const column *c, idx_t a, idx_t b) {
+    const duckdb_string_t *s = c->data;
+    return memcmp(s + a, s + b, sizeof *s) == 0;
+}
+
+/* The spec of a row; the one of the row before when the texts are the same objects. */
+static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, idx_t before, spec *current) {
+    if (current && same_string(&r->task, row, before) &&
+        (!r->has_options || (is_valid(&r->options, row) == is_valid(&r->options, before) &&
+                             same_string(&r->options, row, before))))
+        return current;
+    if (current) spec_release(current);
+    if (!is_valid(&r->task, row)) {
+        refuse(info, "task is NULL, expected one of 'linear', 'logistic', 'svm'");
+        return NULL;
+    }
+    text none = {"", 0};
+    bool given = r->has_options && is_valid(&r->options, row);
+    spec *s = spec_intern(overload_of(info)->door->specs, text_at(&r->task, row),
+                          given ? text_at(&r->options, row) : none);
+    if (!s) refuse(info, "out of memory");
+    return s;
+}
+
+static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
+    if (s->spec == spec) return true;
+    if (!s->spec) {
+        spec_retain(spec);
+        s->spec = spec;
+        return true;
+    }
+    refuse(info, "task and options must be the same in all rows of a group");
+    return false;
+}
+
+static double label_at(const rows *r, idx_t row) {
+    return r->boolean_label ? ((const bool *)r->label.data)[row] : ((const double *)r->label.data)[row];
+}
+
+static bool usable(const rows *r, idx_t row) { return is_valid(&r->label, row) && features_valid(&r->features, row); }
+
+/* How many rows from here on go to the same state as one matrix: lists of one length, one behind the other. */
+static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
+    duckdb_list_entry first = list_entry(&r->features.values, row);
+    idx_t n = 1;
+    while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n)) {
+        duckdb_list_entry e = list_entry(&r->features.values, row + n);
+        if (e.length != first.length || e.offset != first.offset + n * first.length) break;
+        n++;
+    }
+    return n;
+}
+
+static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
+    double labels[RUN];
+    const double *y = (const double *)r->label.data + row;
+    if (r->boolean_label) {
+        for (idx_t i = 0; i < n; i++) labels[i] = ((const bool *)r->label.data)[row + i];
+        y = labels;
+    }
+    duckdb_list_entry e = list_entry(&r->features.values, row);
+    bool f64 = r->features.type.f64;
+    const char *x = (const char *)r->features.values.child.data + e.offset * (f64 ? 8 : 4);
+    return tusk_append_dense(memory, &s->block, f64, x, (int64_t)e.length, y, (int64_t)n, fault);
+}
+
+static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
+    feature_type type = r->features.type;
+    duckdb_list_entry ids = list_entry(&r->features.indices, row);
+    duckdb_list_entry values = list_entry(&r->features.values, row);
+    if (ids.length != values.length) {
+        *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER, .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .position = (int64_t)ids.length, .value = (double)values.length};
+        return fault->code;
+    }
+    const char *index = (const char *)r->features.indices.child.data + ids.offset * (type.wide ? 8 : 4);
+    const char *x = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4);
+    return tusk_append_sparse(memory, &s->block, type.f64, index, type.wide, x, (int64_t)ids.length,
+                              label_at(r, row), fault);
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_aggregate_state *states) {
+    const overload *o = overload_of(info);
+    rows r = rows_of(chunk, o);
+    spec *current = NULL;
+    tusk_fault fault;
+    idx_t n;
+    for (idx_t row = 0; row < r.n; row += n) {
+        train_state *s = (train_state *)states[row];
+        n = 1;
+        current = spec_of_row(info, &r, row, row ? row - 1 : 0, current);
+        if (!current) return;
+        if (!adopt_spec(info, s, current)) break;
+        if (!usable(&r, row)) {
+            s->block.n_skipped++;
+            continue;
+        }
+        int code;
+        if (o->features.sparse) {
+            code = append_sparse(o->door->memory, &r, row, s, &fault);
+        } else {
+            n = dense_run(&r, row, states);
+            code = append_dense(o->door->memory, &r, row, n, s, &fault);
+        }
+        if (code) {
+            refuse_fault(info, &fault);
+            break;
+        }
+    }
+    if (current) spec_release(current);
+}
+
+/* --- combine ----------------------------------------------------------------------------------------------- */
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *sources, duckdb_aggregate_state *targets,
+                    idx_t n) {
+    tusk_fault fault;
+    for (idx_t i = 0; i < n; i++) {
+        train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
+        if (source->spec && !adopt_spec(info, target, source->spec)) return;
+        if (tusk_block_splice(&target->block, &source->block, &fault)) {
+            refuse_fault(info, &fault);
+            return;
+        }
+    }
+}
+
+/* --- finalize ---------------------------------------------------------------------------------------------- */
+
+/* Where the answers of one call go. */
+typedef struct answer {
+    duckdb_vector result;
+    idx_t *row; /* of each group in the batch */
+} answer;
+
+typedef struct call {
+    tusk_group *groups;
+    int32_t *spec;
+    tusk_spec *specs;
+    spec **unique;
+    idx_t *row;
+} call;
+
+static bool call_new(call *c, idx_t n) {
+    c->groups = malloc(n * sizeof *c->groups);
+    c->spec = malloc(n * sizeof *c->spec);
+    c->specs = malloc(n * sizeof *c->specs);
+    c->unique = malloc(n * sizeof *c->unique);
+    c->row = malloc(n * sizeof *c->row);
+    return c->groups && c->spec && c->specs && c->unique && c->row;
+}
+
+static void call_free(call *c) {
+    free(c->groups);
+    free(c->spec);
+    free(c->specs);
+    free(c->unique);
+    free(c->row);
+}
+
+static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
+    for (int32_t i = *n_specs - 1; i >= 0; i--)
+        if (c->unique[i] == s) return i;
+    c->unique[*n_specs] = s;
+    c->specs[*n_specs] = (tusk_spec){s->task, s->options};
+    return (*n_specs)++;
+}
+
+/* Groups with usable rows go into the batch; the others are NULL at once. */
+static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states, duckdb_vector result, idx_t n,
+                       idx_t offset) {
+    for (idx_t i = 0; i < n; i++) {
+        const train_state *s = (const train_state *)states[i];
+        const tusk_block *b = &s->block;
+        if (!b->n_rows) {
+            set_null(result, offset + i);
+            continue;
+        }
+        int64_t g = batch->n_groups++;
+        c->groups[g] = (tusk_group){b->head, b->n_rows, b->n_skipped, b->dim, b->kind};
+        c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
+        c->row[g] = offset + i;
+    }
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t n,
+                     idx_t offset) {
+    const overload *o = overload_of(info);
+    tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
+    call c = {0};
+    if (!train) {
+        refuse(info, "the extension was loaded without its Python package: "
+                     "open the database with tuskml.connect(), or call tuskml.load(connection)");
+    } else if (!call_new(&c, n)) {
+        refuse(info, "out of memory");
+    } else {
+        tusk_batch batch = {.groups = c.groups, .spec = c.spec, .specs = c.specs, .request = (int32_t)o->request,
+                            .memory = o->door->memory};
+        answer a = {result, c.row};
+        batch.door = &a;
+        fill_batch(&c, &batch, states, result, n, offset);
+        if (batch.n_groups && train(&batch)) refuse(info, batch.error);
+    }
+    call_free(&c);
+}
+
+/* --- answers ----------------------------------------------------------------------------------------------- */
+
+static void put_double(duckdb_vector v, idx_t row, double x) {
+    if (x != x)
+        set_null(v, row);
+    else
+        ((double *)duckdb_vector_get_data(v))[row] = x;
+}
+
+static void put_int64(duckdb_vector v, idx_t row, int64_t x) { ((int64_t *)duckdb_vector_get_data(v))[row] = x; }
+
+static void put_string(duckdb_vector v, idx_t row, const tusk_strings *s, int64_t i) {
+    if (s->code[i] < 0)
+        set_null(v, row);
+    else
+        duckdb_vector_assign_string_element(v, row, s->pool[s->code[i]]);
+}
+
+static void put_item(duckdb_vector v, idx_t row, const tusk_lists *l, int64_t i) {
+    put_list(v, row, l->values + l->offsets[i], (idx_t)(l->offsets[i + 1] - l->offsets[i]));
+}
+
+static void put_model(duckdb_vector *f, idx_t row, const tusk_models *m, int64_t i) {
+    put_string(f[M_TASK], row, &m->task, i);
+    put_item(f[M_COEF], row, &m->coef, i);
+    put_double(f[M_INTERCEPT], row, m->intercept[i]);
+    put_item(f[M_STD_ERR], row, &m->std_err, i);
+    put_item(f[M_CLASSES], row, &m->classes, i);
+    put_int64(f[M_N_ROWS], row, m->n_rows[i]);
+    put_int64(f[M_N_SKIPPED], row, m->n_skipped[i]);
+    put_int64(f[M_N_FEATURES], row, m->n_features[i]);
+    put_double(f[M_LOSS], row, m->loss[i]);
+    put_item(f[M_HISTORY], row, &m->history, i);
+    put_int64(f[M_ITERATIONS], row, m->iterations[i]);
+    ((bool *)duckdb_vector_get_data(f[M_CONVERGED]))[row] = m->converged[i];
+    put_string(f[M_STATUS], row, &m->status, i);
+    put_string(f[M_PLAN], row, &m->plan, i);
+    put_double(f[M_SECONDS], row, m->seconds[i]);
+    put_string(f[M_OPTIONS], row, &m->options, i);
+    put_string(f[M_STORE], row, &m->store, i);
+}
+
+/* The trainer's answer to TUSK_TRAIN. */
+TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
+    const answer *a = batch->door;
+    duckdb_vector fields[MODEL_FIELDS];
+    for (idx_t f = 0; f < MODEL_FIELDS; f++) fields[f] = duckdb_struct_vector_get_child(a->result, f);
+    for (int64_t i = 0; i < models->n; i++) put_model(fields, a->row[models->group[i]], models, i);
+}
+
+/* The trainer's answer to TUSK_EXPLAIN, a group at a time. */
+TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
+    const answer *a = batch->door;
+    duckdb_vector_assign_string_element(a->result, a->row[group], text);
+}
+
+/* --- registration ------------------------------------------------------------------------------------------ */
+
+static void overload_free(void *p) {
+    overload *o = p;
+    door_release(o->door);
+    free(o);
+}
+
+static void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type) {
+    duckdb_aggregate_function_add_parameter(f, type);
+    duckdb_destroy_logical_type(&type);
+}
+
+static bool add_overload(duckdb_aggregate_function_set set, const char *name, overload like) {
+    overload *o = malloc(sizeof *o);
+    if (!o) return false;
+    *o = like;
+    door_retain(o->door);
+    duckdb_aggregate_function f = duckdb_create_aggregate_function();
+    duckdb_aggregate_function_set_name(f, name);
+    add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+    add_parameter(f, duckdb_create_logical_type(o->boolean_label ? DUCKDB_TYPE_BOOLEAN : DUCKDB_TYPE_DOUBLE));
+    add_parameter(f, make_feature_type(o->features));
+    if (o->has_options) add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+    duckdb_logical_type result =
+        o->request == TUSK_EXPLAIN ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR) : make_model_type();
+    duckdb_aggregate_function_set_return_type(f, result);
+    duckdb_destroy_logical_type(&result);
+    duckdb_aggregate_function_set_functions(f, state_size, state_init, update, combine, finalize);
+    duckdb_aggregate_function_set_destructor(f, state_destroy);
+    duckdb_aggregate_function_set_special_handling(f);
+    duckdb_aggregate_function_set_extra_info(f, o, overload_free);
+    bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function(&f);
+    return added;
+}
+
+static bool register_one(duckdb_connection connection, door *d, const char *name, enum tusk_request request) {
+    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
+    bool done = true;
+    for (int f = 0; f < N_FEATURE_TYPES; f++)
+        for (int boolean = 0; boolean < 2; boolean++)
+            for (int options = 0; options < 2; options++)
+                done = done && add_overload(set, name, (overload){d, FEATURE_TYPES[f], boolean, options, request});
+    done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function_set(&set);
+    return done;
+}
+
+bool register_train_model(duckdb_connection connection, door *d) {
+    return register_one(connection, d, "train_model", TUSK_TRAIN) &&
+           register_one(connection, d, "explain_training", TUSK_EXPLAIN);
+}

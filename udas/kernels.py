@@ -1,0 +1,382 @@
+"""The C++ kernels (`udas/native/api.h`), called with the GIL released.
+
+Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
+Arrays are C-contiguous float64 unless a name says otherwise.
+"""
+
+import ctypes
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import Interrupted, TuskError
+
+Floats = NDArray[np.float64]
+
+GROUP = np.dtype(
+    [
+        ("head", np.uintp),
+        ("n_rows", np.int64),
+        ("n_skipped", np.int64),
+        ("dim", np.int32),
+        ("kind", np.int32),
+    ]
+)
+LABELS = np.dtype(
+    [
+        ("low", np.float64),
+        ("high", np.float64),
+        ("n_high", np.int64),
+        ("third_row", np.int64),
+        ("third", np.float64),
+        ("mean", np.float64),
+        ("variance", np.float64),
+    ]
+)
+KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
+MEGA = 1 << 20
+
+
+class _Pass(ctypes.Structure):
+    _fields_ = [
+        ("groups", ctypes.c_void_p),
+        ("n_groups", ctypes.c_int64),
+        ("positive", ctypes.c_void_p),
+        ("class_weight", ctypes.c_void_p),
+        ("loss", ctypes.c_int32),
+        ("fit_intercept", ctypes.c_int32),
+        ("smoothing", ctypes.c_double),
+        ("threads", ctypes.c_int32),
+        ("stride", ctypes.c_int32),
+        ("cancel_mark", ctypes.c_int64),
+    ]
+
+
+class _Epoch(ctypes.Structure):
+    _fields_ = [
+        ("batch_size", ctypes.c_int32),
+        ("power", ctypes.c_int32),
+        ("epochs_done", ctypes.c_double),
+        ("l1", ctypes.c_double),
+        ("l2", ctypes.c_double),
+        ("step", ctypes.c_void_p),
+        ("shift", ctypes.c_void_p),
+        ("scale", ctypes.c_void_p),
+        ("frequency", ctypes.c_void_p),
+        ("seed", ctypes.c_uint64),
+    ]
+
+
+def _instruction_sets() -> list[str]:
+    """Suffixes of the builds this processor runs, best first."""
+    try:
+        words = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
+    except (OSError, IndexError):
+        return [""]
+    flags = set(words)
+    builds = [""]
+    if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
+        builds.insert(0, "_v3")
+        if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+            builds.insert(0, "_v4")
+    return builds
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The kernels' library."""
+    folder = Path(__file__).parent
+    for suffix in _instruction_sets():
+        path = folder / f"_native{suffix}.so"
+        if path.exists():
+            lib = ctypes.CDLL(str(path))
+            lib.tk_cancel_count.restype = ctypes.c_int64
+            lib.tk_nonzeros.restype = ctypes.c_int64
+            return lib
+    raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
+
+
+def _address(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
+    return ctypes.c_void_p(None if array is None else array.ctypes.data)
+
+
+def _check(code: int) -> None:
+    if code == 1:
+        raise Interrupted("the training was interrupted")
+    if code == 2:
+        raise MemoryError("no memory for the rows: raise memory_limit")
+    if code == 3:
+        raise TuskError(
+            "no room for the rows: memory_limit is reached and temp_directory cannot take more"
+        )
+
+
+def cancel() -> None:
+    """Ends every training in this process within milliseconds; each raises `Interrupted`."""
+    library().tk_cancel()
+
+
+def cancel_count() -> int:
+    """How often `cancel` was called; a pass made before the last call stops."""
+    return int(library().tk_cancel_count())
+
+
+@contextmanager
+def watching_sigint() -> Iterator[None]:
+    """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""
+    library().tk_watch_sigint(1)
+    try:
+        yield
+    finally:
+        library().tk_watch_sigint(0)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The rows of G groups with d features each, and how their loss is taken.
+
+    groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
+    class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None.
+    """
+
+    groups: NDArray[np.void]
+    loss: int
+    positive: Floats | None
+    class_weight: Floats | None
+    fit_intercept: bool
+    threads: int
+    smoothing: float = 0.0
+    stride: int = 1
+    cancel_mark: int = 0
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.groups["dim"][0])
+
+    @property
+    def sparse(self) -> bool:
+        return bool(self.groups["kind"][0] >= 2)
+
+    @property
+    def p(self) -> int:
+        """Weights of one group: its features and the intercept."""
+        return self.n_features + 1
+
+    def of(self, which: NDArray[np.intp]) -> "Pass":
+        """The same for some of the groups."""
+        return replace(
+            self,
+            groups=self.groups[which],
+            positive=None if self.positive is None else self.positive[which],
+            class_weight=None if self.class_weight is None else self.class_weight[which],
+        )
+
+    def head(self, rows: int) -> "Pass":
+        """The same for the first rows of each group."""
+        groups = self.groups.copy()
+        groups["n_rows"] = np.minimum(groups["n_rows"], rows)
+        return replace(self, groups=groups)
+
+    def _struct(self) -> _Pass:
+        return _Pass(
+            _address(self.groups),
+            self.n_groups,
+            _address(self.positive),
+            _address(self.class_weight),
+            self.loss,
+            self.fit_intercept,
+            self.smoothing,
+            self.threads,
+            self.stride,
+            self.cancel_mark,
+        )
+
+    def labels(self) -> NDArray[np.void]:
+        """LABELS of shape (G,): range, classes and moments of the labels."""
+        out = np.zeros(self.n_groups, LABELS)
+        _check(library().tk_labels(ctypes.byref(self._struct()), _address(out)))
+        return out
+
+    def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of dense features, each (G, d); a constant one has 0."""
+        mean = np.empty((self.n_groups, self.n_features))
+        deviation = np.empty_like(mean)
+        code = library().tk_feature_moments(
+            ctypes.byref(self._struct()), ctypes.c_int64(sample), _address(mean), _address(deviation)
+        )
+        _check(code)
+        return mean, deviation
+
+    def feature_counts(self) -> tuple[Floats, Floats]:
+        """In how many rows each sparse feature occurs, and its largest |value|, each (G, d)."""
+        count = np.empty((self.n_groups, self.n_features))
+        largest = np.empty_like(count)
+        _check(
+            library().tk_feature_counts(
+                ctypes.byref(self._struct()), _address(count), _address(largest)
+            )
+        )
+        return count, largest
+
+    def nonzeros(self) -> int:
+        """Entries of sparse rows in all groups."""
+        first = self.groups.ctypes.data
+        sizes = (
+            library().tk_nonzeros(ctypes.c_void_p(first + i * GROUP.itemsize))
+            for i in range(self.n_groups)
+        )
+        return sum(int(size) for size in sizes)
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Sums over rows, (G, d + 3): loss, rows, gradient by weight, by intercept."""
+        out = np.empty((self.n_groups, self.n_features + 3))
+        weights = np.ascontiguousarray(weights)
+        _check(
+            library().tk_gradient(ctypes.byref(self._struct()), _address(weights), _address(out))
+        )
+        return out
+
+    def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
+        """`gradient`, and behind it the lower triangle of the curvature of z, row by row."""
+        p = self.p
+        out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
+        weights = np.ascontiguousarray(weights)
+        code = library().tk_curvature(
+            ctypes.byref(self._struct()),
+            _address(weights),
+            _address(shift),
+            _address(scale),
+            int(precise),
+            _address(out),
+        )
+        _check(code)
+        return out
+
+    def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
+        """One stochastic epoch; updates weights (G, p), fills average; sums of losses (G,)."""
+        loss = np.zeros(self.n_groups)
+        kernel = library().tk_hogwild if shared else library().tk_sgd
+        code = kernel(
+            ctypes.byref(self._struct()),
+            ctypes.byref(epoch.struct()),
+            _address(weights),
+            _address(average),
+            _address(loss),
+        )
+        _check(code)
+        return loss
+
+    def svrg(
+        self, epoch: "Epoch", anchor: Floats, full: Floats, weights: Floats, average: Floats
+    ) -> None:
+        """One SVRG epoch around anchor, whose mean gradient is full; all (G, p)."""
+        code = library().tk_svrg(
+            ctypes.byref(self._struct()),
+            ctypes.byref(epoch.struct()),
+            _address(anchor),
+            _address(full),
+            _address(weights),
+            _address(average),
+        )
+        _check(code)
+
+    def shuffled(
+        self, memory: int, seed: int, held_out: NDArray[np.int64]
+    ) -> tuple["OwnedRows", "OwnedRows"]:
+        """Copies in the order of a hash of each row's content: (kept, held out) rows."""
+        kept, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
+        code = library().tk_shuffle(
+            ctypes.byref(self._struct()),
+            ctypes.c_void_p(memory),
+            ctypes.c_uint64(seed & (2**64 - 1)),
+            _address(np.ascontiguousarray(held_out)),
+            _address(kept),
+            _address(held),
+        )
+        _check(code)
+        return OwnedRows(kept), OwnedRows(held)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one stochastic epoch needs to know; step is (G,), the others (G, d)."""
+
+    batch_size: int
+    power: int
+    epochs_done: float
+    l1: float
+    l2: float
+    step: Floats
+    shift: Floats
+    scale: Floats
+    frequency: Floats | None = None
+    seed: int = 0
+
+    def struct(self) -> _Epoch:
+        return _Epoch(
+            self.batch_size,
+            self.power,
+            self.epochs_done,
+            self.l1,
+            self.l2,
+            _address(self.step),
+            _address(self.shift),
+            _address(self.scale),
+            _address(self.frequency),
+            self.seed,
+        )
+
+
+class OwnedRows:
+    """Rows that a kernel wrote, freed when the context ends."""
+
+    def __init__(self, groups: NDArray[np.void]) -> None:
+        self.groups = groups
+
+    def __enter__(self) -> NDArray[np.void]:
+        return self.groups
+
+    def __exit__(self, *_: object) -> None:
+        library().tk_free_groups(_address(self.groups), ctypes.c_int64(len(self.groups)))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """step and inverse_diagonal are (G, p), rank and pivot (G,); see `tk_solve`."""
+
+    step: Floats
+    rank: NDArray[np.int64]
+    pivot: Floats
+    inverse_diagonal: Floats | None
+
+
+def solve(hessian: Floats, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
+    """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
+    n, p = gradient.shape
+    hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
+    step = np.empty((n, p))
+    rank = np.empty(n, np.int64)
+    pivot = np.empty(n)
+    diagonal = np.empty((n, p)) if inverse else None
+    library().tk_solve(
+        ctypes.c_int64(n),
+        ctypes.c_int64(p),
+        _address(hessian),
+        ctypes.c_int64(hessian.shape[1]),
+        _address(gradient),
+        _address(step),
+        _address(rank),
+        _address(pivot),
+        _address(diagonal),
+        threads,
+    )
+    return Solution(step, rank, pivot, diagonal)

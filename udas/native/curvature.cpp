@@ -1,0 +1,165 @@
+// Loss, gradient and curvature H = sum h_i z_i z_i' in one pass, z = ((x - shift) * scale, 1) and h_i = l''(m_i).
+//
+// Blocks of rows become panels of sqrt(h_i) z_i, centred and scaled so that even float keeps what matters; H is the
+// panels' product with themselves, in tiles of registers.
+#include <cmath>
+#include <vector>
+
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+template <class E> struct VectorOf;
+template <> struct VectorOf<float> {
+    using type = float __attribute__((vector_size(64)));
+};
+template <> struct VectorOf<double> {
+    using type = double __attribute__((vector_size(64)));
+};
+template <class E> using Vector = typename VectorOf<E>::type;
+template <class E> constexpr int WIDTH = 64 / sizeof(E);
+constexpr int TILE_ROWS = 8;
+
+// Room for one thread: a panel and the sums of its products.
+template <class E> struct Scratch {
+    int64_t width; // of the panel: p, padded to whole vectors
+    std::vector<E> panel;
+    std::vector<double> product;
+    std::vector<double> gradient;
+
+    void reset(int64_t p) {
+        width = (p + WIDTH<E> - 1) / WIDTH<E> * WIDTH<E>;
+        int64_t tall = (p + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+        panel.assign(BLOCK_ROWS * std::max(width, tall), E(0));
+        product.assign(tall * width, 0.0);
+        gradient.assign(padded(p), 0.0);
+    }
+};
+
+// product[j][c] += sum_i panel[i][j] panel[i][c] for TILE_ROWS rows j and NC vectors of columns c.
+template <class E, int NC>
+void multiply_tile(const E *panel, int64_t width, int n, int64_t j, int64_t c, double *product) {
+    Vector<E> sums[TILE_ROWS][NC] = {};
+    for (int i = 0; i < n; i++) {
+        const E *row = panel + i * width;
+        Vector<E> right[NC];
+        for (int v = 0; v < NC; v++) std::memcpy(&right[v], row + c + v * WIDTH<E>, 64);
+        for (int t = 0; t < TILE_ROWS; t++)
+            for (int v = 0; v < NC; v++) sums[t][v] += row[j + t] * right[v];
+    }
+    for (int t = 0; t < TILE_ROWS; t++)
+        for (int v = 0; v < NC; v++) {
+            double *out = product + (j + t) * width + c + v * WIDTH<E>;
+            for (int k = 0; k < WIDTH<E>; k++) out[k] += (double)sums[t][v][k];
+        }
+}
+
+// The lower triangle only, by tiles.
+template <class E> void multiply(Scratch<E> &s, int64_t p, int n) {
+    for (int64_t j = 0; j < p; j += TILE_ROWS) {
+        int64_t columns = std::min<int64_t>(j + TILE_ROWS, p), c = 0;
+        for (; c + WIDTH<E> < columns; c += 2 * WIDTH<E>)
+            multiply_tile<E, 2>(s.panel.data(), s.width, n, j, c, s.product.data());
+        if (c < columns) multiply_tile<E, 1>(s.panel.data(), s.width, n, j, c, s.product.data());
+    }
+}
+
+template <class E, class T>
+void fill_panel(const DenseBlock<T> &rows, int64_t d, const double *h, const double *shift, const double *scale,
+                Scratch<E> &s) {
+    for (int i = 0; i < rows.n; i++) {
+        double root = std::sqrt(h[i]);
+        const T *x = rows.x + i * d;
+        E *row = s.panel.data() + i * s.width;
+        for (int64_t k = 0; k < d; k++) row[k] = (E)(((double)x[k] - shift[k]) * (scale[k] * root));
+        row[d] = (E)root;
+    }
+}
+
+template <class E, class T>
+void fill_panel(const SparseBlock<T> &rows, int64_t d, const double *h, const double *, const double *scale,
+                Scratch<E> &s) {
+    for (int i = 0; i < rows.n; i++) {
+        double root = std::sqrt(h[i]);
+        E *row = s.panel.data() + i * s.width;
+        std::fill(row, row + d, E(0));
+        for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
+            int32_t id = rows.index[k];
+            row[id] += (E)(rows.value[k] * scale[id] * root);
+        }
+        row[d] = (E)root;
+    }
+}
+
+struct Model {
+    const double *w, *w_padded, *shift, *scale;
+};
+
+template <class T> void block_margins(const DenseBlock<T> &rows, int64_t d, const Model &m, double *out) {
+    margins(rows, d, m.w_padded, m.w[d], out);
+}
+template <class T> void block_margins(const SparseBlock<T> &rows, int64_t d, const Model &m, double *out) {
+    margins(rows, m.w, m.w[d], out);
+}
+template <class T> void block_gradient(const DenseBlock<T> &rows, int64_t d, const double *r, double *g) {
+    add_gradient(rows, d, r, g);
+}
+template <class T> void block_gradient(const SparseBlock<T> &rows, int64_t, const double *r, double *g) {
+    add_gradient(rows, r, g);
+}
+
+template <class E, class T, class Loss>
+void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels, int64_t d, const Model &model,
+                     double *out) {
+    static thread_local Scratch<E> s;
+    s.reset(d + 1);
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
+    auto block = [&](const auto &rows) {
+        block_margins(rows, d, model, m);
+        out[0] += evaluate(loss, labels, m, rows.y, rows.n, r, h);
+        block_gradient(rows, d, r, s.gradient.data());
+        for (int i = 0; i < rows.n; i++) out[2 + d] += r[i];
+        fill_panel(rows, d, h, model.shift, model.scale, s);
+        multiply(s, d + 1, rows.n);
+    };
+    if (sparse)
+        for_sparse_blocks<T>(c, BLOCK_ROWS, block);
+    else
+        for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
+    out[1] += (double)c.rows;
+    for (int64_t k = 0; k < d; k++) out[2 + k] += s.gradient[k];
+    double *h_out = out + d + 3;
+    for (int64_t j = 0; j <= d; j++)
+        for (int64_t k = 0; k <= j; k++) *h_out++ += s.product[j * s.width + k];
+}
+
+template <class E, class T, class Loss>
+int curvature(const tk_pass *pass, const Loss &loss, const double *weights, const double *shift, const double *scale,
+              double *out) {
+    int64_t d = pass->groups[0].dim, p = d + 1;
+    bool sparse = tusk_is_sparse(pass->groups[0].kind);
+    std::vector<double> w(pass->n_groups * padded(d), 0.0);
+    for (int64_t g = 0; g < pass->n_groups; g++) std::copy_n(weights + g * p, d, w.begin() + g * padded(d));
+    // Every chunk has a triangle of its own: not so many chunks that these outgrow the rows.
+    auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
+    return sum_over_chunks(pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
+        Model model{weights + c.group * p, w.data() + c.group * padded(d), shift + c.group * d, scale + c.group * d};
+        curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
+    });
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_curvature(const tk_pass *pass, const double *weights, const double *shift, const double *scale, int precise,
+                 double *out) {
+    using namespace tusk;
+    return with_loss(pass, [&](auto loss) {
+        return with_storage(pass, [&]<class T>(const T *) {
+            if (precise || sizeof(T) == sizeof(double))
+                return curvature<double, T>(pass, loss, weights, shift, scale, out);
+            return curvature<float, T>(pass, loss, weights, shift, scale, out);
+        });
+    });
+}

@@ -1,0 +1,144 @@
+// What the stochastic algorithms share: the step schedule, and the update of a dense model from a batch's gradient.
+//
+// In coordinates of z = (x - shift) * scale the update is v -= step (mean gradient + l2 part), followed by the proximal
+// step of the l1 part. It is applied to w = v * scale directly, so that rows need not be transformed:
+//   w -= step (scale^2 (g - shift s) / n + l2 scale^2 w),   s = sum of the derivatives,
+//   w  = sign(w) max(|w| - step l1 scale^2, 0),   v_d -= step s / n.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "sparse.hpp"
+
+namespace tusk {
+
+// step / t^(power/2), t = 1 + epochs done: constant, 1/sqrt(i), 1/i and 1/i^2 for power 0, 1, 2 and 4.
+struct Schedule {
+    double first;
+    int power;
+    double done, per_row;
+
+    Schedule(const tk_epoch *e, int64_t g, int64_t rows)
+        : first(e->step[g]), power(e->power), done(1 + e->epochs_done), per_row(1.0 / std::max<int64_t>(1, rows)) {}
+
+    double at(int64_t row) const {
+        double t = done + (double)row * per_row;
+        switch (power) {
+        case 0: return first;
+        case 1: return first / std::sqrt(t);
+        case 2: return first / t;
+        default: return first / (t * t);
+        }
+    }
+};
+
+inline double shrink(double w, double by) { return w > by ? w - by : w < -by ? w + by : 0; }
+
+inline v8d shrink(v8d w, v8d by) {
+    return select(w > by, w - by, select(w < -by, w + by, splat(0.0)));
+}
+
+// One dense model in training. All arrays are padded(d) long, scale2 zero behind d, so that w stays zero there.
+class DenseModel {
+  public:
+    std::vector<double> w, gradient;
+    double v_d; // the intercept in coordinates of z
+    double b;   // and of x: v_d - w.shift
+
+    DenseModel(const tk_epoch *e, int64_t g, int64_t d, bool fit_intercept, const double *v)
+        : w(padded(d)), gradient(padded(d)), v_d(v[d]), shift_(padded(d)), scale_(padded(d)), scale2_(padded(d)), d_(d),
+          l1_(e->l1), l2_(e->l2), fit_(fit_intercept) {
+        double centre = 0;
+        for (int64_t k = 0; k < d; k++) {
+            shift_[k] = e->shift[g * d + k];
+            scale_[k] = e->scale[g * d + k];
+            scale2_[k] = scale_[k] * scale_[k];
+            w[k] = v[k] * scale_[k];
+            centre += w[k] * shift_[k];
+        }
+        b = v_d - centre;
+    }
+
+    // Uses up `gradient`, the sum of r_i x_i over n rows whose derivatives sum to s. extra: a constant gradient in
+    // coordinates of z to add (SVRG's anchor), or NULL.
+    void update(double step, double s, double n, const double *extra) {
+        v8d centre = splat(0.0);
+        double per_row = step / n;
+        for (int64_t k = 0; k < (int64_t)w.size(); k += LANES) {
+            v8d q = load(&scale2_[k]), x = load(&w[k]), c = load(&shift_[k]);
+            x -= q * (per_row * (load(&gradient[k]) - c * s) + step * l2_ * x);
+            if (extra) x -= step * load(&scale_[k]) * load(extra + k);
+            if (l1_ > 0) x = shrink(x, step * l1_ * q);
+            store(&w[k], x);
+            store(&gradient[k], splat(0.0));
+            centre += c * x;
+        }
+        if (fit_) v_d -= per_row * s + (extra ? step * extra[w.size()] : 0);
+        b = v_d - sum(centre);
+    }
+
+    void write(double *v) const {
+        for (int64_t k = 0; k < d_; k++) v[k] = scale_[k] > 0 ? w[k] / scale_[k] : 0;
+        v[d_] = v_d;
+    }
+
+  private:
+    std::vector<double> shift_, scale_, scale2_;
+    int64_t d_;
+    double l1_, l2_;
+    bool fit_;
+};
+
+// The mean of the iterates, which is closer to the optimum than the last of them (Polyak and Juditsky, 1992).
+class RunningMean {
+  public:
+    explicit RunningMean(int64_t d) : sum_(padded(d)), d_(d) {}
+
+    void add(const DenseModel &m) {
+        for (int64_t k = 0; k < (int64_t)sum_.size(); k += LANES) store(&sum_[k], load(&sum_[k]) + load(&m.w[k]));
+        v_d_ += m.v_d;
+        n_++;
+    }
+
+    void write(const double *scale, double *v) const {
+        for (int64_t k = 0; k < d_; k++) v[k] = scale[k] > 0 && n_ ? sum_[k] / n_ / scale[k] : 0;
+        v[d_] = n_ ? v_d_ / n_ : 0;
+    }
+
+  private:
+    std::vector<double> sum_;
+    int64_t d_;
+    double v_d_ = 0, n_ = 0;
+};
+
+inline double sum_block(const double *r) {
+    v8d s = splat(0.0);
+    for (int i = 0; i < BLOCK_ROWS; i += LANES) s += load(r + i);
+    return sum(s);
+}
+
+// A whole group as one chunk.
+inline Chunk whole(const tk_pass *pass, int64_t g) {
+    return {g, pass->groups[g].head, 0, pass->groups[g].n_rows};
+}
+
+// Sparse rows: a penalty on every weight at every step would cost d operations, so a weight is penalised when one of its
+// rows comes by, by as much more as these are rare: the same objective in expectation (HOGWILD!, 2011, section 3).
+struct SparsePenalty {
+    double l1, l2;
+    const double *frequency; // rows with the feature / rows
+    bool any;
+
+    SparsePenalty(const tk_epoch *e, int64_t g, int64_t d)
+        : l1(e->l1), l2(e->l2), frequency(e->frequency ? e->frequency + g * d : nullptr),
+          any(frequency && (l1 > 0 || l2 > 0)) {}
+
+    // One row's step on feature id. The l2 part is implicit, so that rare features cannot overshoot.
+    double apply(double w, double step, int32_t id, double scale2) const {
+        double each = step * scale2 / frequency[id];
+        return shrink(w / (1 + each * l2), each * l1 / (1 + each * l2));
+    }
+};
+
+} // namespace tusk

@@ -1,0 +1,65 @@
+// Loss and gradient in one pass over the rows: f(w) = sum loss(w.x_i + b, y_i), df/dw = sum l'(m_i) x_i, df/db = sum l'.
+#include <vector>
+
+#include "dense.hpp"
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+// Layout of one group's sums.
+enum { LOSS = 0, ROWS = 1, GRADIENT = 2 };
+
+std::vector<double> padded_weights(const tk_pass *pass, const double *weights, int64_t d) {
+    std::vector<double> w(pass->n_groups * padded(d), 0.0);
+    for (int64_t g = 0; g < pass->n_groups; g++)
+        std::copy_n(weights + g * (d + 1), d, w.begin() + g * padded(d));
+    return w;
+}
+
+template <class T, class Loss>
+void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t d, const double *w, double b,
+                 double *g, double *out) {
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
+    double total = 0, intercept = 0;
+    for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const DenseBlock<T> &rows) {
+        margins(rows, d, w, b, m);
+        total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
+        add_gradient(rows, d, r, g);
+        v8d s = splat(0.0);
+        for (int i = 0; i < BLOCK_ROWS; i += LANES) s += load(r + i);
+        intercept += sum(s);
+    });
+    out[LOSS] += total;
+    out[ROWS] += (double)c.rows;
+    out[GRADIENT + d] += intercept;
+}
+
+template <class T, class Loss>
+int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights, double *out) {
+    int64_t d = pass->groups[0].dim, width = padded(d);
+    std::vector<double> w = padded_weights(pass, weights, d);
+    auto chunks = make_chunks(pass, chunk_rows_for(pass));
+    return sum_over_chunks(pass, chunks, d + 3, out, [&](const Chunk &c, double *acc) {
+        // A stack's worth for common widths, so that small groups allocate nothing.
+        double small[256] = {0};
+        std::vector<double> large(width > 256 ? width : 0, 0.0);
+        double *g = width > 256 ? large.data() : small;
+        dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.data() + c.group * width,
+                       weights[c.group * (d + 1) + d], g, acc);
+        for (int64_t k = 0; k < d; k++) acc[GRADIENT + k] += g[k];
+    });
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_gradient(const tk_pass *pass, const double *weights, double *out) {
+    using namespace tusk;
+    return with_loss(pass, [&](auto loss) {
+        return with_storage(pass, [&]<class T>(const T *) {
+            if (tusk_is_sparse(pass->groups[0].kind)) return sparse_gradient<T>(pass, loss, weights, out);
+            return dense_gradient<T>(pass, loss, weights, out);
+        });
+    });
+}

@@ -1,0 +1,151 @@
+#include "pool.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+
+#include "api.h"
+
+namespace tusk {
+namespace {
+
+// One parallel_for: threads draw tasks until none is left.
+struct Job {
+    const std::function<void(int64_t)> *body;
+    int64_t n;
+    std::atomic<int64_t> next{0};
+    int helpers_wanted;
+    int helpers_inside = 0; // guarded by the pool's mutex
+
+    void work() {
+        for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < n;) (*body)(task);
+    }
+};
+
+class Pool {
+  public:
+    void run(Job &job) {
+        {
+            std::lock_guard lock(mutex_);
+            grow(job.helpers_wanted);
+            jobs_.push_back(&job);
+        }
+        wake_.notify_all();
+        job.work();
+        std::unique_lock lock(mutex_);
+        std::erase(jobs_, &job);
+        idle_.wait(lock, [&] { return job.helpers_inside == 0; });
+    }
+
+  private:
+    // A worker must never take a signal that the host program handles on its main thread.
+    void grow(int wanted) {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        for (; workers_ < wanted; workers_++) std::thread([this] { serve(); }).detach();
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+
+    Job *open_job() {
+        for (Job *job : jobs_)
+            if (job->helpers_inside < job->helpers_wanted && job->next.load(std::memory_order_relaxed) < job->n)
+                return job;
+        return nullptr;
+    }
+
+    void serve() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            Job *job = nullptr;
+            wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
+            job->helpers_inside++;
+            lock.unlock();
+            job->work();
+            lock.lock();
+            if (--job->helpers_inside == 0) idle_.notify_all();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable wake_, idle_;
+    std::deque<Job *> jobs_;
+    int workers_ = 0;
+};
+
+// Never destroyed: workers may outlive main. After a fork the child starts its own.
+Pool *pool_of_process = nullptr;
+std::once_flag pool_once;
+
+void forget_pool() { pool_of_process = new Pool; }
+
+Pool &pool() {
+    std::call_once(pool_once, [] {
+        pool_of_process = new Pool;
+        pthread_atfork(nullptr, nullptr, forget_pool);
+    });
+    return *pool_of_process;
+}
+
+std::atomic<int64_t> cancels{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free, "tk_cancel is called from signal handlers");
+
+std::mutex watch_mutex;
+int watchers = 0;
+struct sigaction before_watch;
+
+void on_sigint(int signal, siginfo_t *info, void *context) {
+    cancels.fetch_add(1);
+    if (before_watch.sa_flags & SA_SIGINFO) {
+        before_watch.sa_sigaction(signal, info, context);
+    } else if (before_watch.sa_handler != SIG_DFL && before_watch.sa_handler != SIG_IGN) {
+        before_watch.sa_handler(signal);
+    }
+}
+
+} // namespace
+
+void parallel_for(int64_t n, int threads, const std::function<void(int64_t)> &body) {
+    Job job;
+    job.body = &body;
+    job.n = n;
+    job.helpers_wanted = (int)std::min<int64_t>(threads, n) - 1;
+    if (job.helpers_wanted <= 0)
+        job.work();
+    else
+        pool().run(job);
+}
+
+int64_t cancel_count() { return cancels.load(std::memory_order_relaxed); }
+
+} // namespace tusk
+
+extern "C" {
+
+void tk_cancel(void) { tusk::cancels.fetch_add(1); }
+
+int64_t tk_cancel_count(void) { return tusk::cancel_count(); }
+
+void tk_watch_sigint(int on) {
+    std::lock_guard lock(tusk::watch_mutex);
+    if (on && tusk::watchers++ == 0) {
+        sigaction(SIGINT, nullptr, &tusk::before_watch);
+        if (!(tusk::before_watch.sa_flags & SA_SIGINFO) && tusk::before_watch.sa_handler == SIG_DFL) return;
+        struct sigaction watch {};
+        watch.sa_sigaction = tusk::on_sigint;
+        watch.sa_flags = SA_SIGINFO | SA_RESTART;
+        sigaction(SIGINT, &watch, nullptr);
+    } else if (!on && --tusk::watchers == 0) {
+        sigaction(SIGINT, &tusk::before_watch, nullptr);
+    }
+}
+
+int tk_version(void) { return 1; }
+}

@@ -1,0 +1,94 @@
+// Stochastic gradient descent, serial: for each batch in the rows' order, v -= step * (mean gradient of the batch).
+// Robbins and Monro, A stochastic approximation method, 1951; mini-batches and schedules as in design.md, section 4.
+#include "epoch.hpp"
+
+namespace tusk {
+namespace {
+
+template <class T, class Loss>
+void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *average,
+                 double *total) {
+    int64_t d = pass->groups[0].dim, batch = e->batch_size;
+    DenseModel model(e, g, d, pass->fit_intercept, v);
+    RunningMean mean(d);
+    Schedule schedule(e, g, pass->groups[g].n_rows);
+    Labels labels(pass, g);
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
+    double s = 0;
+    int64_t gathered = 0, row = 0;
+    auto finish_batch = [&] {
+        model.update(schedule.at(row), s, (double)gathered, nullptr);
+        if (average) mean.add(model);
+        row += gathered;
+        gathered = 0;
+        s = 0;
+    };
+    int most = (int)std::min<int64_t>(batch, block_rows<T>(d));
+    for_dense_blocks<T>(whole(pass, g), d, most, [&](const DenseBlock<T> &rows) {
+        if (cancelled(pass->cancel_mark)) return;
+        margins(rows, d, model.w.data(), model.b, m);
+        *total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
+        add_gradient(rows, d, r, model.gradient.data());
+        s += sum_block(r);
+        gathered += rows.n;
+        if (gathered >= batch) finish_batch();
+    });
+    if (gathered) finish_batch();
+    model.write(v);
+    if (average) mean.write(e->scale + g * d, average);
+}
+
+template <class T, class Loss>
+void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *total) {
+    int64_t d = pass->groups[0].dim, row = 0;
+    const double *scale = e->scale + g * d;
+    SparsePenalty penalty(e, g, d);
+    Schedule schedule(e, g, pass->groups[g].n_rows);
+    Labels labels(pass, g);
+    std::vector<double> w(d);
+    for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
+    double b = v[d];
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
+    for_sparse_blocks<T>(whole(pass, g), std::min<int>(e->batch_size, BLOCK_ROWS), [&](const SparseBlock<T> &rows) {
+        if (cancelled(pass->cancel_mark)) return;
+        margins(rows, w.data(), b, m);
+        *total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
+        double step = schedule.at(row) / rows.n;
+        for (int i = 0; i < rows.n; i++) {
+            for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
+                int32_t id = rows.index[k];
+                double scale2 = scale[id] * scale[id];
+                double next = w[id] - step * scale2 * r[i] * rows.value[k];
+                w[id] = penalty.any ? penalty.apply(next, step, id, scale2) : next;
+            }
+            if (pass->fit_intercept) b -= step * r[i];
+        }
+        row += rows.n;
+    });
+    for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
+    v[d] = b;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss) {
+    using namespace tusk;
+    int64_t p = pass->groups[0].dim + 1;
+    bool sparse = tusk_is_sparse(pass->groups[0].kind);
+    return with_loss(pass, [&](auto kind) {
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                loss[g] = 0;
+                double *v = weights + g * p, *mean = average ? average + g * p : nullptr;
+                if (sparse) {
+                    sparse_epoch<T>(pass, epoch, kind, g, v, &loss[g]);
+                    if (mean) std::copy_n(v, p, mean);
+                } else {
+                    dense_epoch<T>(pass, epoch, kind, g, v, mean, &loss[g]);
+                }
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}

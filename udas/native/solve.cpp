@@ -1,0 +1,102 @@
+// Newton's linear systems: many small symmetric ones, H step = g.
+//
+// Cholesky, H = L L'. A coordinate whose pivot vanishes depends on those before it (collinear or constant features): it is
+// left out, as R's lm leaves out aliased coefficients, and the others are solved exactly.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "api.h"
+#include "pool.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr double DEPENDENT = 1e-13;
+
+struct Factor {
+    int64_t p;
+    std::vector<double> l; // (p, p), lower triangle
+    std::vector<bool> kept;
+    int64_t rank = 0;
+    double smallest = 1;
+
+    explicit Factor(int64_t size) : p(size), l(size * size), kept(size) {}
+
+    // From the packed lower triangle.
+    void decompose(const double *h) {
+        rank = 0;
+        smallest = 1;
+        for (int64_t j = 0; j < p; j++) {
+            const double *row = h + j * (j + 1) / 2;
+            double diagonal = row[j];
+            for (int64_t k = 0; k < j; k++) {
+                double s = row[k];
+                for (int64_t i = 0; i < k; i++) s -= l[j * p + i] * l[k * p + i];
+                l[j * p + k] = kept[k] ? s / l[k * p + k] : 0;
+            }
+            double pivot = diagonal;
+            for (int64_t k = 0; k < j; k++) pivot -= l[j * p + k] * l[j * p + k];
+            kept[j] = pivot > DEPENDENT * diagonal && std::isfinite(pivot);
+            l[j * p + j] = kept[j] ? std::sqrt(pivot) : 0;
+            if (!kept[j]) {
+                std::fill_n(l.begin() + j * p, j, 0.0);
+                continue;
+            }
+            rank++;
+            smallest = std::min(smallest, pivot / diagonal);
+        }
+    }
+
+    void solve(const double *g, double *step) const {
+        for (int64_t j = 0; j < p; j++) {
+            double s = g[j];
+            for (int64_t k = 0; k < j; k++) s -= l[j * p + k] * step[k];
+            step[j] = kept[j] ? s / l[j * p + j] : 0;
+        }
+        for (int64_t j = p - 1; j >= 0; j--) {
+            if (!kept[j]) continue;
+            double s = step[j];
+            for (int64_t k = j + 1; k < p; k++) s -= l[k * p + j] * step[k];
+            step[j] = s / l[j * p + j];
+        }
+    }
+
+    // diag(H^-1)[j] = sum_i (L^-1)[i][j]^2
+    void inverse_diagonal(double *out) const {
+        std::vector<double> column(p);
+        for (int64_t j = 0; j < p; j++) {
+            if (!kept[j]) {
+                out[j] = std::numeric_limits<double>::quiet_NaN();
+                continue;
+            }
+            double total = 0;
+            for (int64_t i = j; i < p; i++) {
+                double s = i == j;
+                for (int64_t k = j; k < i; k++) s -= l[i * p + k] * column[k];
+                column[i] = kept[i] ? s / l[i * p + i] : 0;
+                total += column[i] * column[i];
+            }
+            out[j] = total;
+        }
+    }
+};
+
+} // namespace
+} // namespace tusk
+
+int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride, const double *gradient, double *step,
+             int64_t *rank, double *pivot, double *inverse_diagonal, int threads) {
+    constexpr int64_t TOGETHER = 64;
+    tusk::parallel_for((n_groups + TOGETHER - 1) / TOGETHER, threads, [&](int64_t task) {
+        tusk::Factor factor(p);
+        for (int64_t g = task * TOGETHER; g < std::min(n_groups, (task + 1) * TOGETHER); g++) {
+            factor.decompose(hessian + g * stride);
+            factor.solve(gradient + g * p, step + g * p);
+            rank[g] = factor.rank;
+            pivot[g] = factor.smallest;
+            if (inverse_diagonal) factor.inverse_diagonal(inverse_diagonal + g * p);
+        }
+    });
+    return TK_OK;
+}

@@ -1,0 +1,70 @@
+// The two halves of every sparse pass. Weights are gathered by feature id; repeated ids add up by themselves.
+#pragma once
+
+#include <cmath>
+
+#include "dense.hpp"
+
+namespace tusk {
+
+template <class T> inline double dot_sparse(const int32_t *index, const T *value, uint32_t n, const double *w) {
+    double a = 0, b = 0, c = 0, e = 0;
+    uint32_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        a += value[k] * w[index[k]];
+        b += value[k + 1] * w[index[k + 1]];
+        c += value[k + 2] * w[index[k + 2]];
+        e += value[k + 3] * w[index[k + 3]];
+    }
+    for (; k < n; k++) a += value[k] * w[index[k]];
+    return (a + b) + (c + e);
+}
+
+template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
+    std::fill(m, m + BLOCK_ROWS, b);
+    for (int i = 0; i < rows.n; i++) {
+        uint32_t at = rows.start[i];
+        m[i] += dot_sparse(rows.index + at, rows.value + at, rows.start[i + 1] - at, w);
+    }
+}
+
+template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
+    for (int i = 0; i < rows.n; i++) {
+        if (r[i] == 0) continue;
+        for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) g[rows.index[k]] += r[i] * rows.value[k];
+    }
+}
+
+// Chunks of a sparse gradient each need d sums: few, by the rows alone, so that summing them up stays cheap.
+inline int64_t sparse_chunk_rows(const tk_pass *pass) {
+    int64_t rows = 0, most = 0;
+    for (int64_t g = 0; g < pass->n_groups; g++) {
+        rows += pass->groups[g].n_rows;
+        most = std::max(most, pass->groups[g].n_rows);
+    }
+    int64_t d = pass->groups[0].dim;
+    int64_t nonzeros = most ? tk_nonzeros(&pass->groups[0]) * most / std::max<int64_t>(1, pass->groups[0].n_rows) : 0;
+    int64_t chunks = std::clamp<int64_t>(nonzeros / (4 * d + 1), 2, 64);
+    return std::max<int64_t>(256, (most + chunks - 1) / chunks);
+}
+
+template <class T, class Loss>
+int sparse_gradient(const tk_pass *pass, const Loss &loss, const double *weights, double *out) {
+    int64_t d = pass->groups[0].dim;
+    auto chunks = make_chunks(pass, sparse_chunk_rows(pass));
+    return sum_over_chunks(pass, chunks, d + 3, out, [&](const Chunk &c, double *acc) {
+        const double *w = weights + c.group * (d + 1);
+        Labels labels(pass, c.group);
+        alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
+        for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) {
+            if (cancelled(pass->cancel_mark)) return;
+            margins(rows, w, w[d], m);
+            acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
+            acc[1] += rows.n;
+            add_gradient(rows, r, acc + 2);
+            for (int i = 0; i < rows.n; i++) acc[2 + d] += r[i];
+        });
+    });
+}
+
+} // namespace tusk

@@ -1,0 +1,180 @@
+// What the trainer must know of the rows before it plans: classes, centres and scales.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+struct Moments {
+    double n = 0, mean = 0, m2 = 0;
+
+    // Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm, 1979.
+    void merge(const Moments &o) {
+        if (o.n == 0) return;
+        double total = n + o.n, delta = o.mean - mean;
+        mean += delta * o.n / total;
+        m2 += o.m2 + delta * delta * n * o.n / total;
+        n = total;
+    }
+};
+
+Moments moments_of(const double *y, uint32_t n) {
+    Moments out;
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += y[i];
+    out.n = n;
+    out.mean = sum / n;
+    for (uint32_t i = 0; i < n; i++) out.m2 += (y[i] - out.mean) * (y[i] - out.mean);
+    return out;
+}
+
+tk_label_stats numeric_labels(const tusk_group &group) {
+    tk_label_stats out{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), 0, 0, 0, 0, 0};
+    Moments all;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        if (!s->n_rows) continue;
+        const double *y = tusk_labels(s);
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            out.low = std::min(out.low, y[i]);
+            out.high = std::max(out.high, y[i]);
+        }
+        all.merge(moments_of(y, s->n_rows));
+    }
+    out.mean = all.mean;
+    out.variance = all.n ? all.m2 / all.n : 0;
+    return out;
+}
+
+// Counts the second class, or finds the first row that is in neither.
+struct TwoClasses {
+    double first, second;
+    bool seen_second = false;
+    int64_t n_second = 0, rows = 0;
+
+    int64_t third_in(const tusk_segment *s, double *value) {
+        const double *y = tusk_labels(s);
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            if (y[i] == first) continue;
+            if (!seen_second) {
+                second = y[i];
+                seen_second = true;
+            } else if (y[i] != second) {
+                *value = y[i];
+                return rows + i + 1;
+            }
+            n_second++;
+        }
+        rows += s->n_rows;
+        return 0;
+    }
+};
+
+tk_label_stats class_labels(const tusk_group &group) {
+    tk_label_stats out{};
+    const tusk_segment *s = group.head;
+    while (s && !s->n_rows) s = s->next;
+    if (!s) return out;
+    TwoClasses classes{tusk_labels(s)[0], tusk_labels(s)[0]};
+    for (; s && !out.third_row; s = s->next) out.third_row = classes.third_in(s, &out.third);
+    bool ascending = classes.first <= classes.second;
+    out.low = ascending ? classes.first : classes.second;
+    out.high = ascending ? classes.second : classes.first;
+    if (!classes.seen_second)
+        out.n_high = group.n_rows;
+    else
+        out.n_high = ascending ? classes.n_second : group.n_rows - classes.n_second;
+    return out;
+}
+
+// Sums of (x - first row) and of its squares: the first row as origin keeps large offsets from swallowing the spread.
+template <class T> struct ColumnSums {
+    int64_t d;
+    std::vector<double> origin, sum, square;
+    int64_t n = 0;
+
+    explicit ColumnSums(int64_t width) : d(width), origin(width), sum(width), square(width) {}
+
+    void add(const T *x) {
+        if (n++ == 0)
+            for (int64_t k = 0; k < d; k++) origin[k] = (double)x[k];
+        for (int64_t k = 0; k < d; k++) {
+            double v = (double)x[k] - origin[k];
+            sum[k] += v;
+            square[k] += v * v;
+        }
+    }
+
+    // Returns whether some feature was constant.
+    bool finish(double *mean, double *deviation) const {
+        bool constant = false;
+        for (int64_t k = 0; k < d; k++) {
+            mean[k] = origin[k] + sum[k] / n;
+            double variance = square[k] / n - (sum[k] / n) * (sum[k] / n);
+            deviation[k] = square[k] > 0 ? std::sqrt(std::max(variance, 1e-300)) : 0;
+            constant |= square[k] == 0;
+        }
+        return constant;
+    }
+};
+
+template <class T> bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
+    ColumnSums<T> sums(group.dim);
+    int64_t next = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        for (; next < s->n_rows; next += step) sums.add((const T *)tusk_dense_values(s) + next * group.dim);
+        next -= s->n_rows;
+    }
+    return sums.finish(mean, deviation);
+}
+
+template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const int32_t *index = tusk_indices(s);
+        const T *value = (const T *)tusk_sparse_values(s);
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            count[index[k]] += 1;
+            largest[index[k]] = std::max(largest[index[k]], (double)std::fabs(value[k]));
+        }
+    }
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_labels(const tk_pass *pass, tk_label_stats *out) {
+    bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
+    tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+        out[g] = numeric ? tusk::numeric_labels(pass->groups[g]) : tusk::class_labels(pass->groups[g]);
+    });
+    return TK_OK;
+}
+
+int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double *deviation) {
+    using namespace tusk;
+    int64_t d = pass->groups[0].dim;
+    return with_storage(pass, [&]<class T>(const T *) {
+        parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+            const tusk_group &group = pass->groups[g];
+            int64_t step = std::max<int64_t>(1, group.n_rows / sample);
+            // What looks constant in a sample may be rare: look at every row before a feature is given up.
+            if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
+                sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
+        });
+        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+    });
+}
+
+int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
+    using namespace tusk;
+    int64_t d = pass->groups[0].dim;
+    std::fill_n(count, pass->n_groups * d, 0.0);
+    std::fill_n(largest, pass->n_groups * d, 0.0);
+    return with_storage(pass, [&]<class T>(const T *) {
+        parallel_for(pass->n_groups, pass->threads,
+                     [&](int64_t g) { count_features<T>(pass->groups[g], count + g * d, largest + g * d); });
+        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+    });
+}

@@ -1,0 +1,233 @@
+"""The seven operators of gradient descent, and the loop that runs them.
+
+After Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017,
+section 4: Transform, Stage, Sample, Compute, Update, Converge, Loop. An algorithm is a choice of
+one implementation each. Operators work on all groups of a batch at once: arrays have the groups
+first, and groups that are done drop out of `state.active`.
+
+One difference to the paper's order: Converge looks at what Compute found before Update moves on,
+so the result of a group is always a point whose optimality was measured.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.udas.kernels import Floats
+from tuskml.udas.problem import Found, Index, Problem
+
+
+@dataclass
+class State:
+    """Where each of G groups stands.
+
+    v: weights (G, p) in coordinates of z; objective and violation (G,) at v where known (G,) is
+    true; running (G,): still moving; history: objectives (G,) by iteration, NaN where a group
+    rested; memory: what an algorithm's operators keep between iterations.
+    """
+
+    v: Floats
+    objective: Floats
+    violation: Floats
+    known: NDArray[np.bool_]
+    running: NDArray[np.bool_]
+    converged: NDArray[np.bool_]
+    iterations: NDArray[np.int64]
+    iteration: int = 0
+    history: list[Floats] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    out_of_time: bool = False
+
+    @classmethod
+    def at(cls, v: Floats) -> "State":
+        n = len(v)
+        return cls(
+            v.copy(),
+            np.full(n, np.nan),
+            np.full(n, np.inf),
+            np.zeros(n, bool),
+            np.ones(n, bool),
+            np.zeros(n, bool),
+            np.zeros(n, np.int64),
+        )
+
+    @property
+    def active(self) -> Index:
+        """The groups that still move."""
+        return np.flatnonzero(self.running)
+
+
+class Transform(Protocol):
+    """Puts a batch into the coordinates that the algorithm works in."""
+
+    def __call__(self, problem: Problem) -> Problem: ...
+
+
+class Stage(Protocol):
+    """The starting point and what else must exist before the first iteration."""
+
+    def __call__(self, problem: Problem) -> State: ...
+
+
+class Sample(Protocol):
+    """The rows of the active groups that this iteration reads."""
+
+    def __call__(self, problem: Problem, state: State) -> Problem: ...
+
+
+class Compute(Protocol):
+    """What the rows say of the current weights; None when an iteration does not need it."""
+
+    def __call__(self, part: Problem, state: State) -> Found | None: ...
+
+
+class Update(Protocol):
+    """Moves the weights of the active groups; found is for them alone, in their order."""
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None: ...
+
+
+class Converge(Protocol):
+    """Which of the active groups are done."""
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]: ...
+
+
+class Loop(Protocol):
+    """Whether to go on."""
+
+    def __call__(self, state: State) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Operators:
+    """One implementation of each operator: an algorithm."""
+
+    transform: Transform
+    stage: Stage
+    sample: Sample
+    compute: Compute
+    update: Update
+    converge: Converge
+    loop: Loop
+
+
+Monitor = Callable[[Problem, State], None]
+
+
+def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) -> State:
+    """Trains all groups of the batch; returns where each ended."""
+    problem = operators.transform(problem)
+    state = operators.stage(problem)
+    while True:
+        part = operators.sample(problem, state)
+        found = operators.compute(part, state)
+        note(state, found)
+        found = settle(state, operators.converge(state, state.active, found), found)
+        if monitor is not None:
+            monitor(problem, state)
+        if not operators.loop(state):
+            return state
+        active = state.active
+        part = operators.sample(problem, state)
+        operators.update(part, state, found)
+        state.iterations[active] += 1
+        state.iteration += 1
+
+
+def note(state: State, found: Found | None) -> None:
+    """Records what was found at the weights of the active groups."""
+    active = state.active
+    if found is None or not len(active):
+        return
+    state.objective[active] = found.objective
+    state.violation[active] = found.violation
+    state.known[active] = True
+    if found.hessian is not None:
+        kept = state.memory.get("hessian")
+        if kept is None:
+            kept = state.memory["hessian"] = np.empty((len(state.v), found.hessian.shape[1]))
+        kept[active] = found.hessian
+    entry = np.full(len(state.v), np.nan)
+    entry[active] = found.objective
+    state.history.append(entry)
+
+
+def settle(state: State, done: NDArray[np.bool_], found: Found | None) -> Found | None:
+    """Takes the groups that are done out of the active ones; found for those that remain."""
+    if not done.any():
+        return found
+    active = state.active
+    state.converged[active[done]] = True
+    state.running[active[done]] = False
+    return None if found is None else found.of(~done)
+
+
+def as_given(problem: Problem) -> Problem:
+    """Transform: rows were described when the problem was made; kernels transform them lazily."""
+    return problem
+
+
+def all_rows(problem: Problem, state: State) -> Problem:
+    """Sample: every row of the active groups."""
+    return problem.of(state.active)
+
+
+@dataclass(frozen=True)
+class StartAt:
+    """Stage: weights v (G, p)."""
+
+    v: Floats
+
+    def __call__(self, problem: Problem) -> State:
+        return State.at(self.v)
+
+
+@dataclass
+class Tolerance:
+    """Converge: the criterion fell to epsilon; never when epsilon is 0."""
+
+    criterion: str
+    epsilon: float
+    before: Floats | None = None
+    before_v: Floats | None = None
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
+        if found is None or self.epsilon == 0:
+            return np.zeros(len(active), bool)
+        if self.criterion == "gradient":
+            return found.violation <= self.epsilon
+        return self._change(state, active) <= self.epsilon
+
+    def _change(self, state: State, active: Index) -> Floats:
+        """Of the weights, or of the objective relative to its size."""
+        if self.before is None or self.before_v is None:
+            self.before, self.before_v = state.objective.copy(), state.v.copy()
+            return np.full(len(active), np.inf)
+        if self.criterion == "weights":
+            change = np.abs(state.v[active] - self.before_v[active]).max(axis=1)
+        else:
+            size = np.maximum(np.abs(state.objective[active]), 1e-12)
+            change = np.abs(state.objective[active] - self.before[active]) / size
+        self.before, self.before_v = state.objective.copy(), state.v.copy()
+        return np.asarray(change)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Loop: until no group moves, max_iter iterations are done, or the deadline has passed."""
+
+    max_iter: int
+    deadline: float | None = None
+
+    def __call__(self, state: State) -> bool:
+        if state.iteration >= self.max_iter or not state.running.any():
+            return False
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            state.out_of_time = True
+            return False
+        return True

@@ -1,0 +1,325 @@
+"""The options of `train_model`, as data: one table for parsing, for error sentences and for the manual."""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tuskml.errors import OptionError, nearest, one_of
+
+MAX_TEXT = 64 * 1024
+MAX_WARM_START = 64 * 1024 * 1024
+ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg")
+STOCHASTIC = ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
+SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2")
+DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of value: `allowed` completes the sentence "expected ..."; parse raises ValueError."""
+
+    allowed: str
+    parse: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One key of the options; default None: chosen with the algorithm."""
+
+    name: str
+    kind: Kind
+    default: Any
+    meaning: str
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def choice(*names: str) -> Kind:
+    """One of some names."""
+
+    def parse(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(nearest(value, names) if isinstance(value, str) else "")
+        return value
+
+    return Kind(one_of(names), parse)
+
+
+def real(low: float, high: float | None = None, open_low: bool = False) -> Kind:
+    """A number in an interval; open_low excludes low, high is excluded."""
+
+    def parse(value: Any) -> float:
+        number = _number(value)
+        if number < low or (open_low and number == low) or (high is not None and number >= high):
+            raise ValueError
+        return number
+
+    if high is not None:
+        return Kind(f"a number from {low:g} up to, but not, {high:g}", parse)
+    return Kind(f"a number {'greater than' if open_low else 'of at least'} {low:g}", parse)
+
+
+def integer(low: int, high: int) -> Kind:
+    """A whole number from low to high."""
+
+    def parse(value: Any) -> int:
+        number = _number(value)
+        if number != int(number) or not low <= number <= high:
+            raise ValueError
+        return int(number)
+
+    return Kind(f"a whole number from {low} to {high}", parse)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _duration(value: Any) -> float:
+    match = DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if match is None:
+        raise ValueError
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise ValueError
+    return total
+
+
+def _step(value: Any) -> float | str:
+    if value == "auto":
+        return "auto"
+    number = _number(value)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+def _schedule(value: Any) -> str:
+    return str(choice(*SCHEDULES, "line_search").parse(value))
+
+
+def _class_weight(value: Any) -> str | tuple[float, float]:
+    if value == "balanced":
+        return "balanced"
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError
+    low, high = (_number(weight) for weight in value)
+    if min(low, high) <= 0:
+        raise ValueError
+    return low, high
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Where to start: coefficients in the caller's units and the intercept."""
+
+    coef: tuple[float, ...]
+    intercept: float
+
+
+def _warm_start(value: Any) -> WarmStart:
+    if not isinstance(value, dict) or not isinstance(value.get("coef"), list) or not value["coef"]:
+        raise ValueError
+    intercept = value.get("intercept")
+    return WarmStart(
+        tuple(_number(coefficient) for coefficient in value["coef"]),
+        0.0 if intercept is None else _number(intercept),
+    )
+
+
+def _refuse(_: Any) -> None:
+    raise ValueError
+
+
+BOOLEAN = Kind("true or false", _boolean)
+
+TABLE = {
+    option.name: option
+    for option in (
+        Option("algorithm", choice(*ALGORITHMS), "auto", "how to train"),
+        Option("max_iter", integer(1, 2**31 - 1), None, "most iterations, or epochs"),
+        Option("epsilon", real(0), 1e-6, "tolerance of `converge`; 0: run max_iter iterations"),
+        Option(
+            "time",
+            Kind("a duration such as '90s', '15m' or '1h30m'", _duration),
+            None,
+            "most time for the training",
+        ),
+        Option(
+            "converge",
+            choice("gradient", "weights", "loss"),
+            "gradient",
+            "what must fall below epsilon: the largest violation of the optimality condition, "
+            "the largest change of a weight, or the relative change of the objective",
+        ),
+        Option(
+            "step",
+            Kind("a number greater than 0 or 'auto'", _step),
+            "auto",
+            "first step size, for centred and scaled features",
+        ),
+        Option(
+            "schedule",
+            Kind(one_of((*SCHEDULES, "line_search")), _schedule),
+            None,
+            "how the step shrinks with iteration i; line_search: bgd only",
+        ),
+        Option("batch_size", integer(1, 2**20), None, "rows a step of the stochastic algorithms"),
+        Option(
+            "sampler",
+            choice("shuffled-partition", "sequential"),
+            None,
+            "order of the rows: shuffled once, or as the database delivers them",
+        ),
+        Option("transform", choice("lazy"), "lazy", "features are centred and scaled when read"),
+        Option("l1", real(0), 0.0, "weight of the sum of |coefficients|"),
+        Option("l2", real(0), 0.0, "half of it weighs the sum of squared coefficients"),
+        Option("fit_intercept", BOOLEAN, True, "whether the margin has a constant term"),
+        Option(
+            "class_weight",
+            Kind("'balanced' or [weight of lower class, weight of higher class]", _class_weight),
+            None,
+            "weights of the two classes' losses",
+        ),
+        Option("threads", integer(1, 1024), None, "most threads; 1 is deterministic"),
+        Option("seed", integer(0, 2**53), 0, "of the shuffle"),
+        Option("deterministic", BOOLEAN, False, "same bits whatever order rows arrive in"),
+        Option("validation", real(0, 1), 0.0, "fraction of rows held out, for early stopping"),
+        Option(
+            "warm_start",
+            Kind("a model as JSON, an object with coef and intercept", _warm_start),
+            None,
+            "model to start from",
+        ),
+        Option(
+            "store",
+            Kind("nothing: this version returns models as values", _refuse),
+            None,
+            "name of a stored model",
+        ),
+        Option("device", choice("auto", "cpu"), "auto", "where kernels run"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one call, checked; None where the algorithm's default applies."""
+
+    algorithm: str
+    max_iter: int | None
+    epsilon: float
+    time: float | None
+    converge: str
+    step: float | str
+    schedule: str | None
+    batch_size: int | None
+    sampler: str | None
+    transform: str
+    l1: float
+    l2: float
+    fit_intercept: bool
+    class_weight: str | tuple[float, float] | None
+    threads: int | None
+    seed: int
+    deterministic: bool
+    validation: float
+    warm_start: WarmStart | None
+    store: None
+    device: str
+    given: frozenset[str] = frozenset()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the result may not depend on the order in which rows arrive."""
+        return self.deterministic or self.threads == 1
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise OptionError(f"options name '{twice}' twice, expected each option once")
+    return found
+
+
+def _load(text: str) -> dict[str, Any]:
+    limit = MAX_WARM_START if '"warm_start"' in text else MAX_TEXT
+    if len(text) > limit:
+        raise OptionError(f"options have {len(text)} characters, at most {limit} are allowed")
+    try:
+        value = json.loads(text, object_pairs_hook=_no_duplicates)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+        raise OptionError(
+            f"options are not valid JSON{where}: {text[:60]!r}, "
+            'expected an object such as \'{"l2": 0.01}\''
+        ) from None
+    if not isinstance(value, dict):
+        raise OptionError(
+            f"options are {text[:60]!r}, expected a JSON object such as '{{\"l2\": 0.01}}'"
+        )
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _value(name: str, value: Any) -> Any:
+    option = TABLE[name]
+    try:
+        return option.kind.parse(value)
+    except (ValueError, OverflowError) as error:
+        hint = str(error) if str(error).startswith(";") else ""
+        raise OptionError(
+            f"option '{name}' is {_shown(value)}, expected {option.kind.allowed}{hint}"
+        ) from None
+
+
+def _check_together(options: Options) -> None:
+    algorithm = options.algorithm
+    if options.l1 > 0 and algorithm == "newton":
+        raise OptionError(
+            "option 'l1' is not available with algorithm 'newton', "
+            "expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'"
+        )
+    if options.schedule == "line_search" and algorithm != "bgd":
+        raise OptionError(
+            f"schedule 'line_search' is not available with algorithm '{algorithm}', expected 'bgd'"
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def parse(text: str) -> Options:
+    """The options in a JSON text; an empty text has none. Raises OptionError."""
+    given = _load(text) if text.strip() else {}
+    for name in given:
+        if name not in TABLE:
+            raise OptionError(
+                f"unknown option '{name}', expected one of "
+                f"{', '.join(TABLE)}{nearest(name, TABLE)}"
+            )
+    values = {
+        name: _value(name, given[name]) if name in given else option.default
+        for name, option in TABLE.items()
+    }
+    options = Options(**values, given=frozenset(given))
+    _check_together(options)
+    return options

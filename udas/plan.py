@@ -1,0 +1,45 @@
+"""How one batch of groups is trained: the planner's answer and the algorithms' settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every choice made; the optimizer fills what the caller left open.
+
+    smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
+    sample_stride: train on every so-maniest chunk of rows first (1: no such start);
+    reason: why this plan, in words.
+    """
+
+    algorithm: str
+    max_iter: int
+    epsilon: float
+    converge: str
+    step: float | str
+    schedule: str
+    batch_size: int
+    shuffle: bool
+    threads: int
+    smoothing: tuple[float, ...]
+    sample_stride: int
+    reason: str
+
+    @property
+    def power(self) -> int:
+        """The kernels' number for the schedule: the step shrinks with t^(power/2)."""
+        return {"constant": 0, "1/sqrt(i)": 1, "1/i": 2, "1/i^2": 4}[self.schedule]
+
+    def describe(self) -> str:
+        """One line for the model's `plan`."""
+        parts = [self.algorithm]
+        if self.algorithm in ("mgd", "hogbatch", "svrg"):
+            parts.append(f"batches of {self.batch_size}")
+        if self.algorithm in ("bgd", "mgd", "sgd", "hogwild", "hogbatch"):
+            parts.append(f"step {self.schedule}")
+        if self.sample_stride > 1:
+            parts.append(f"started on 1/{self.sample_stride} of the rows")
+        if len(self.smoothing) > 1:
+            parts.append(f"hinge smoothed down to {self.smoothing[-1]:g}")
+        parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        return ", ".join(parts)

@@ -1,0 +1,185 @@
+"""The objective of a batch of groups, in coordinates that condition it.
+
+Minimise over w (d features) and b, for each group by itself,
+
+    F(w, b) = mean_i loss(w.x_i + b, y_i) + l2/2 ||w||^2 + l1 ||w||_1.
+
+Algorithms move v, the weights of z = (x - shift) * scale with the intercept last: w = v * scale,
+b = v_d - w.shift. With shift the mean and scale one over the standard deviation, features in any
+units converge alike, and the objective stays the caller's. Shapes: G groups, d features, p = d + 1.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.tasks import Task
+
+Index = NDArray[np.intp]
+
+ROUNDING = 1e-14
+"""Relative size of what summing in double may leave of a gradient that is zero."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pass at v found: objective and violation (G,), gradient (G, p), hessian packed or None.
+
+    gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
+    violation of the optimality condition by a coordinate, in those or in the caller's units.
+    """
+
+    objective: Floats
+    gradient: Floats
+    violation: Floats
+    hessian: Floats | None = None
+
+    def of(self, which: NDArray[np.bool_] | Index) -> "Found":
+        """The same for some of the groups."""
+        return Found(
+            self.objective[which],
+            self.gradient[which],
+            self.violation[which],
+            None if self.hessian is None else self.hessian[which],
+        )
+
+    def put(self, which: Index, other: "Found") -> None:
+        """Writes what was found for some of the groups over what is here."""
+        self.objective[which] = other.objective
+        self.gradient[which] = other.gradient
+        self.violation[which] = other.violation
+        if self.hessian is not None and other.hessian is not None:
+            self.hessian[which] = other.hessian
+
+
+def violations(gradient: Floats, at: Floats, l1: Floats | float) -> Floats:
+    """|smallest subgradient| of the smooth part plus l1 |at|, by coordinate."""
+    pushed = np.abs(gradient + l1 * np.sign(at))
+    resting = np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(at != 0, pushed, resting)
+
+
+def diagonal(p: int) -> Index:
+    """Where the diagonal lies in a packed lower triangle."""
+    j = np.arange(p)
+    return j * (j + 1) // 2 + j
+
+
+@dataclass(frozen=True)
+class Problem:
+    """rows and objective of G groups; shift and scale are (G, d)."""
+
+    rows: Pass
+    task: Task
+    l1: float
+    l2: float
+    shift: Floats
+    scale: Floats
+    frequency: Floats | None = None
+    precise: bool = False
+
+    @property
+    def n_groups(self) -> int:
+        return self.rows.n_groups
+
+    @property
+    def d(self) -> int:
+        return self.rows.n_features
+
+    def of(self, which: Index) -> "Problem":
+        """The same for some of the groups."""
+        if len(which) == self.n_groups:
+            return self
+        return replace(
+            self,
+            rows=self.rows.of(which),
+            shift=self.shift[which],
+            scale=self.scale[which],
+            frequency=None if self.frequency is None else self.frequency[which],
+        )
+
+    def on(self, rows: Pass) -> "Problem":
+        """The same objective on other rows of the same groups."""
+        return replace(self, rows=rows)
+
+    def to_caller(self, v: Floats) -> Floats:
+        """Weights in the caller's units, the intercept last."""
+        weights = np.empty_like(v)
+        np.multiply(v[:, :-1], self.scale, out=weights[:, :-1])
+        weights[:, -1] = v[:, -1] - np.einsum("gd,gd->g", weights[:, :-1], self.shift)
+        return weights
+
+    def from_caller(self, weights: Floats) -> Floats:
+        """The inverse of `to_caller`."""
+        v = np.empty_like(weights)
+        used = self.scale > 0
+        np.divide(weights[:, :-1], self.scale, out=v[:, :-1], where=used)
+        v[:, :-1][~used] = 0.0
+        kept = np.where(used, weights[:, :-1], 0.0)
+        v[:, -1] = weights[:, -1] + np.einsum("gd,gd->g", kept, self.shift)
+        return v
+
+    def thresholds(self) -> Floats:
+        """The l1 weight of each coordinate of v, (G, p)."""
+        out = np.zeros((self.n_groups, self.d + 1))
+        out[:, :-1] = self.l1 * self.scale
+        return out
+
+    def penalty(self, coef: Floats) -> Floats:
+        """The penalty of coefficients in the caller's units."""
+        total = np.zeros(len(coef))
+        if self.l2:
+            total += 0.5 * self.l2 * np.einsum("gd,gd->g", coef, coef)
+        if self.l1:
+            total += self.l1 * np.abs(coef).sum(axis=1)
+        return total
+
+    def evaluate(self, v: Floats, curvature: bool = False) -> Found:
+        """One pass over the rows at v."""
+        weights = self.to_caller(v)
+        if curvature:
+            sums = self.rows.curvature(weights, self.shift, self.scale, self.precise)
+        else:
+            sums = self.rows.gradient(weights)
+        n = sums[:, 1:2]
+        d = self.d
+        coef = weights[:, :d]
+        slope = sums[:, d + 2 : d + 3] / n
+        caller = sums[:, 2 : d + 2] / n
+        gradient = np.empty_like(v)
+        gradient[:, :d] = (caller - self.shift * slope) * self.scale
+        if self.l2:
+            caller = caller + self.l2 * coef
+            gradient[:, :d] += self.l2 * self.scale * coef
+        gradient[:, d:] = slope if self.rows.fit_intercept else 0.0
+        return Found(
+            sums[:, 0] / n[:, 0] + self.penalty(coef),
+            gradient,
+            self._violation(gradient, v, caller, coef),
+            self._hessian(sums[:, d + 3 :] / n) if curvature else None,
+        )
+
+    def _violation(self, gradient: Floats, v: Floats, caller: Floats, coef: Floats) -> Floats:
+        """The larger of the violations in both units; rounding alone is none."""
+        conditioned = violations(gradient, v, self.thresholds() if self.l1 else 0.0)
+        used = self.scale > 0
+        reach = np.abs(self.shift)
+        np.add(reach, np.divide(1.0, self.scale, where=used, out=np.zeros_like(reach)), out=reach)
+        plain = violations(caller, coef, self.l1) - ROUNDING * reach
+        return np.maximum(conditioned.max(axis=1), np.where(used, plain, 0.0).max(axis=1))
+
+    def _hessian(self, packed: Floats) -> Floats:
+        places = diagonal(self.d + 1)
+        if self.l2:
+            packed[:, places[:-1]] += self.l2 * self.scale**2
+        if not self.rows.fit_intercept:
+            packed[:, places[-1] - self.d :] = 0.0
+        return packed
+
+    def proximal(self, v: Floats, step: Floats) -> Floats:
+        """The proximal step of the l1 part: soft thresholding."""
+        if not self.l1:
+            return v
+        return np.sign(v) * np.maximum(np.abs(v) - step[:, None] * self.thresholds(), 0.0)

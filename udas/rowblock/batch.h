@@ -1,0 +1,75 @@
+/* The contract between a door and the trainer: a batch of groups in, a batch of models out.
+ *
+ * The door calls the trainer with a tusk_batch. The trainer answers with tusk_emit_models or tusk_emit_text, as
+ * often as it likes, while the call lasts; or it writes one sentence into error and returns non-zero. Pointers
+ * in a batch are valid during the call only.
+ */
+#ifndef TUSK_BATCH_H
+#define TUSK_BATCH_H
+
+#include "rowblock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1 };
+
+typedef struct tusk_spec {
+    const char *task;
+    const char *options; /* JSON text, "" when none was given */
+} tusk_spec;
+
+typedef struct tusk_batch {
+    int64_t n_groups;
+    const tusk_group *groups;  /* [n_groups] */
+    const int32_t *spec;       /* [n_groups], index into specs */
+    const tusk_spec *specs;
+    int32_t n_specs;
+    int32_t request;           /* enum tusk_request */
+    tusk_memory *memory;
+    void *door;
+    char error[1024];
+} tusk_batch;
+
+typedef int (*tusk_trainer)(tusk_batch *batch);
+
+/* Ragged lists: item i is values[offsets[i] .. offsets[i + 1]]; an empty one is SQL NULL, NaN a NULL element. */
+typedef struct tusk_lists {
+    const double *values;
+    const int64_t *offsets;
+} tusk_lists;
+
+/* Strings by dictionary: item i is pool[code[i]], NULL when code[i] < 0. */
+typedef struct tusk_strings {
+    const char *const *pool;
+    const int32_t *code;
+} tusk_strings;
+
+/* Models by column, in the order of design.md section 3; every array has n items. */
+typedef struct tusk_models {
+    int64_t n;
+    const int64_t *group;      /* which group of the batch each is the model of */
+    tusk_strings task;
+    tusk_lists coef;
+    const double *intercept;
+    tusk_lists std_err;
+    tusk_lists classes;
+    const int64_t *n_rows;
+    const int64_t *n_skipped;
+    const int64_t *n_features;
+    const double *loss;
+    tusk_lists history;
+    const int64_t *iterations;
+    const uint8_t *converged;
+    tusk_strings status;
+    tusk_strings plan;
+    const double *seconds;
+    tusk_strings options;
+    tusk_strings store;
+} tusk_models;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

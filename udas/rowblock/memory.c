@@ -1,0 +1,267 @@
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rowblock.h"
+
+/* A huge page: rows arrive fast enough that 4 KiB page faults would cost more than the copy. */
+#define SLAB_BYTES ((size_t)2 << 20)
+#define SLAB_HEADER ((size_t)64)
+#define LANES 16
+/* Slabs kept mapped between queries; faulting them in again is what they save. */
+#define CACHED_SLABS 32
+
+struct tusk_slab {
+    tusk_memory *memory;
+    tusk_slab *next_cached;
+    size_t size;
+    size_t used;
+    int64_t file_offset; /* -1: in memory */
+    atomic_int pieces;   /* segments in it, and one for the lane that still fills it */
+};
+
+/* A thread fills the slab of its lane, so that threads seldom wait for each other. */
+typedef struct lane {
+    pthread_mutex_t lock;
+    tusk_slab *slab;
+} lane;
+
+struct tusk_memory {
+    lane lanes[LANES];
+    pthread_mutex_t lock; /* what follows, but for the atomics */
+    char *temp_directory;
+    int spill_file;
+    int64_t spill_end;
+    tusk_slab *cached;
+    int n_cached;
+    _Atomic int64_t budget;
+    _Atomic int64_t resident;
+    _Atomic int64_t spilled;
+    _Atomic int64_t peak;
+};
+
+tusk_memory *tusk_memory_new(void) {
+    tusk_memory *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    for (int i = 0; i < LANES; i++) pthread_mutex_init(&m->lanes[i].lock, NULL);
+    pthread_mutex_init(&m->lock, NULL);
+    m->spill_file = -1;
+    atomic_store(&m->budget, INT64_MAX);
+    return m;
+}
+
+static void unmap(tusk_slab *slab) { munmap(slab, slab->size); }
+
+void tusk_memory_free(tusk_memory *m) {
+    if (!m) return;
+    for (int i = 0; i < LANES; i++)
+        if (m->lanes[i].slab) unmap(m->lanes[i].slab);
+    while (m->cached) {
+        tusk_slab *next = m->cached->next_cached;
+        unmap(m->cached);
+        m->cached = next;
+    }
+    if (m->spill_file >= 0) close(m->spill_file);
+    free(m->temp_directory);
+    free(m);
+}
+
+void tusk_memory_limit(tusk_memory *m, int64_t budget, const char *temp_directory) {
+    atomic_store(&m->budget, budget);
+    if (!temp_directory) return;
+    pthread_mutex_lock(&m->lock);
+    free(m->temp_directory);
+    m->temp_directory = strdup(temp_directory);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void tusk_memory_used(tusk_memory *m, tusk_memory_use *use) {
+    use->budget = atomic_load(&m->budget);
+    use->resident = atomic_load(&m->resident);
+    use->spilled = atomic_load(&m->spilled);
+    use->peak = atomic_load(&m->peak);
+}
+
+static void note_peak(tusk_memory *m) {
+    int64_t now = atomic_load(&m->resident) + atomic_load(&m->spilled);
+    int64_t peak = atomic_load(&m->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&m->peak, &peak, now)) {
+    }
+}
+
+/* A file without a name: nothing is left behind, whatever ends the process. */
+static int open_spill_file(const char *directory) {
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/tuskml-XXXXXX", directory) >= (int)sizeof path) return -1;
+    fd = mkstemp(path);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+/* The directory that DuckDB names need not exist before DuckDB itself spills. */
+static const char *spill_directory(const tusk_memory *m) {
+    const char *named = m->temp_directory;
+    if (named && *named && access(named, W_OK | X_OK) == 0) return named;
+    const char *system = getenv("TMPDIR");
+    return system && *system ? system : "/tmp";
+}
+
+/* A region of the spill file, its blocks allocated now so that a full disk is an error and not a SIGBUS. */
+static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
+    pthread_mutex_lock(&m->lock);
+    if (m->spill_file < 0) m->spill_file = open_spill_file(spill_directory(m));
+    void *p = MAP_FAILED;
+    if (m->spill_file >= 0 && posix_fallocate(m->spill_file, m->spill_end, (off_t)size) == 0)
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->spill_file, m->spill_end);
+    if (p != MAP_FAILED) {
+        *offset = m->spill_end;
+        m->spill_end += (int64_t)size;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void *map_resident(size_t size) {
+    size_t room = size + SLAB_BYTES;
+    char *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    char *aligned = (char *)(((uintptr_t)p + SLAB_BYTES - 1) & ~(uintptr_t)(SLAB_BYTES - 1));
+    if (aligned > p) munmap(p, (size_t)(aligned - p));
+    if (aligned + size < p + room) munmap(aligned + size, (size_t)(p + room - aligned - size));
+    madvise(aligned, size, MADV_HUGEPAGE);
+    return aligned;
+}
+
+static tusk_slab *take_cached(tusk_memory *m, size_t size) {
+    if (size != SLAB_BYTES) return NULL;
+    pthread_mutex_lock(&m->lock);
+    tusk_slab *slab = m->cached;
+    if (slab) {
+        m->cached = slab->next_cached;
+        m->n_cached--;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return slab;
+}
+
+static bool reserve(tusk_memory *m, int64_t size) {
+    if (atomic_fetch_add(&m->resident, size) + size <= atomic_load(&m->budget)) return true;
+    atomic_fetch_sub(&m->resident, size);
+    return false;
+}
+
+static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
+    int64_t offset = -1;
+    tusk_slab *slab = NULL;
+    if (reserve(m, (int64_t)size)) {
+        slab = take_cached(m, size);
+        if (!slab) slab = map_resident(size);
+        if (!slab) atomic_fetch_sub(&m->resident, (int64_t)size);
+    }
+    if (!slab) {
+        slab = map_spilled(m, size, &offset);
+        if (!slab) {
+            *code = TUSK_DISK_FULL;
+            return NULL;
+        }
+        atomic_fetch_add(&m->spilled, (int64_t)size);
+    }
+    slab->memory = m;
+    slab->size = size;
+    slab->used = SLAB_HEADER;
+    slab->file_offset = offset;
+    atomic_init(&slab->pieces, 1);
+    note_peak(m);
+    return slab;
+}
+
+static bool cache(tusk_memory *m, tusk_slab *slab) {
+    if (slab->size != SLAB_BYTES) return false;
+    pthread_mutex_lock(&m->lock);
+    bool room = m->n_cached < CACHED_SLABS;
+    if (room) {
+        slab->next_cached = m->cached;
+        m->cached = slab;
+        m->n_cached++;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return room;
+}
+
+/* Gives the file's blocks back at once, and its offsets when nothing is spilled any more. */
+static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
+    int64_t offset = slab->file_offset;
+    size_t size = slab->size;
+    unmap(slab);
+    pthread_mutex_lock(&m->lock);
+    fallocate(m->spill_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)size);
+    if (atomic_fetch_sub(&m->spilled, (int64_t)size) == (int64_t)size) {
+        close(m->spill_file);
+        m->spill_file = -1;
+        m->spill_end = 0;
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void tusk_slab_drop(tusk_slab *slab) {
+    if (atomic_fetch_sub(&slab->pieces, 1) != 1) return;
+    tusk_memory *m = slab->memory;
+    if (slab->file_offset >= 0) {
+        slab_free_spilled(m, slab);
+        return;
+    }
+    atomic_fetch_sub(&m->resident, (int64_t)slab->size);
+    if (!cache(m, slab)) unmap(slab);
+}
+
+static void *take_own_slab(tusk_memory *m, size_t size, tusk_slab **out, int *code) {
+    size_t whole = (size + SLAB_HEADER + SLAB_BYTES - 1) & ~(SLAB_BYTES - 1);
+    tusk_slab *slab = slab_new(m, whole, code);
+    if (!slab) return NULL;
+    *out = slab;
+    return (char *)slab + SLAB_HEADER;
+}
+
+static lane *my_lane(tusk_memory *m) {
+    static atomic_uint threads;
+    static _Thread_local unsigned mine;
+    if (!mine) mine = 1 + atomic_fetch_add(&threads, 1) % LANES;
+    return &m->lanes[mine - 1];
+}
+
+void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) {
+    size = tusk_align8(size);
+    if (size > SLAB_BYTES / 4) return take_own_slab(m, size, out, code);
+    lane *l = my_lane(m);
+    void *piece = NULL;
+    pthread_mutex_lock(&l->lock);
+    tusk_slab *slab = l->slab;
+    if (slab && slab->used + size > slab->size) {
+        l->slab = NULL;
+        tusk_slab_drop(slab);
+        slab = NULL;
+    }
+    if (!slab) slab = l->slab = slab_new(m, SLAB_BYTES, code);
+    if (slab) {
+        /* Alone in it: what was there before is gone. */
+        if (atomic_load(&slab->pieces) == 1) slab->used = SLAB_HEADER;
+        piece = (char *)slab + slab->used;
+        slab->used += size;
+        atomic_fetch_add(&slab->pieces, 1);
+        *out = slab;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return piece;
+}

@@ -1,0 +1,288 @@
+#include "rowblock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A segment grows with its block, so that a small group wastes little and a large one has few segments. */
+#define MAX_SEGMENT_BYTES (((size_t)2 << 20) - 128)
+#define MIN_SEGMENT_ROWS 4
+
+static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, int64_t position, double value) {
+    fault->code = code;
+    fault->row = b->n_rows + b->n_skipped + row + 1;
+    fault->position = position;
+    fault->value = value;
+    return code;
+}
+
+static size_t segment_bytes(int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz) {
+    size_t size = sizeof(tusk_segment) + 8 * (size_t)cap_rows;
+    if (!tusk_is_sparse(kind)) return size + (size_t)cap_rows * (size_t)dim * tusk_value_size(kind);
+    return size + tusk_align8(4 * ((size_t)cap_rows + 1)) + tusk_align8(4 * (size_t)cap_nnz) +
+           cap_nnz * tusk_value_size(kind);
+}
+
+tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz,
+                               int *code) {
+    tusk_slab *slab;
+    tusk_segment *s = tusk_memory_take(memory, segment_bytes(kind, dim, cap_rows, cap_nnz), &slab, code);
+    if (!s) return NULL;
+    *s = (tusk_segment){.slab = slab, .cap_rows = cap_rows, .cap_nnz = cap_nnz};
+    if (tusk_is_sparse(kind)) tusk_row_starts(s)[0] = 0;
+    return s;
+}
+
+void tusk_segments_free(tusk_segment *head) {
+    while (head) {
+        tusk_segment *next = head->next;
+        tusk_slab_drop(head->slab);
+        head = next;
+    }
+}
+
+void tusk_block_free(tusk_block *b) {
+    tusk_segments_free(b->head);
+    memset(b, 0, sizeof *b);
+}
+
+static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows, uint32_t cap_nnz, int *code) {
+    tusk_segment *s = tusk_segment_new(memory, b->kind, b->dim, cap_rows, cap_nnz, code);
+    if (!s) return NULL;
+    if (b->tail)
+        b->tail->next = s;
+    else
+        b->head = s;
+    b->tail = s;
+    return s;
+}
+
+static uint32_t clamp(int64_t wanted, int64_t least, int64_t most) {
+    if (most < least) most = least;
+    return (uint32_t)(wanted < least ? least : wanted > most ? most : wanted);
+}
+
+static tusk_segment *grow_dense(tusk_memory *memory, tusk_block *b, int64_t more, int *code) {
+    size_t row = 8 + (size_t)b->dim * tusk_value_size(b->kind);
+    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment)) / row);
+    int64_t wanted = b->n_rows / 2 > more ? b->n_rows / 2 : more;
+    return grow(memory, b, clamp(wanted, most < MIN_SEGMENT_ROWS ? 1 : MIN_SEGMENT_ROWS, most), 0, code);
+}
+
+/* An IEEE number is finite unless all bits of its exponent are set: one more then carries into the sign. */
+static int all_finite_f32(const float *x, int64_t n) {
+    uint32_t carry = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, 4);
+        carry |= (bits & 0x7f800000u) + 0x00800000u;
+    }
+    return !(carry >> 31);
+}
+
+static int all_finite_f64(const double *x, int64_t n) {
+    uint64_t carry = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, x + i, 8);
+        carry |= (bits & 0x7ff0000000000000u) + 0x0010000000000000u;
+    }
+    return !(carry >> 63);
+}
+
+static int all_finite(const void *x, int64_t n, int f64) {
+    return f64 ? all_finite_f64((const double *)x, n) : all_finite_f32((const float *)x, n);
+}
+
+static double value_at(const void *x, int64_t i, int f64) {
+    return f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static int64_t first_not_finite(const void *x, int64_t n, int f64) {
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(value_at(x, i, f64))) return i;
+    return n;
+}
+
+static int check_labels(const tusk_block *b, const double *y, int64_t n, tusk_fault *fault) {
+    if (all_finite_f64(y, n)) return TUSK_OK;
+    int64_t i = first_not_finite(y, n, 1);
+    return fail(fault, b, i, TUSK_LABEL_NOT_FINITE, 0, y[i]);
+}
+
+static int check_dense(const tusk_block *b, int f64, const void *x, int64_t d, const double *y, int64_t n,
+                       tusk_fault *fault) {
+    if (d <= 0) return fail(fault, b, 0, TUSK_EMPTY, 0, 0);
+    if (d > TUSK_MAX_DENSE_FEATURES) return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)d);
+    if (b->typed && d != b->dim) return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)d);
+    if (!all_finite(x, n * d, f64)) {
+        int64_t i = first_not_finite(x, n * d, f64);
+        return fail(fault, b, i / d, TUSK_NOT_FINITE, i % d + 1, value_at(x, i, f64));
+    }
+    return check_labels(b, y, n, fault);
+}
+
+int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x, int64_t d, const double *y,
+                      int64_t n, tusk_fault *fault) {
+    int code = check_dense(b, f64, x, d, y, n, fault);
+    if (code) return code;
+    if (!b->typed) {
+        b->kind = f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
+        b->dim = (int32_t)d;
+        b->typed = 1;
+    }
+    size_t row = (size_t)d * tusk_value_size(b->kind);
+    while (n > 0) {
+        tusk_segment *s = b->tail;
+        if (!s || s->n_rows == s->cap_rows) {
+            s = grow_dense(memory, b, n, &code);
+            if (!s) return fail(fault, b, 0, code, 0, 0);
+        }
+        uint32_t fits = s->cap_rows - s->n_rows;
+        size_t take = n < fits ? (size_t)n : fits;
+        memcpy((char *)tusk_dense_values(s) + s->n_rows * row, x, take * row);
+        memcpy(tusk_labels(s) + s->n_rows, y, take * 8);
+        s->n_rows += (uint32_t)take;
+        b->n_rows += (int64_t)take;
+        x = (const char *)x + take * row;
+        y += take;
+        n -= (int64_t)take;
+    }
+    return TUSK_OK;
+}
+
+static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz, int *code) {
+    /* As many rows as would fit if all were as long as this one, and entries for them. */
+    size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind));
+    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 24) / row);
+    uint32_t rows = clamp(b->n_rows / 2, MIN_SEGMENT_ROWS, most);
+    if ((size_t)rows * row > MAX_SEGMENT_BYTES) rows = 1;
+    return grow(memory, b, rows, rows * (uint32_t)nnz, code);
+}
+
+static int64_t index_at(const void *index, int64_t i, int wide) {
+    return wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
+}
+
+/* Copies the ids and returns the largest, or fails on one that is negative or too large. */
+static int copy_indices(const tusk_block *b, int32_t *out, const void *index, int wide, int64_t nnz, int64_t *largest,
+                        tusk_fault *fault) {
+    int64_t top = -1;
+    for (int64_t i = 0; i < nnz; i++) {
+        int64_t id = index_at(index, i, wide);
+        if (id < 0 || id > TUSK_MAX_FEATURE_ID) return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
+        if (id > top) top = id;
+        out[i] = (int32_t)id;
+    }
+    *largest = top;
+    return TUSK_OK;
+}
+
+int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *index, int wide, const void *values,
+                       int64_t nnz, double y, tusk_fault *fault) {
+    int code = check_labels(b, &y, 1, fault);
+    if (code) return code;
+    if (nnz > TUSK_MAX_DENSE_FEATURES) return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
+    if (!all_finite(values, nnz, f64)) {
+        int64_t i = first_not_finite(values, nnz, f64);
+        return fail(fault, b, 0, TUSK_NOT_FINITE, index_at(index, i, wide), value_at(values, i, f64));
+    }
+    if (!b->typed) {
+        b->kind = f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
+        b->typed = 1;
+    }
+    tusk_segment *s = b->tail;
+    if (!s || s->n_rows == s->cap_rows || s->nnz + nnz > s->cap_nnz) {
+        s = grow_sparse(memory, b, nnz, &code);
+        if (!s) return fail(fault, b, 0, code, 0, 0);
+    }
+    int64_t largest = -1;
+    code = copy_indices(b, tusk_indices(s) + s->nnz, index, wide, nnz, &largest, fault);
+    if (code) return code;
+    size_t size = tusk_value_size(b->kind);
+    memcpy((char *)tusk_sparse_values(s) + s->nnz * size, values, (size_t)nnz * size);
+    tusk_labels(s)[s->n_rows] = y;
+    s->nnz += (uint32_t)nnz;
+    s->n_rows++;
+    tusk_row_starts(s)[s->n_rows] = s->nnz;
+    b->n_rows++;
+    if (largest >= b->dim) b->dim = (int32_t)largest + 1;
+    return TUSK_OK;
+}
+
+/* Takes over what an untyped (still empty) target lacks, or checks that both hold the same kind of row. */
+static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
+    if (!source->typed) return TUSK_OK;
+    if (!target->typed) {
+        target->kind = source->kind;
+        target->dim = source->dim;
+        target->typed = 1;
+    } else if (tusk_is_sparse(target->kind)) {
+        if (source->dim > target->dim) target->dim = source->dim;
+    } else if (source->dim != target->dim) {
+        return fail(fault, target, 0, TUSK_RAGGED, target->dim, source->dim);
+    }
+    return TUSK_OK;
+}
+
+int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault) {
+    if (source->moved) return fail(fault, source, 0, TUSK_MOVED, 0, 0);
+    int code = agree(target, source, fault);
+    if (code) return code;
+    if (source->head) {
+        if (target->tail)
+            target->tail->next = source->head;
+        else
+            target->head = source->head;
+        target->tail = source->tail;
+    }
+    target->n_rows += source->n_rows;
+    target->n_skipped += source->n_skipped;
+    *source = (tusk_block){.moved = source->head != NULL};
+    return TUSK_OK;
+}
+
+void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
+    long long row = (long long)f->row, position = (long long)f->position;
+    switch (f->code) {
+    case TUSK_NO_MEMORY:
+        snprintf(text, size, "out of memory for row %lld of the group: raise memory_limit", row);
+        break;
+    case TUSK_DISK_FULL:
+        snprintf(text, size,
+                 "no room for row %lld of the group: memory_limit is reached and temp_directory cannot take more", row);
+        break;
+    case TUSK_RAGGED:
+        snprintf(text, size, "row %lld of the group has %.0f features, expected %lld as in the rows before it", row,
+                 f->value, position);
+        break;
+    case TUSK_EMPTY:
+        snprintf(text, size, "row %lld of the group has no features, expected an array of at least one number", row);
+        break;
+    case TUSK_TOO_WIDE:
+        snprintf(text, size, "row %lld of the group has %.0f features, at most %d are allowed", row, f->value,
+                 TUSK_MAX_DENSE_FEATURES);
+        break;
+    case TUSK_NOT_FINITE:
+        snprintf(text, size, "feature %lld is %s in row %lld of the group, expected a finite number (NULL skips a row)",
+                 position, isnan(f->value) ? "NaN" : f->value > 0 ? "infinity" : "-infinity", row);
+        break;
+    case TUSK_LABEL_NOT_FINITE:
+        snprintf(text, size, "label is %s in row %lld of the group, expected a finite number (NULL skips a row)",
+                 isnan(f->value) ? "NaN" : f->value > 0 ? "infinity" : "-infinity", row);
+        break;
+    case TUSK_BAD_INDEX:
+        snprintf(text, size, "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
+                 position, f->value, row, TUSK_MAX_FEATURE_ID);
+        break;
+    case TUSK_LENGTHS_DIFFER:
+        snprintf(text, size, "sparse() got %lld indices and %.0f values in row %lld of the group, expected as many",
+                 position, f->value, row);
+        break;
+    case TUSK_MOVED:
+        snprintf(text, size, "train_model is an aggregate for GROUP BY and cannot be used as a window function (OVER)");
+        break;
+    default:
+        snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);
+    }
+}
