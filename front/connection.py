@@ -102,7 +102,17 @@ FROM (SELECT current_setting('memory_limit') AS setting)
 """
 
 
+IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
+
+
 def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """The SQL that is left to SQL: temporary, so that it is never stored in a database."""
-    folder = Path(tuskml.sql.__file__).parent / "duckdb"
-    connection.execute((folder / "macros.sql").read_text())
+    """The SQL that is left to SQL.
+
+    A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
+    gets them by `load(cursor)`. In memory every cursor sees them.
+    """
+    text = (Path(tuskml.sql.__file__).parent / "duckdb" / "macros.sql").read_text()
+    row = connection.execute(IN_MEMORY).fetchone()
+    if row is not None and row[0]:
+        text = text.replace("TEMP MACRO", "MACRO")
+    connection.execute(text)

@@ -37,7 +37,13 @@ def explain_one(group: NDArray[np.void], request: Request, plan: Plan) -> str:
         f"{skipped:,} skipped",
         f"  plan      {plan.describe()}",
         f"  because   {plan.reason}",
-        f"  order     {'shuffled by a hash of each row' if plan.shuffle else 'as delivered'}",
+        f"  order     {row_order(plan)}",
         f"  stops     {stop}",
     ]
     return "\n".join(lines)
+
+
+def row_order(plan: Plan) -> str:
+    """In which order rows are read."""
+    first = "by a hash of each row" if plan.canonical else "as delivered"
+    return first + (", partitions shuffled each epoch" if plan.shuffle else "")

@@ -134,7 +134,7 @@ def fit(
     options = request.options
     with ExitStack() as stack, kernels.watching_sigint():
         held = None
-        if plan.shuffle:
+        if plan.canonical:
             counts = held_out_counts(rows.groups["n_rows"], options.validation)
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)

@@ -57,7 +57,6 @@ def choose_algorithm(task: Task, options: Options, seen: Statistics) -> tuple[st
 def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     """The plan for a batch: what the caller asked for, and the rule for the rest."""
     algorithm, reason = choose_algorithm(task, options, seen)
-    stochastic = algorithm in STOCHASTIC
     schedule = options.schedule or default_schedule(task, algorithm)
     smooth = task.smooth or not follows_corners(algorithm, schedule)
     return Plan(
@@ -68,9 +67,9 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
         step=options.step,
         schedule=schedule,
         batch_size=options.batch_size or BATCH.get(algorithm, 1),
-        shuffle=(stochastic and options.sampler != "sequential")
-        or options.ordered
-        or options.validation > 0,
+        canonical=options.ordered or options.validation > 0,
+        shuffle=algorithm in STOCHASTIC and options.sampler != "sequential",
+        seed=options.seed,
         threads=options.threads or cores(),
         smoothing=(0.0,) if smooth else corners(options.epsilon),
         sample_stride=stride(algorithm, options, seen),

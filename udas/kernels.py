@@ -69,6 +69,7 @@ class _Epoch(ctypes.Structure):
         ("scale", ctypes.c_void_p),
         ("frequency", ctypes.c_void_p),
         ("seed", ctypes.c_uint64),
+        ("shuffle", ctypes.c_int32),
     ]
 
 
@@ -320,6 +321,7 @@ class Epoch:
     scale: Floats
     frequency: Floats | None = None
     seed: int = 0
+    shuffle: bool = False
 
     def struct(self) -> _Epoch:
         return _Epoch(
@@ -333,6 +335,7 @@ class Epoch:
             _address(self.scale),
             _address(self.frequency),
             self.seed,
+            self.shuffle,
         )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Plan:
     """Every choice made; the optimizer fills what the caller left open.
 
-    smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
+    canonical: rows are first put in an order that depends on their content alone; shuffle: each
+    epoch visits partitions of the rows in random order; smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
     sample_stride: train on every so-maniest chunk of rows first (1: no such start);
     reason: why this plan, in words.
     """
@@ -19,7 +20,9 @@ class Plan:
     step: float | str
     schedule: str
     batch_size: int
+    canonical: bool
     shuffle: bool
+    seed: int
     threads: int
     smoothing: tuple[float, ...]
     sample_stride: int

@@ -57,10 +57,11 @@ def sklearn_csr(settings: Settings) -> Run:
 
 
 def numba_hogwild(settings: Settings) -> Run:
-    """Each thread walks its half of the rows and writes the shared weights without locks."""
+    """Each thread walks its half of the rows in order (the rows are independent draws; a random order takes twice as
+    long and ends no better) and writes the shared weights without locks."""
     offsets, ids, vals, y = csr_arrays(open_plain(data.sparse(settings), settings), "sparse")
     signs = np.where(y > 0, 1, -1).astype(np.float32)
-    rows_of = np.array_split(np.random.default_rng(0).permutation(len(y)).astype(np.int32), settings.threads)
+    rows_of = np.array_split(np.arange(len(y), dtype=np.int32), settings.threads)
     epochs = _hogwild_loop()
     epochs(offsets, ids, vals, signs, rows_of[0][:1], np.zeros(data.SPARSE_DIM + 1, np.float32), 0.0, 1)  # compiles
 

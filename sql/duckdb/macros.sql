@@ -1,4 +1,37 @@
--- What SQL itself can say of models. Temporary: a database file keeps nothing that needs tuskml to open it.
+-- What SQL itself can say of models; the rest is in the extension.
 
 -- Sparse features: ids >= 0 and their values, in any order; repeated ids add up.
 CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': indices, 'values': vals};
+
+-- What predict needs of a model, without its history: join this when many rows are scored by many models.
+CREATE OR REPLACE TEMP MACRO predictor(model) AS CAST(
+    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR));
+
+-- The class in the caller's own values, or the number.
+CREATE OR REPLACE TEMP MACRO predict(model, features) AS _tusk_predict(CAST(
+    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+
+-- The probability of the higher class; logistic models only.
+CREATE OR REPLACE TEMP MACRO predict_proba(model, features) AS _tusk_predict_proba(CAST(
+    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+
+-- The raw margin, coef . features + intercept.
+CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(CAST(
+    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+
+-- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
+CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
+WITH m AS MATERIALIZED (SELECT model AS fitted),
+terms AS (
+    SELECT unnest(range(0, len(fitted.coef) + 1)) AS feature, fitted FROM m),
+estimates AS (
+    SELECT feature::INTEGER AS feature,
+           CASE WHEN feature = 0 THEN 'intercept' ELSE 'x' || feature END AS term,
+           CASE WHEN feature = 0 THEN fitted.intercept ELSE fitted.coef[feature] END AS estimate,
+           fitted.std_err[feature + 1] AS std_err,
+           CASE fitted.task WHEN 'linear' THEN 't' WHEN 'logistic' THEN 'z' END AS test,
+           fitted.n_rows - len(list_filter(fitted.std_err, lambda e: e IS NOT NULL)) AS freedom
+    FROM terms)
+SELECT feature, term, estimate, std_err, test, estimate / std_err AS statistic,
+       _tusk_p_value(estimate / std_err, CASE test WHEN 't' THEN freedom::DOUBLE ELSE 'inf'::DOUBLE END) AS p_value
+FROM estimates ORDER BY feature;

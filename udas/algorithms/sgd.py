@@ -40,6 +40,8 @@ def epoch_of(part: Problem, plan: Plan, step: Floats, done: float) -> Epoch:
         part.shift,
         part.scale,
         part.frequency,
+        plan.seed,
+        plan.shuffle,
     )
 
 

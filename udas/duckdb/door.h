@@ -29,6 +29,7 @@ bool register_train_model(duckdb_connection connection, door *d);
 bool register_predict(duckdb_connection connection);
 bool register_metrics(duckdb_connection connection);
 bool register_hash_features(duckdb_connection connection);
+bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 
 /* --- types ------------------------------------------------------------------------------------------------- */

@@ -36,22 +36,27 @@ static double total(const exact_sum *s) { return isfinite(s->sum) ? s->sum + s->
 typedef struct score_state {
     int64_t n;
     exact_sum error;     /* of the rows' losses, or how many were right */
-    double mean, spread; /* r2: mean of the labels, sum of squared distances from it */
+    double origin, mean; /* r2: the first label, and the mean of the labels counted from there */
+    double spread;       /* r2: sum of the squared distances of the labels from their mean */
     bool zero, minus;    /* log_loss: a label was 0, a label was -1 */
 } score_state;
 
 /* B. P. Welford, Note on a method for calculating corrected sums of squares and products, 1962: no difference of
- * large sums, and a constant label leaves spread at exactly 0. */
+ * large sums, and a constant label leaves spread at exactly 0. Counting from the first label keeps the digits of
+ * a mean that is large against the spread. */
 static void spread_add(score_state *s, double y) {
-    double distance = y - s->mean;
+    if (s->n == 1) s->origin = y;
+    double distance = (y - s->origin) - s->mean;
     s->mean += distance / (double)s->n;
-    s->spread += distance * (y - s->mean);
+    s->spread += distance * ((y - s->origin) - s->mean);
 }
 
 /* T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise algorithm, 1979. n already holds the
  * rows of both. */
 static void spread_merge(score_state *s, const score_state *other) {
-    double weight = (double)other->n / (double)s->n, distance = other->mean - s->mean;
+    if (s->n == other->n) s->origin = other->origin;
+    double weight = (double)other->n / (double)s->n;
+    double distance = (other->origin - s->origin) + (other->mean - s->mean);
     s->mean += distance * weight;
     s->spread += other->spread + distance * distance * weight * (double)(s->n - other->n);
 }
@@ -69,7 +74,7 @@ static void score_merge(score_state *target, const score_state *source) {
 
 #define SENTENCE 160
 
-/* Takes the row (y, p) into the state, whose n counts it already; false with a sentence when the row is no good. */
+/* Takes the row (y, p) into the state, whose n counts it already; false with a sentence when it is no good. */
 typedef bool (*take_row)(score_state *s, double y, double p, char *sentence);
 /* The metric; NULL when *null is set. */
 typedef double (*give_score)(const score_state *s, bool *null);
@@ -215,8 +220,8 @@ static void score_combine(duckdb_function_info info, duckdb_aggregate_state *sou
     }
 }
 
-static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t n,
-                           idx_t offset) {
+static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
+                           idx_t n, idx_t offset) {
     give_score give = overload_of(info)->metric->give;
     double *out = duckdb_vector_get_data(result);
     for (idx_t i = 0; i < n; i++) {
@@ -315,8 +320,8 @@ static void auc_update(duckdb_function_info info, duckdb_data_chunk chunk, duckd
     EACH_ROW(info, chunk, auc_take);
 }
 
-static void auc_combine(duckdb_function_info info, duckdb_aggregate_state *sources, duckdb_aggregate_state *targets,
-                        idx_t n) {
+static void auc_combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+                        duckdb_aggregate_state *targets, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         const auc_state *source = (const auc_state *)sources[i];
         for (const score_list *l = source->lists; l < source->lists + 2; l++)

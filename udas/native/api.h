@@ -80,17 +80,19 @@ TK_API int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t 
 typedef struct tk_epoch {
     int32_t batch_size;
     int32_t power;          /* step schedule: step / t^(power/2), t = epochs done + 1, fractions included */
-    double epochs_done;
+    double epochs_done;     /* also: which shuffle of the seed */
     double l1, l2;
     const double *step;     /* (n_groups,) */
     const double *shift, *scale;  /* (n_groups, d) */
     const double *frequency;      /* sparse: (n_groups, d) rows with the feature / rows; NULL: no penalty */
     uint64_t seed;
+    int32_t shuffle;              /* 0: rows in their order; 1: runs of eight rows in random order */
 } tk_epoch;
-/* One epoch over the rows in their order. weights in coordinates of z, in and out; average: mean of the weights over
+/* One epoch. weights in coordinates of z, in and out; average: mean of the weights over
  * the epoch; loss: (n_groups,) sum of losses, each before its own update. */
 TK_API int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss);
-/* The same by several threads on one shared model without locks; batch_size 1 is HOGWILD!, more is HogBatch. */
+/* The same by several threads on one shared model without locks; batch_size 1 is HOGWILD!, more is HogBatch. The average
+ * is over each thread's views of the model. */
 TK_API int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss);
 /* One SVRG epoch: anchor (weights of z) and its full mean gradient (without penalty, in coordinates of z). */
 TK_API int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor, const double *full,

@@ -97,13 +97,13 @@ struct Model {
 };
 
 template <class T> void block_margins(const DenseBlock<T> &rows, int64_t d, const Model &m, double *out) {
-    margins(rows, d, m.w_padded, m.w[d], out);
+    margins(rows_of(rows, d), rows.n, d, m.w_padded, m.w[d], out);
 }
 template <class T> void block_margins(const SparseBlock<T> &rows, int64_t d, const Model &m, double *out) {
     margins(rows, m.w, m.w[d], out);
 }
 template <class T> void block_gradient(const DenseBlock<T> &rows, int64_t d, const double *r, double *g) {
-    add_gradient(rows, d, r, g);
+    add_gradient(rows_of(rows, d), rows.n, d, r, g);
 }
 template <class T> void block_gradient(const SparseBlock<T> &rows, int64_t, const double *r, double *g) {
     add_gradient(rows, r, g);
@@ -119,7 +119,7 @@ void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels
         block_margins(rows, d, model, m);
         out[0] += evaluate(loss, labels, m, rows.y, rows.n, r, h);
         block_gradient(rows, d, r, s.gradient.data());
-        for (int i = 0; i < rows.n; i++) out[2 + d] += r[i];
+        out[2 + d] += sum_block(r);
         fill_panel(rows, d, h, model.shift, model.scale, s);
         multiply(s, d + 1, rows.n);
     };

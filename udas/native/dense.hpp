@@ -14,6 +14,19 @@ constexpr int TILE = 8 * LANES; // features whose weights stay in registers
 // Weights padded with zeros to a multiple of eight, so that tails need no special case.
 inline int64_t padded(int64_t d) { return (d + LANES - 1) / LANES * LANES; }
 
+// Where row i of a block lies: one behind the other, or anywhere.
+template <class T> struct Contiguous {
+    using Value = T;
+    const T *x;
+    int64_t d;
+    const T *operator()(int i) const { return x + i * d; }
+};
+template <class T> struct Gathered {
+    using Value = T;
+    const T *const *rows;
+    const T *operator()(int i) const { return rows[i]; }
+};
+
 // One row of up to NV vectors; the last holds `tail` values.
 template <int NV, class T> inline v8d dot_row(const T *x, const v8d *w, int tail) {
     v8d sum = load_tail(x + (NV - 1) * LANES, tail) * w[NV - 1];
@@ -21,36 +34,34 @@ template <int NV, class T> inline v8d dot_row(const T *x, const v8d *w, int tail
     return sum;
 }
 
-// m[i] += x_i . w over one tile of features, for n rows of stride d.
-template <int NV, class T>
-void add_margins_tile(const T *x, int64_t d, int n, const double *w, int tail, double *m) {
+// m[i] += x_i . w over the tile of features from `at` on, for n rows.
+template <int NV, class Rows>
+void add_margins_tile(const Rows &x, int64_t at, int n, const double *w, int tail, double *m) {
     v8d weights[NV];
     for (int k = 0; k < NV; k++) weights[k] = load(w + k * LANES);
     int i = 0;
     for (; i + LANES <= n; i += LANES) {
         v8d each[LANES];
-        for (int r = 0; r < LANES; r++) each[r] = dot_row<NV>(x + (i + r) * d, weights, tail);
+        for (int r = 0; r < LANES; r++) each[r] = dot_row<NV>(x(i + r) + at, weights, tail);
         store(m + i, load(m + i) + sum_each(each));
     }
-    for (; i < n; i++) m[i] += sum(dot_row<NV>(x + i * d, weights, tail));
+    for (; i < n; i++) m[i] += sum(dot_row<NV>(x(i) + at, weights, tail));
 }
 
-// g += sum_i r[i] x_i over one tile of features. Small tiles keep several sums, to hide the latency of addition.
-template <int NV, class T>
-void add_gradient_tile(const T *x, int64_t d, int n, const double *r, int tail, double *g) {
-    constexpr int WAYS = NV >= 4 ? 1 : NV >= 2 ? 2 : 4;
+template <int NV, class T> inline void add_row(v8d *sums, const T *row, double r, int tail) {
+    for (int k = 0; k < NV - 1; k++) sums[k] += r * load(row + k * LANES);
+    sums[NV - 1] += r * load_tail(row + (NV - 1) * LANES, tail);
+}
+
+// g += sum_i r[i] x_i over one tile of features. Narrow tiles keep several sums, to hide the latency of addition.
+template <int NV, class Rows>
+void add_gradient_tile(const Rows &x, int64_t at, int n, const double *r, int tail, double *g) {
+    constexpr int WAYS = NV > 4 ? 1 : NV > 2 ? 2 : 4;
     v8d sums[WAYS][NV] = {};
     int i = 0;
     for (; i + WAYS <= n; i += WAYS)
-        for (int way = 0; way < WAYS; way++) {
-            const T *row = x + (i + way) * d;
-            for (int k = 0; k < NV - 1; k++) sums[way][k] += r[i + way] * load(row + k * LANES);
-            sums[way][NV - 1] += r[i + way] * load_tail(row + (NV - 1) * LANES, tail);
-        }
-    for (; i < n; i++) {
-        for (int k = 0; k < NV - 1; k++) sums[0][k] += r[i] * load(x + i * d + k * LANES);
-        sums[0][NV - 1] += r[i] * load_tail(x + i * d + (NV - 1) * LANES, tail);
-    }
+        for (int way = 0; way < WAYS; way++) add_row<NV>(sums[way], x(i + way) + at, r[i + way], tail);
+    for (; i < n; i++) add_row<NV>(sums[0], x(i) + at, r[i], tail);
     for (int way = 1; way < WAYS; way++)
         for (int k = 0; k < NV; k++) sums[0][k] += sums[way][k];
     for (int k = 0; k < NV; k++) store(g + k * LANES, load(g + k * LANES) + sums[0][k]);
@@ -74,15 +85,23 @@ template <class Work> inline void for_tiles(int64_t d, Work &&work) {
     }
 }
 
-// m[i] = x_i . w + b; w has padded(d) values, zeros behind d.
-template <class T> void margins(const DenseBlock<T> &rows, int64_t d, const double *w, double b, double *m) {
-    std::fill(m, m + BLOCK_ROWS, b);
-    for_tiles(d, [&]<int NV>(int64_t at, int tail) { add_margins_tile<NV>(rows.x + at, d, rows.n, w + at, tail, m); });
+// m[i] = x_i . w + b for n rows; w has padded(d) values, zeros behind d.
+template <class Rows> void margins(const Rows &x, int n, int64_t d, const double *w, double b, double *m) {
+    std::fill(m, m + n, b);
+    for_tiles(d, [&]<int NV>(int64_t at, int tail) { add_margins_tile<NV>(x, at, n, w + at, tail, m); });
 }
 
 // g += sum_i r[i] x_i; g has room for padded(d) values, those behind d are left as they are.
-template <class T> void add_gradient(const DenseBlock<T> &rows, int64_t d, const double *r, double *g) {
-    for_tiles(d, [&]<int NV>(int64_t at, int tail) { add_gradient_tile<NV>(rows.x + at, d, rows.n, r, tail, g + at); });
+template <class Rows> void add_gradient(const Rows &x, int n, int64_t d, const double *r, double *g) {
+    for_tiles(d, [&]<int NV>(int64_t at, int tail) { add_gradient_tile<NV>(x, at, n, r, tail, g + at); });
+}
+
+template <class T> Contiguous<T> rows_of(const DenseBlock<T> &b, int64_t d) { return {b.x, d}; }
+
+inline double sum_block(const double *r) {
+    v8d s = splat(0.0);
+    for (int i = 0; i < BLOCK_ROWS; i += LANES) s += load(r + i);
+    return sum(s);
 }
 
 // What a group's labels mean to its loss.
@@ -114,7 +133,7 @@ double evaluate(const Loss &loss, const Labels &labels, const double *m, const d
             if (labels.weighted)
                 weight = select(is_positive, splat(labels.weight_positive), splat(labels.weight_negative));
         }
-        LossValues v = loss(load(m + i), label);
+        LossValues v = loss(left == LANES ? load(m + i) : load_tail(m + i, left), label);
         if (left < LANES) {
             static const v8i lane = {0, 1, 2, 3, 4, 5, 6, 7};
             weight = select(lane < (int64_t)left, weight, splat(0.0));

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sparse.hpp"
+#include "order.hpp"
 
 namespace tusk {
 
@@ -95,6 +95,12 @@ class RunningMean {
   public:
     explicit RunningMean(int64_t d) : sum_(padded(d)), d_(d) {}
 
+    void add(const RunningMean &other) {
+        for (int64_t k = 0; k < (int64_t)sum_.size(); k++) sum_[k] += other.sum_[k];
+        v_d_ += other.v_d_;
+        n_ += other.n_;
+    }
+
     void add(const DenseModel &m) {
         for (int64_t k = 0; k < (int64_t)sum_.size(); k += LANES) store(&sum_[k], load(&sum_[k]) + load(&m.w[k]));
         v_d_ += m.v_d;
@@ -112,17 +118,6 @@ class RunningMean {
     double v_d_ = 0, n_ = 0;
 };
 
-inline double sum_block(const double *r) {
-    v8d s = splat(0.0);
-    for (int i = 0; i < BLOCK_ROWS; i += LANES) s += load(r + i);
-    return sum(s);
-}
-
-// A whole group as one chunk.
-inline Chunk whole(const tk_pass *pass, int64_t g) {
-    return {g, pass->groups[g].head, 0, pass->groups[g].n_rows};
-}
-
 // Sparse rows: a penalty on every weight at every step would cost d operations, so a weight is penalised when one of its
 // rows comes by, by as much more as these are rare: the same objective in expectation (HOGWILD!, 2011, section 3).
 struct SparsePenalty {
@@ -138,6 +133,34 @@ struct SparsePenalty {
     double apply(double w, double step, int32_t id, double scale2) const {
         double each = step * scale2 / frequency[id];
         return shrink(w / (1 + each * l2), each * l1 / (1 + each * l2));
+    }
+};
+
+// One sparse model in training by one thread.
+struct SparseModel {
+    std::vector<double> w;
+    double b;
+    const double *scale;
+    SparsePenalty penalty;
+
+    SparseModel(const tk_epoch *e, int64_t g, int64_t d, const double *v)
+        : w(d), b(v[d]), scale(e->scale + g * d), penalty(e, g, d) {
+        for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
+    }
+
+    // w -= by * scale^2 x for one row, and its share of the penalty for a step.
+    template <class T> void update(const SparseRow<T> &x, double step, double by) {
+        for (uint32_t k = 0; k < x.n; k++) {
+            int32_t id = x.index[k];
+            double scale2 = scale[id] * scale[id];
+            double next = w[id] - by * scale2 * x.value[k];
+            w[id] = penalty.any ? penalty.apply(next, step, id, scale2) : next;
+        }
+    }
+
+    void write(double *v) const {
+        for (size_t k = 0; k < w.size(); k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
+        v[w.size()] = b;
     }
 };
 

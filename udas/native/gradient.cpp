@@ -23,12 +23,10 @@ void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double total = 0, intercept = 0;
     for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const DenseBlock<T> &rows) {
-        margins(rows, d, w, b, m);
+        margins(rows_of(rows, d), rows.n, d, w, b, m);
         total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        add_gradient(rows, d, r, g);
-        v8d s = splat(0.0);
-        for (int i = 0; i < BLOCK_ROWS; i += LANES) s += load(r + i);
-        intercept += sum(s);
+        add_gradient(rows_of(rows, d), rows.n, d, r, g);
+        intercept += sum_block(r);
     });
     out[LOSS] += total;
     out[ROWS] += (double)c.rows;

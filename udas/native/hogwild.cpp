@@ -6,6 +6,7 @@
 //
 // Shared weights are read and written by relaxed atomics: on the machines at hand plain moves, to the language no race.
 #include <atomic>
+#include <mutex>
 
 #include "epoch.hpp"
 
@@ -15,120 +16,135 @@ namespace {
 inline double read(double &x) { return std::atomic_ref<double>(x).load(std::memory_order_relaxed); }
 inline void write(double &x, double v) { std::atomic_ref<double>(x).store(v, std::memory_order_relaxed); }
 
-// Rows that a thread takes at a time.
-int64_t share_rows(const tk_pass *pass, const tk_epoch *e, int64_t g) {
-    int64_t each = pass->groups[g].n_rows / (8 * std::max(1, pass->threads)) + 1;
-    return std::clamp<int64_t>(each, e->batch_size, 8192);
-}
+// What the threads of one group share: w, behind it the intercept in coordinates of z, and what they sum up.
+struct Shared {
+    const tk_pass *pass;
+    const tk_epoch *epoch;
+    int64_t g, d;
+    std::vector<double> w;
+    std::vector<Run> runs;
+    std::mutex lock; // of what follows, taken once a share
+    RunningMean mean;
+    double loss = 0;
 
-std::vector<Chunk> shares_of(const tk_pass *pass, const tk_epoch *e, int64_t g) {
-    tk_pass one = *pass;
-    one.groups += g;
-    one.n_groups = 1;
-    one.stride = 1;
-    std::vector<Chunk> shares = make_chunks(&one, share_rows(pass, e, g));
-    for (Chunk &c : shares) c.group = g;
-    return shares;
-}
+    Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
+        : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1), runs(make_runs(p->groups[group], e)), mean(d) {
+        const double *scale = e->scale + g * d;
+        for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
+        w[d] = v[d];
+    }
 
-// The shared dense model: w and, behind it, the intercept in coordinates of z.
-template <class T, class Loss>
-void dense_share(const tk_pass *pass, const tk_epoch *e, const Loss &loss, const Chunk &c, int64_t row, double *shared,
-                 double *total) {
-    int64_t d = pass->groups[0].dim;
-    std::vector<double> start(d + 1, 0.0);
-    DenseModel mine(e, c.group, d, pass->fit_intercept, start.data());
-    std::vector<double> before(d);
-    const double *shift = e->shift + c.group * d;
-    Schedule schedule(e, c.group, pass->groups[c.group].n_rows);
-    Labels labels(pass, c.group);
+    void write(double *v) const {
+        const double *scale = epoch->scale + g * d;
+        for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
+        v[d] = w[d];
+    }
+};
+
+template <class T, class Loss> void dense_share(Shared &shared, const Loss &loss, size_t first, size_t last) {
+    const tk_pass *pass = shared.pass;
+    const tk_epoch *e = shared.epoch;
+    int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
+    std::vector<double> start(d + 1, 0.0), before(d);
+    DenseModel mine(e, shared.g, d, pass->fit_intercept, start.data());
+    RunningMean mean(d);
+    const double *shift = e->shift + shared.g * d;
+    Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
+    Labels labels(pass, shared.g);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double sum_of_losses = 0;
-    int most = std::min<int>(e->batch_size, block_rows<T>(d));
-    for_dense_blocks<T>(c, d, most, [&](const DenseBlock<T> &rows) {
+    double *w = shared.w.data();
+    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
+    for_dense_batches<T>(shared.runs, first, last, d, most, [&](const Gathered<T> &x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
         double centre = 0;
         for (int64_t k = 0; k < d; k++) {
-            before[k] = mine.w[k] = read(shared[k]);
+            before[k] = mine.w[k] = read(w[k]);
             centre += before[k] * shift[k];
         }
-        double v_d = mine.v_d = read(shared[d]);
-        margins(rows, d, mine.w.data(), v_d - centre, m);
-        sum_of_losses += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        add_gradient(rows, d, r, mine.gradient.data());
-        mine.update(schedule.at(row), sum_block(r), rows.n, nullptr);
-        for (int64_t k = 0; k < d; k++) write(shared[k], read(shared[k]) + (mine.w[k] - before[k]));
-        write(shared[d], read(shared[d]) + (mine.v_d - v_d));
-        row += rows.n;
+        double v_d = mine.v_d = read(w[d]);
+        margins(x, n, d, mine.w.data(), v_d - centre, m);
+        sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
+        add_gradient(x, n, d, r, mine.gradient.data());
+        mine.update(schedule.at(row), sum_block(r), n, nullptr);
+        for (int64_t k = 0; k < d; k++) write(w[k], read(w[k]) + (mine.w[k] - before[k]));
+        write(w[d], read(w[d]) + (mine.v_d - v_d));
+        mean.add(mine);
+        row += n;
     });
-    std::atomic_ref<double>(*total).fetch_add(sum_of_losses, std::memory_order_relaxed);
+    std::lock_guard guard(shared.lock);
+    shared.loss += sum_of_losses;
+    shared.mean.add(mean);
 }
 
-template <class T>
-double dot_shared(const int32_t *index, const T *value, uint32_t n, double *w) {
-    double a = 0, b = 0;
+template <class T> double dot_shared(const SparseRow<T> &x, double *w) {
+    double a = 0, b = 0, c = 0, e = 0;
     uint32_t k = 0;
-    for (; k + 2 <= n; k += 2) {
-        a += value[k] * read(w[index[k]]);
-        b += value[k + 1] * read(w[index[k + 1]]);
+    for (; k + 4 <= x.n; k += 4) {
+        a += x.value[k] * read(w[x.index[k]]);
+        b += x.value[k + 1] * read(w[x.index[k + 1]]);
+        c += x.value[k + 2] * read(w[x.index[k + 2]]);
+        e += x.value[k + 3] * read(w[x.index[k + 3]]);
     }
-    if (k < n) a += value[k] * read(w[index[k]]);
-    return a + b;
+    for (; k < x.n; k++) a += x.value[k] * read(w[x.index[k]]);
+    return (a + b) + (c + e);
 }
 
-template <class T, class Loss>
-void sparse_share(const tk_pass *pass, const tk_epoch *e, const Loss &loss, const Chunk &c, int64_t row, double *shared,
-                  double *total) {
-    int64_t d = pass->groups[0].dim;
-    const double *scale = e->scale + c.group * d;
-    SparsePenalty penalty(e, c.group, d);
-    Schedule schedule(e, c.group, pass->groups[c.group].n_rows);
-    Labels labels(pass, c.group);
+template <class T, class Loss> void sparse_share(Shared &shared, const Loss &loss, size_t first, size_t last) {
+    const tk_pass *pass = shared.pass;
+    const tk_epoch *e = shared.epoch;
+    int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
+    const double *scale = e->scale + shared.g * d;
+    SparsePenalty penalty(e, shared.g, d);
+    Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
+    Labels labels(pass, shared.g);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double sum_of_losses = 0;
-    for_sparse_blocks<T>(c, std::min<int>(e->batch_size, BLOCK_ROWS), [&](const SparseBlock<T> &rows) {
+    double *w = shared.w.data();
+    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
+    for_sparse_batches<T>(shared.runs, first, last, most, [&](const SparseRow<T> *x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
-        double b = read(shared[d]);
-        for (int i = 0; i < rows.n; i++) {
-            uint32_t at = rows.start[i];
-            m[i] = b + dot_shared(rows.index + at, rows.value + at, rows.start[i + 1] - at, shared);
-        }
-        sum_of_losses += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        double step = schedule.at(row) / rows.n, s = 0;
-        for (int i = 0; i < rows.n; i++) {
-            for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
-                int32_t id = rows.index[k];
+        double b = read(w[d]);
+        for (int i = 0; i < n; i++) m[i] = b + dot_shared(x[i], w);
+        sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
+        double step = schedule.at(row) / n;
+        for (int i = 0; i < n; i++) {
+            for (uint32_t k = 0; k < x[i].n; k++) {
+                int32_t id = x[i].index[k];
                 double scale2 = scale[id] * scale[id];
-                double next = read(shared[id]) - step * scale2 * r[i] * rows.value[k];
-                write(shared[id], penalty.any ? penalty.apply(next, step, id, scale2) : next);
+                double next = read(w[id]) - step * r[i] * scale2 * x[i].value[k];
+                write(w[id], penalty.any ? penalty.apply(next, step, id, scale2) : next);
             }
-            s += r[i];
         }
-        if (pass->fit_intercept) write(shared[d], read(shared[d]) - step * s);
-        row += rows.n;
+        if (pass->fit_intercept) write(w[d], read(w[d]) - step * sum_block(r));
+        row += n;
     });
-    std::atomic_ref<double>(*total).fetch_add(sum_of_losses, std::memory_order_relaxed);
+    std::lock_guard guard(shared.lock);
+    shared.loss += sum_of_losses;
 }
 
 template <class T, class Loss>
 void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, int threads, double *v,
-                 double *total) {
-    int64_t d = pass->groups[0].dim;
-    const double *scale = e->scale + g * d;
-    std::vector<double> shared(d + 1);
-    for (int64_t k = 0; k < d; k++) shared[k] = v[k] * scale[k];
-    shared[d] = v[d];
-    std::vector<Chunk> shares = shares_of(pass, e, g);
+                 double *average, double *total) {
+    Shared shared(pass, e, g, v);
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    int64_t each = shares.empty() ? 0 : shares[0].rows;
-    parallel_for((int64_t)shares.size(), threads, [&](int64_t i) {
+    // Shares are short, so that threads end together, and of at least a batch.
+    size_t each = std::clamp<size_t>(shared.runs.size() / (8 * threads) + 1, (size_t)e->batch_size / RUN_ROWS + 1, 1024);
+    int64_t shares = (int64_t)((shared.runs.size() + each - 1) / each);
+    parallel_for(shares, threads, [&](int64_t i) {
+        size_t first = i * each, last = std::min(shared.runs.size(), first + each);
         if (sparse)
-            sparse_share<T>(pass, e, loss, shares[i], i * each, shared.data(), total);
+            sparse_share<T>(shared, loss, first, last);
         else
-            dense_share<T>(pass, e, loss, shares[i], i * each, shared.data(), total);
+            dense_share<T>(shared, loss, first, last);
     });
-    for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? shared[k] / scale[k] : 0;
-    v[d] = shared[d];
+    shared.write(v);
+    *total = shared.loss;
+    if (!average) return;
+    if (sparse)
+        shared.write(average);
+    else
+        shared.mean.write(e->scale + g * shared.d, average);
 }
 
 } // namespace
@@ -142,9 +158,8 @@ int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, doub
     return with_loss(pass, [&](auto kind) {
         return with_storage(pass, [&]<class T>(const T *) {
             parallel_for(pass->n_groups, together ? 1 : pass->threads, [&](int64_t g) {
-                loss[g] = 0;
-                group_epoch<T>(pass, epoch, kind, g, together ? pass->threads : 1, weights + g * p, &loss[g]);
-                if (average) std::copy_n(weights + g * p, p, average + g * p);
+                group_epoch<T>(pass, epoch, kind, g, together ? pass->threads : 1, weights + g * p,
+                               average ? average + g * p : nullptr, &loss[g]);
             });
             return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });

@@ -23,14 +23,15 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
         gathered = 0;
         s = 0;
     };
-    int most = (int)std::min<int64_t>(batch, block_rows<T>(d));
-    for_dense_blocks<T>(whole(pass, g), d, most, [&](const DenseBlock<T> &rows) {
+    std::vector<Run> runs = make_runs(pass->groups[g], e);
+    int most = (int)std::min<int64_t>(batch, BLOCK_ROWS);
+    for_dense_batches<T>(runs, 0, runs.size(), d, most, [&](const Gathered<T> &x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
-        margins(rows, d, model.w.data(), model.b, m);
-        *total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        add_gradient(rows, d, r, model.gradient.data());
+        margins(x, n, d, model.w.data(), model.b, m);
+        *total += evaluate(loss, labels, m, y, n, r, nullptr);
+        add_gradient(x, n, d, r, model.gradient.data());
         s += sum_block(r);
-        gathered += rows.n;
+        gathered += n;
         if (gathered >= batch) finish_batch();
     });
     if (gathered) finish_batch();
@@ -41,32 +42,22 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
 template <class T, class Loss>
 void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *total) {
     int64_t d = pass->groups[0].dim, row = 0;
-    const double *scale = e->scale + g * d;
-    SparsePenalty penalty(e, g, d);
+    SparseModel model(e, g, d, v);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
-    std::vector<double> w(d);
-    for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
-    double b = v[d];
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
-    for_sparse_blocks<T>(whole(pass, g), std::min<int>(e->batch_size, BLOCK_ROWS), [&](const SparseBlock<T> &rows) {
+    std::vector<Run> runs = make_runs(pass->groups[g], e);
+    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
+    for_sparse_batches<T>(runs, 0, runs.size(), most, [&](const SparseRow<T> *x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
-        margins(rows, w.data(), b, m);
-        *total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        double step = schedule.at(row) / rows.n;
-        for (int i = 0; i < rows.n; i++) {
-            for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
-                int32_t id = rows.index[k];
-                double scale2 = scale[id] * scale[id];
-                double next = w[id] - step * scale2 * r[i] * rows.value[k];
-                w[id] = penalty.any ? penalty.apply(next, step, id, scale2) : next;
-            }
-            if (pass->fit_intercept) b -= step * r[i];
-        }
-        row += rows.n;
+        for (int i = 0; i < n; i++) m[i] = model.b + dot_sparse(x[i].index, x[i].value, x[i].n, model.w.data());
+        *total += evaluate(loss, labels, m, y, n, r, nullptr);
+        double step = schedule.at(row) / n;
+        for (int i = 0; i < n; i++) model.update(x[i], step, step * r[i]);
+        if (pass->fit_intercept) model.b -= step * sum_block(r);
+        row += n;
     });
-    for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
-    v[d] = b;
+    model.write(v);
 }
 
 } // namespace

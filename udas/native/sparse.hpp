@@ -20,18 +20,30 @@ template <class T> inline double dot_sparse(const int32_t *index, const T *value
     return (a + b) + (c + e);
 }
 
+// Entry k of row i is (index[k], value[k]).
+template <class T> struct SparseRow {
+    const int32_t *index;
+    const T *value;
+    uint32_t n;
+};
+
+template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
+    uint32_t at = b.start[i];
+    return {b.index + at, b.value + at, b.start[i + 1] - at};
+}
+
 template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
-    std::fill(m, m + BLOCK_ROWS, b);
     for (int i = 0; i < rows.n; i++) {
-        uint32_t at = rows.start[i];
-        m[i] += dot_sparse(rows.index + at, rows.value + at, rows.start[i + 1] - at, w);
+        SparseRow<T> row = sparse_row(rows, i);
+        m[i] = b + dot_sparse(row.index, row.value, row.n, w);
     }
 }
 
 template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
     for (int i = 0; i < rows.n; i++) {
         if (r[i] == 0) continue;
-        for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) g[rows.index[k]] += r[i] * rows.value[k];
+        SparseRow<T> row = sparse_row(rows, i);
+        for (uint32_t k = 0; k < row.n; k++) g[row.index[k]] += r[i] * row.value[k];
     }
 }
 
@@ -62,7 +74,7 @@ int sparse_gradient(const tk_pass *pass, const Loss &loss, const double *weights
             acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
             acc[1] += rows.n;
             add_gradient(rows, r, acc + 2);
-            for (int i = 0; i < rows.n; i++) acc[2 + d] += r[i];
+            acc[2 + d] += sum_block(r);
         });
     });
 }

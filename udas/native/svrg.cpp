@@ -22,18 +22,19 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
     mu.back() = full[d];
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
     int64_t row = 0;
-    int most = std::min<int>(e->batch_size, block_rows<T>(d));
-    for_dense_blocks<T>(whole(pass, g), d, most, [&](const DenseBlock<T> &rows) {
+    std::vector<Run> runs = make_runs(pass->groups[g], e);
+    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
+    for_dense_batches<T>(runs, 0, runs.size(), d, most, [&](const Gathered<T> &x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
-        margins(rows, d, model.w.data(), model.b, m);
-        evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        margins(rows, d, fixed.w.data(), fixed.b, m);
-        evaluate(loss, labels, m, rows.y, rows.n, r_fixed, nullptr);
+        margins(x, n, d, model.w.data(), model.b, m);
+        evaluate(loss, labels, m, y, n, r, nullptr);
+        margins(x, n, d, fixed.w.data(), fixed.b, m);
+        evaluate(loss, labels, m, y, n, r_fixed, nullptr);
         for (int i = 0; i < BLOCK_ROWS; i++) r[i] -= r_fixed[i];
-        add_gradient(rows, d, r, model.gradient.data());
-        model.update(schedule.at(row), sum_block(r), rows.n, mu.data());
+        add_gradient(x, n, d, r, model.gradient.data());
+        model.update(schedule.at(row), sum_block(r), n, mu.data());
         mean.add(model);
-        row += rows.n;
+        row += n;
     });
     model.write(v);
     mean.write(e->scale + g * d, average);
@@ -43,38 +44,32 @@ template <class T, class Loss>
 void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, const double *anchor,
                   const double *full, double *v) {
     int64_t d = pass->groups[0].dim, row = 0;
-    const double *scale = e->scale + g * d, *frequency = e->frequency + g * d;
-    SparsePenalty penalty(e, g, d);
+    const double *frequency = e->frequency + g * d;
+    SparseModel model(e, g, d, v), fixed(e, g, d, anchor);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
-    std::vector<double> w(d), w_fixed(d);
-    for (int64_t k = 0; k < d; k++) {
-        w[k] = v[k] * scale[k];
-        w_fixed[k] = anchor[k] * scale[k];
-    }
-    double b = v[d], b_fixed = anchor[d];
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
-    for_sparse_blocks<T>(whole(pass, g), std::min<int>(e->batch_size, BLOCK_ROWS), [&](const SparseBlock<T> &rows) {
+    std::vector<Run> runs = make_runs(pass->groups[g], e);
+    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
+    for_sparse_batches<T>(runs, 0, runs.size(), most, [&](const SparseRow<T> *x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
-        margins(rows, w.data(), b, m);
-        evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        margins(rows, w_fixed.data(), b_fixed, m);
-        evaluate(loss, labels, m, rows.y, rows.n, r_fixed, nullptr);
-        double step = schedule.at(row) / rows.n;
-        for (int i = 0; i < rows.n; i++) {
+        for (int i = 0; i < n; i++) m[i] = model.b + dot_sparse(x[i].index, x[i].value, x[i].n, model.w.data());
+        evaluate(loss, labels, m, y, n, r, nullptr);
+        for (int i = 0; i < n; i++) m[i] = fixed.b + dot_sparse(x[i].index, x[i].value, x[i].n, fixed.w.data());
+        evaluate(loss, labels, m, y, n, r_fixed, nullptr);
+        double step = schedule.at(row) / n;
+        for (int i = 0; i < n; i++) {
             double change = r[i] - r_fixed[i];
-            for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
-                int32_t id = rows.index[k];
-                double by = change * rows.value[k] * scale[id] + full[id] / frequency[id];
-                double next = w[id] - step * scale[id] * by;
-                w[id] = penalty.any ? penalty.apply(next, step, id, scale[id] * scale[id]) : next;
+            for (uint32_t k = 0; k < x[i].n; k++) {
+                int32_t id = x[i].index[k];
+                model.w[id] -= step * model.scale[id] * full[id] / frequency[id];
             }
-            if (pass->fit_intercept) b -= step * (change + full[d]);
+            model.update(x[i], step, step * change);
+            if (pass->fit_intercept) model.b -= step * (change + full[d]);
         }
-        row += rows.n;
+        row += n;
     });
-    for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
-    v[d] = b;
+    model.write(v);
 }
 
 } // namespace
