@@ -82,11 +82,18 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
 def hessian_at(problem: Problem, state: State) -> Floats:
     """The curvature where the weights ended, as Newton left it or by one more pass."""
     kept = state.memory.get("hessian")
-    if kept is not None and state.known.all():
-        return np.asarray(kept)
-    found = replace(problem, precise=True).evaluate(state.v, curvature=True)
-    assert found.hessian is not None
-    return found.hessian
+    stale = state.memory.get("stale", np.full(len(state.v), kept is None)) | ~state.known
+    renewed = np.flatnonzero(stale & state.converged)
+    if kept is None:
+        p = problem.d + 1
+        kept = np.zeros((len(state.v), p * (p + 1) // 2))
+    if len(renewed):
+        precise = bool(state.memory.get("precise", "hessian" not in state.memory))
+        part = replace(problem.of(renewed), precise=precise)
+        found = part.evaluate(state.v[renewed], curvature=True)
+        assert found.hessian is not None
+        kept[renewed] = found.hessian
+    return np.asarray(kept)
 
 
 def residual_variance(problem: Problem, state: State, rank: NDArray[np.int64]) -> Floats:

@@ -27,7 +27,7 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
 from tuskml.udas.tasks import Task
 
-MOMENT_ROWS = 16384
+MOMENT_ROWS = 4096
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
 

@@ -64,7 +64,9 @@ Results = Mapping[str, Summary]
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure the issue asks for: `value` computes what was reached, None where it cannot be known."""
+    """A figure the issue asks for: `value` computes what was reached, None where it cannot be
+    known.
+    """
 
     text: str
     asked: float
@@ -80,8 +82,8 @@ class Goal:
 class Benchmark:
     """One row of the table: its contenders, interleaved, and the goals read off their results.
 
-    `fresh` starts a new process for every run (for work whose memory must not pile up) and skips the
-    warm-up; `prepare` makes the data before any process starts.
+    `fresh` starts a new process for every run (for work whose memory must not pile up) and skips
+    the warm-up; `prepare` makes the data before any process starts.
     """
 
     name: str

@@ -2,10 +2,13 @@
 
 Each function returns the path of its file and makes it when it is missing:
 
-    dense(settings)         2M rows x 28 float32; tables dense (FLOAT[]), dense_array (FLOAT[28]), dense_columns
-    zipf(settings)          2M rows x 28 in 1,000 groups of 267k .. 230 rows, each with weights of its own
+    dense(settings)         2M rows x 28 float32; tables dense (FLOAT[]), dense_array
+                            (FLOAT[28]), dense_columns
+    zipf(settings)          2M rows x 28 in 1,000 groups of 267k .. 230 rows, each with weights
+                            of its own
     million(settings)       1M groups x 100 rows x 3 columns; tables ordered and shuffled
-    sparse(settings)        200k rows, 1M features, ~100 non-zeros a row as INTEGER[] and FLOAT[]; sparse_test
+    sparse(settings)        200k rows, 1M features, ~100 non-zeros a row as INTEGER[] and
+                            FLOAT[]; sparse_test
     big(settings)           10M rows x 28 float32, to predict and to spill
 """
 
@@ -18,9 +21,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-
 from contender import Settings
+from numpy.typing import NDArray
 
 DIM = 28
 GROUPS_ZIPF = 1_000
@@ -71,7 +73,9 @@ def dense_rows(rows: int, dim: int = DIM, seed: int = 2) -> tuple[Floats, NDArra
 
 
 def _cached(name: str, settings: Settings, fill: Fill) -> Path:
-    """The file of a data set; made under another name first, so that a broken run leaves none behind."""
+    """The file of a data set; made under another name first, so that a broken run leaves none
+    behind.
+    """
     path = settings.data_dir / f"{name}-{settings.scale:g}.duckdb"
     if path.exists():
         return path
@@ -123,7 +127,9 @@ def _fill_million(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     truth = rng.standard_normal((groups, 4), dtype=np.float32)
     ids = np.repeat(np.arange(groups, dtype=np.int32), GROUP_ROWS)
     for table in ("ordered", "shuffled"):
-        con.execute(f"CREATE TABLE {table} (g INTEGER, y FLOAT, late BOOLEAN, a FLOAT, b FLOAT, c FLOAT)")
+        con.execute(
+            f"CREATE TABLE {table} (g INTEGER, y FLOAT, late BOOLEAN, a FLOAT, b FLOAT, c FLOAT)"
+        )
         for start, count in _chunks(len(ids)):
             _append(con, table, _million_rows(ids[start : start + count], truth, rng))
         rng.shuffle(ids)
@@ -133,7 +139,14 @@ def _million_rows(g: NDArray[np.int32], truth: Floats, rng: np.random.Generator)
     X = rng.standard_normal((len(g), 3), dtype=np.float32)
     margin = np.einsum("ij,ij->i", X, truth[g, :3]) + truth[g, 3]
     y = margin + rng.standard_normal(len(g), dtype=np.float32)
-    columns = {"g": g, "y": y, "late": _labels(rng, margin), "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    columns = {
+        "g": g,
+        "y": y,
+        "late": _labels(rng, margin),
+        "a": X[:, 0],
+        "b": X[:, 1],
+        "c": X[:, 2],
+    }
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
@@ -141,13 +154,18 @@ def _fill_sparse(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     rng = np.random.default_rng(5)
     names = rng.permutation(SPARSE_DIM)  # so that frequent features do not lie side by side
     truth = (rng.standard_normal(SPARSE_DIM) * 3.0).astype(np.float32)
-    for table, rows in (("sparse", settings.rows(200_000)), ("sparse_test", settings.rows(20_000))):
+    for table, rows in (
+        ("sparse", settings.rows(200_000)),
+        ("sparse_test", settings.rows(20_000)),
+    ):
         con.execute(f"CREATE TABLE {table} (y BOOLEAN, ids INTEGER[], vals FLOAT[])")
         for _, count in _chunks(rows, 50_000):
             _append(con, table, _sparse_rows(count, names, truth, rng))
 
 
-def _sparse_rows(rows: int, names: NDArray[np.int64], truth: Floats, rng: np.random.Generator) -> pa.Table:
+def _sparse_rows(
+    rows: int, names: NDArray[np.int64], truth: Floats, rng: np.random.Generator
+) -> pa.Table:
     """Ids by the inverse of the Zipf distribution function; repeats in a row drop out."""
     drawn = rng.poisson(128, rows) + 1
     rank = np.minimum(SPARSE_DIM ** rng.random(drawn.sum()), SPARSE_DIM).astype(np.int64) - 1
@@ -168,7 +186,9 @@ def _sparse_rows(rows: int, names: NDArray[np.int64], truth: Floats, rng: np.ran
 def lists(X: Floats) -> pa.ListArray:
     """The rows of a matrix as an Arrow list column, without a copy of the numbers."""
     rows, dim = X.shape
-    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32) * dim), pa.array(X.ravel()))
+    return pa.ListArray.from_arrays(
+        pa.array(np.arange(rows + 1, dtype=np.int32) * dim), pa.array(X.ravel())
+    )
 
 
 def _labels(rng: np.random.Generator, margin: NDArray[np.floating]) -> NDArray[np.bool_]:

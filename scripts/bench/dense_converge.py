@@ -1,9 +1,10 @@
 """Dense logistic regression to convergence: 2M x 28 float32, objective within 1e-6 of the optimum.
 
-Measured: from a DuckDB table to a model, for every system. The objective is mean(loss) + l2/2 ||w||^2 with l2 = 1e-6,
-the gap is taken to the optimum of a Newton iteration in double precision.
-Against: scikit-learn newton-cholesky and lbfgs (C = 1/(n l2)), snapml (regularizer = n l2), and torch LBFGS with the
-gradient written out. Each peer stops at the loosest tolerance that still reaches the gap.
+Measured: from a DuckDB table to a model, for every system. The objective is mean(loss) + l2/2
+||w||^2 with l2 = 1e-6, the gap is taken to the optimum of a Newton iteration in double precision.
+Against: scikit-learn newton-cholesky and lbfgs (C = 1/(n l2)), snapml (regularizer = n l2), and
+torch LBFGS with the gradient written out. Each peer stops at the loosest tolerance that still
+reaches the gap.
 """
 
 from __future__ import annotations
@@ -68,18 +69,28 @@ def sklearn_fit(solver: str, tol: float, settings: Settings) -> Fit:
     from sklearn.linear_model import LogisticRegression
 
     def fit(X: Floats, y: Labels) -> Model:
-        model = LogisticRegression(C=1 / (len(y) * L2), solver=solver, tol=tol, max_iter=200).fit(X, y)
+        model = LogisticRegression(C=1 / (len(y) * L2), solver=solver, tol=tol, max_iter=200).fit(
+            X, y
+        )
         return model.coef_[0], float(model.intercept_[0])
 
     return fit
 
 
 def snapml_fit(settings: Settings) -> Fit:
-    """snapml's coordinate descent; its intercept is a feature like any other, so it is penalised a little."""
+    """snapml's coordinate descent; its intercept is a feature like any other, so it is penalised a
+    little.
+    """
     from snapml import LogisticRegression
 
     def fit(X: Floats, y: Labels) -> Model:
-        options = {"n_jobs": settings.threads, "fit_intercept": True, "tol": 1e-6, "max_iter": 100, "dual": True}
+        options = {
+            "n_jobs": settings.threads,
+            "fit_intercept": True,
+            "tol": 1e-6,
+            "max_iter": 100,
+            "dual": True,
+        }
         model = LogisticRegression(regularizer=len(y) * L2, **options).fit(X, y)
         return model.coef_.ravel(), float(model.intercept_.ravel()[0])
 
@@ -133,7 +144,9 @@ def benchmark(settings: Settings) -> Benchmark:
         SNAP: (snapml_fit, "snapml"),
         TORCH: (torch_fit, "torch"),
     }
-    peers = tuple(Contender(name, partial(peer, make), (needs,)) for name, (make, needs) in fits.items())
+    peers = tuple(
+        Contender(name, partial(peer, make), (needs,)) for name, (make, needs) in fits.items()
+    )
     return Benchmark(
         name="dense_converge",
         title="Logistic regression to convergence, 2M x 28 float32, from the DuckDB table",

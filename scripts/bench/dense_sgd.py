@@ -1,8 +1,9 @@
 """Dense logistic regression by SGD: 2M x 28 float32, ten epochs.
 
 Measured: from a DuckDB table to a model through SQL, and the training alone.
-Against: scikit-learn SGDClassifier with the data already in NumPy (ten epochs); torch mini-batches of 65,536 with the
-gradient written out (no autograd) on two threads, loaded from the same DuckDB table.
+Against: scikit-learn SGDClassifier with the data already in NumPy (ten epochs); torch mini-batches
+of 65,536 with the gradient written out (no autograd) on two threads, loaded from the same DuckDB
+table.
 """
 
 from __future__ import annotations
@@ -39,17 +40,25 @@ def tuskml(settings: Settings) -> Run:
 
 
 def sklearn_sgd(settings: Settings) -> Run:
-    """Exactly ten epochs; 1/sqrt(t) steps, which end 40 times nearer the optimum here than the default schedule."""
+    """Exactly ten epochs; 1/sqrt(t) steps, which end 40 times nearer the optimum here than the
+    default schedule.
+    """
     from sklearn.linear_model import SGDClassifier
 
     X, y = dense_matrix(open_plain(data.dense(settings), settings), settings.layout)
 
     def run() -> Outcome:
-        model = SGDClassifier(loss="log_loss", alpha=L2, max_iter=EPOCHS, tol=None, random_state=0, **SKLEARN_STEPS)
+        model = SGDClassifier(
+            loss="log_loss", alpha=L2, max_iter=EPOCHS, tol=None, random_state=0, **SKLEARN_STEPS
+        )
         start = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - start
-        return Outcome(seconds, seconds, lambda: {"log-loss": quality.log_loss(X, y, model.coef_, model.intercept_[0])})
+        return Outcome(
+            seconds,
+            seconds,
+            lambda: {"log-loss": quality.log_loss(X, y, model.coef_, model.intercept_[0])},
+        )
 
     return run
 
@@ -68,7 +77,9 @@ def torch_mgd(settings: Settings) -> Run:
         loaded = time.perf_counter()
         w, b = _torch_epochs(rows, labels)
         seconds = time.perf_counter() - start
-        return Outcome(seconds, seconds - (loaded - start), lambda: {"log-loss": quality.log_loss(X, y, w, b)})
+        return Outcome(
+            seconds, seconds - (loaded - start), lambda: {"log-loss": quality.log_loss(X, y, w, b)}
+        )
 
     return run
 
@@ -79,7 +90,7 @@ def _torch_epochs(X, y):  # type: ignore[no-untyped-def]
     torch.manual_seed(0)
     w, b = torch.zeros(X.shape[1]), torch.zeros(1)
     dw, db = torch.zeros_like(w), torch.zeros_like(b)
-    batches = list(zip(X.split(TORCH_BATCH), y.split(TORCH_BATCH)))
+    batches = list(zip(X.split(TORCH_BATCH), y.split(TORCH_BATCH), strict=False))
     for epoch in range(EPOCHS):
         step = TORCH_STEP / (1 + epoch)
         for i in torch.randperm(len(batches)).tolist():

@@ -10,9 +10,16 @@ NO_LIMIT = float("inf")
 
 
 def faster_than(
-    peers: str | Sequence[str], asked: float, *, of: str = TUSKML, alone: bool = False, quality: str = "", worst: float = NO_LIMIT
+    peers: str | Sequence[str],
+    asked: float,
+    *,
+    of: str = TUSKML,
+    alone: bool = False,
+    quality: str = "",
+    worst: float = NO_LIMIT,
 ) -> Goal:
-    """`of` is `asked` times faster than the fastest of the peers (whose quality is no more than `worst`).
+    """`of` is `asked` times faster than the fastest of the peers (whose quality is no more than
+    `worst`).
 
     `alone` compares the training alone where a contender tells it apart from the load.
     """
@@ -20,7 +27,11 @@ def faster_than(
     rivals = names[0] if len(names) == 1 else f"the fastest of {', '.join(names)}"
 
     def ratio(results: Results) -> float | None:
-        good = [results[name] for name in names if name in results and _good_enough(results[name], quality, worst)]
+        good = [
+            results[name]
+            for name in names
+            if name in results and _good_enough(results[name], quality, worst)
+        ]
         times = [time for peer in good if (time := _time(peer, alone)) is not None]
         ours = _time(results[of], alone) if of in results else None
         return min(times) / ours if times and ours else None
@@ -33,23 +44,39 @@ def faster_than(
 def at_most_seconds(asked: float, *, of: str = TUSKML, alone: bool = False) -> Goal:
     """An absolute time."""
     text = f"{'training alone, ' if alone else ''}{of}, seconds"
-    return Goal(text, asked, lambda results: _time(results[of], alone) if of in results else None, at_least=False)
+    return Goal(
+        text,
+        asked,
+        lambda results: _time(results[of], alone) if of in results else None,
+        at_least=False,
+    )
 
 
 def quality_no_worse(key: str, peers: Sequence[str], slack: float, *, of: str = TUSKML) -> Goal:
     """The quality figure (smaller is better) is at most `slack` above the best of the peers."""
 
     def excess(results: Results) -> float | None:
-        theirs = [value for name in peers if name in results and (value := _quality(results[name], key)) is not None]
+        theirs = [
+            value
+            for name in peers
+            if name in results and (value := _quality(results[name], key)) is not None
+        ]
         ours = _quality(results[of], key) if of in results else None
         return ours - min(theirs) if theirs and ours is not None else None
 
-    return Goal(f"{key} of {of} above the best of {', '.join(peers)}", slack, excess, at_least=False)
+    return Goal(
+        f"{key} of {of} above the best of {', '.join(peers)}", slack, excess, at_least=False
+    )
 
 
 def quality_at_most(key: str, asked: float, *, of: str = TUSKML) -> Goal:
     """An absolute bound on a quality figure."""
-    return Goal(f"{key} of {of}", asked, lambda results: _quality(results[of], key) if of in results else None, at_least=False)
+    return Goal(
+        f"{key} of {of}",
+        asked,
+        lambda results: _quality(results[of], key) if of in results else None,
+        at_least=False,
+    )
 
 
 def slowdown_at_most(slow: str, fast: str, asked: float) -> Goal:
@@ -69,7 +96,12 @@ def memory_at_most(of: str, asked: float, row_bytes: float) -> Goal:
         peak = results[of].peak_bytes if of in results else None
         return peak / row_bytes if peak else None
 
-    return Goal(f"peak memory of {of} / the rows' bytes ({row_bytes / 1e6:.0f} MB)", asked, ratio, at_least=False)
+    return Goal(
+        f"peak memory of {of} / the rows' bytes ({row_bytes / 1e6:.0f} MB)",
+        asked,
+        ratio,
+        at_least=False,
+    )
 
 
 def _time(summary: Summary, alone: bool) -> float | None:

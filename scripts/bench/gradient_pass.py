@@ -1,6 +1,7 @@
 """One pass of the dense logistic gradient: d = 28 and d = 100, float32, the same number of bytes.
 
-Measured: bytes a second of tuskml's native kernel, called from Python on rows that already lie in memory.
+Measured: bytes a second of tuskml's native kernel, called from Python on rows that already lie in
+memory.
 Against: a bare float32 sum over the same bytes (numba, fastmath, vectorised), one thread and two.
 """
 
@@ -11,15 +12,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 import data
 import goals
 import harness
+import numpy as np
 import tusk
 from contender import Benchmark, Contender, Outcome, Run, Settings
 from data import Floats
+from numpy.typing import NDArray
 from worker import NotConnected
 
 BYTES = 2_000_000 * 28 * 4
@@ -28,15 +28,15 @@ DIMS = {28: 0.35, 100: 0.6}
 Pass = Callable[[Floats, NDArray[np.uint8], Floats, int], float]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# TO BE CONNECTED: tuskml's native kernel. Given rows (n, d) float32, labels 0 or 1, weights and a number of threads,
-# runs at least PASSES gradient passes and returns the seconds of one.
+# -------------------------------------------------------------------------------------------------
+# TO BE CONNECTED: tuskml's native kernel. Given rows (n, d) float32, labels 0 or 1, weights and a
+# number of threads, runs at least PASSES gradient passes and returns the seconds of one.
 def tuskml_pass(X: Floats, y: NDArray[np.uint8], w: Floats, threads: int) -> float:
     """Seconds of one gradient pass of tuskml's kernel."""
     raise NotConnected("not connected yet: gradient_pass.tuskml_pass")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def bare_sum(X: Floats, y: NDArray[np.uint8], w: Floats, threads: int) -> float:
@@ -84,8 +84,20 @@ def benchmark(settings: Settings) -> Benchmark:
     contenders, wanted = [], []
     for dim, share in DIMS.items():
         for threads in (1, 2):
-            contenders.append(Contender(_name("tuskml", dim, threads), partial(passes, tuskml_pass, dim, threads), tusk.NEEDS))
-            contenders.append(Contender(_name("bare sum", dim, threads), partial(passes, bare_sum, dim, threads), ("numba",)))
+            contenders.append(
+                Contender(
+                    _name("tuskml", dim, threads),
+                    partial(passes, tuskml_pass, dim, threads),
+                    tusk.NEEDS,
+                )
+            )
+            contenders.append(
+                Contender(
+                    _name("bare sum", dim, threads),
+                    partial(passes, bare_sum, dim, threads),
+                    ("numba",),
+                )
+            )
         one, two = (_name("tuskml", dim, threads) for threads in (1, 2))
         wanted.append(goals.faster_than(_name("bare sum", dim, 1), share, of=one))
         wanted.append(goals.faster_than(one, 1.8, of=two))
@@ -94,7 +106,9 @@ def benchmark(settings: Settings) -> Benchmark:
         title="One pass of the logistic gradient against a bare sum over the same bytes",
         contenders=tuple(contenders),
         goals=tuple(wanted),
-        notes=("Rows and labels lie in memory; 'faster than the bare sum' is the share of its bandwidth.",),
+        notes=(
+            "Rows and labels lie in memory; a ratio to the bare sum is the share of its bandwidth.",
+        ),
     )
 
 

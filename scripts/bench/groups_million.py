@@ -1,9 +1,10 @@
 """A million small models: 1,000,000 groups x 100 rows x 3 features, linear and logistic.
 
-Measured: CREATE TABLE models AS SELECT g, train_model(...) GROUP BY g, with the rows ordered by group and shuffled; the
-process's peak memory above what it held before, which includes the pages of the table that DuckDB keeps.
-Against: figures published for the best peer extension (175 to 208 s and 8 GB on six cores, not run here), with DuckDB's
-own avg() of the same columns GROUP BY g as the floor of any such query.
+Measured: CREATE TABLE models AS SELECT g, train_model(...) GROUP BY g, with the rows ordered by
+group and shuffled; the process's peak memory above what it held before, which includes the pages
+of the table that DuckDB keeps.
+Against: figures published for the best peer extension (175 to 208 s and 8 GB on six cores, not run
+here), with DuckDB's own avg() of the same columns GROUP BY g as the floor of any such query.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def tuskml(task: str, table: str, settings: Settings) -> Run:
     call = f"train_model('{task}', {LABELS[task]}, [a, b, c], '{json.dumps(OPTIONS)}')"
 
     def quality() -> dict[str, float | str]:
-        models, good = con.execute("SELECT count(*), count(*) FILTER (m.status = 'ok') FROM models").fetchall()[0]
+        models, good = con.execute(
+            "SELECT count(*), count(*) FILTER (m.status = 'ok') FROM models"
+        ).fetchall()[0]
         return {"models": models, "ok": good / models}
 
     return tusk.table_run(con, f"SELECT g, {call} AS m FROM data.{table} GROUP BY g", quality)
@@ -41,7 +44,9 @@ def floor(table: str, settings: Settings) -> Run:
 
     con = duckdb.connect(config={"threads": settings.threads})
     con.execute(f"ATTACH '{data.million(settings)}' AS data (READ_ONLY)")
-    return tusk.table_run(con, f"SELECT g, avg(y), avg(a), avg(b), avg(c) FROM data.{table} GROUP BY g", dict)
+    return tusk.table_run(
+        con, f"SELECT g, avg(y), avg(a), avg(b), avg(c) FROM data.{table} GROUP BY g", dict
+    )
 
 
 def benchmark(settings: Settings) -> Benchmark:
@@ -52,7 +57,10 @@ def benchmark(settings: Settings) -> Benchmark:
         for task in LABELS:
             name = f"tuskml {task}, {table}"
             contenders.append(Contender(name, partial(tuskml, task, table), tusk.NEEDS))
-            wanted += [goals.at_most_seconds(20, of=name), goals.memory_at_most(name, 2.5, row_bytes)]
+            wanted += [
+                goals.at_most_seconds(20, of=name),
+                goals.memory_at_most(name, 2.5, row_bytes),
+            ]
         contenders.append(Contender(f"floor: DuckDB avg, {table}", partial(floor, table)))
     return Benchmark(
         name="groups_million",

@@ -1,9 +1,10 @@
 """One logistic model a group: 2M x 28 float32 in 1,000 groups of Zipf sizes, to convergence.
 
-Measured: from the DuckDB table to one model a group; the objective of each is mean(loss) + l2/2 ||w||^2, l2 = 1e-3.
-Against: pandas groupby + scikit-learn LogisticRegression with its default solver and with newton-cholesky, DuckDB
-list() + IRLS in NumPy, all from the DuckDB table; joblib on 2 processes + newton-cholesky from arrays in mapped files.
-The peers are in groups_zipf_peers.py.
+Measured: from the DuckDB table to one model a group; the objective of each is mean(loss) + l2/2
+||w||^2, l2 = 1e-3.
+Against: pandas groupby + scikit-learn LogisticRegression with its default solver and with
+newton-cholesky, DuckDB list() + IRLS in NumPy, all from the DuckDB table; joblib on 2 processes +
+newton-cholesky from arrays in mapped files. The peers are in groups_zipf_peers.py.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from __future__ import annotations
 import json
 from functools import partial
 
-import numpy as np
-
 import data
 import goals
 import groups_zipf_peers as peers
 import harness
+import numpy as np
 import tusk
 from contender import TUSKML, Benchmark, Contender, Run, Settings
 
@@ -31,11 +31,14 @@ WORST_GAP = 1e-5
 def tuskml(settings: Settings) -> Run:
     """train_model ... GROUP BY into a table."""
     con = tusk.connect(data.zipf(settings), settings)
-    sql = f"SELECT g, train_model('logistic', y, x, '{json.dumps(OPTIONS)}') AS m FROM data.zipf GROUP BY g"
+    call = f"train_model('logistic', y, x, '{json.dumps(OPTIONS)}')"
+    sql = f"SELECT g, {call} AS m FROM data.zipf GROUP BY g"
 
     def quality() -> dict[str, float | str]:
         W = np.zeros((data.GROUPS_ZIPF, data.DIM + 1), np.float32)
-        for g, coef, intercept in con.execute("SELECT g, m.coef, m.intercept FROM models WHERE m IS NOT NULL").fetchall():
+        for g, coef, intercept in con.execute(
+            "SELECT g, m.coef, m.intercept FROM models WHERE m IS NOT NULL"
+        ).fetchall():
             W[g] = [*coef, intercept]
         return peers.quality_of(W, settings)
 
@@ -50,7 +53,9 @@ def benchmark(settings: Settings) -> Benchmark:
         contenders=(
             Contender(TUSKML, tuskml, tusk.NEEDS),
             Contender(PANDAS, partial(peers.pandas_groups, "lbfgs"), ("sklearn", "pandas")),
-            Contender(NEWTON, partial(peers.pandas_groups, "newton-cholesky"), ("sklearn", "pandas")),
+            Contender(
+                NEWTON, partial(peers.pandas_groups, "newton-cholesky"), ("sklearn", "pandas")
+            ),
             Contender(JOBLIB, peers.joblib_groups, ("sklearn", "joblib")),
             Contender(IRLS, peers.list_irls),
         ),

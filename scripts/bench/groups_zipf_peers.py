@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import data
+import numpy as np
 import quality
 from contender import Outcome, Run, Settings
 from data import Floats
 from load import open_plain, zipf_arrays
+from numpy.typing import NDArray
 from quality import Labels
 
 L2 = 1e-3
@@ -48,9 +46,15 @@ def joblib_groups(settings: Settings) -> Run:
         start = time.perf_counter()
         order = np.argsort(g, kind="stable").astype(np.int32)
         ends = np.cumsum(np.bincount(g, minlength=data.GROUPS_ZIPF))
-        parts = {k: order[a:b] for k, (a, b) in enumerate(zip(np.append(0, ends[:-1]), ends)) if b > a}
+        parts = {
+            k: order[a:b]
+            for k, (a, b) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=False))
+            if b > a
+        }
         with parallel_config(backend="loky", inner_max_num_threads=1, n_jobs=2):
-            done = Parallel(pre_dispatch="all", batch_size=1, max_nbytes=None)(delayed(joblib_task)(share, settings) for share in _shares(parts))
+            done = Parallel(pre_dispatch="all", batch_size=1, max_nbytes=None)(
+                delayed(joblib_task)(share, settings) for share in _shares(parts)
+            )
         for models in done:
             for group, model in models.items():
                 W[group] = model
@@ -62,7 +66,9 @@ def joblib_groups(settings: Settings) -> Run:
 def joblib_task(parts: Indices, settings: Settings) -> dict[int, Floats]:
     """The models of a share of the groups, in a process of joblib's."""
     _, X, y = _mapped(settings)
-    return {group: sklearn_model(X[rows], y[rows], "newton-cholesky") for group, rows in parts.items()}
+    return {
+        group: sklearn_model(X[rows], y[rows], "newton-cholesky") for group, rows in parts.items()
+    }
 
 
 def list_irls(settings: Settings) -> Run:
@@ -72,7 +78,9 @@ def list_irls(settings: Settings) -> Run:
     def run() -> Outcome:
         W = _no_models()
         start = time.perf_counter()
-        table = con.sql("SELECT g, list(y::FLOAT) AS y, list(x) AS x FROM zipf GROUP BY g").to_arrow_table()
+        table = con.sql(
+            "SELECT g, list(y::FLOAT) AS y, list(x) AS x FROM zipf GROUP BY g"
+        ).to_arrow_table()
         for batch in table.to_batches():
             labels, rows = batch.column(1), batch.column(2)
             for i, group in enumerate(batch.column(0).to_numpy()):
@@ -113,7 +121,10 @@ def quality_of(W: Floats, settings: Settings) -> dict[str, float | str]:
     g, X, y = zipf_arrays(open_plain(data.zipf(settings), settings))
     loss = quality.grouped_log_loss(X, y, g, W)
     share = np.bincount(g, minlength=len(W)) / len(g)
-    return {"log-loss": loss, "objective": loss + float(L2 / 2 * (share @ (W[:, :-1] ** 2).sum(axis=1)))}
+    return {
+        "log-loss": loss,
+        "objective": loss + float(L2 / 2 * (share @ (W[:, :-1] ** 2).sum(axis=1))),
+    }
 
 
 def _no_models() -> Floats:
@@ -140,7 +151,9 @@ def _mapped(settings: Settings) -> tuple[NDArray[np.int32], Floats, Labels]:
     names = ("g", "X", "y")
     if not (folder / "y.npy").exists():
         folder.mkdir(exist_ok=True)
-        for name, array in zip(names, zipf_arrays(open_plain(data.zipf(settings), settings))):
+        for name, array in zip(
+            names, zipf_arrays(open_plain(data.zipf(settings), settings)), strict=False
+        ):
             np.save(folder / f"{name}.npy", array)
     g, X, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in names)
     return g, X, y

@@ -1,4 +1,5 @@
-"""Runs the contenders of a benchmark interleaved (A B C A B C ...) after one warm-up and reports medians.
+"""Runs the contenders of a benchmark interleaved (A B C A B C ...) after one warm-up and reports
+medians.
 
 Each contender lives in a process of its own (worker.py). A benchmark script ends with
 
@@ -31,7 +32,9 @@ DEFAULT_DATA_DIR = Path(tempfile.gettempdir()) / "tuskml-bench"
 
 def main(maker: Maker) -> None:
     """The command line of one benchmark script."""
-    arguments = parser(maker.__module__ and (sys.modules[maker.__module__].__doc__ or "")).parse_args()
+    arguments = parser(
+        maker.__module__ and (sys.modules[maker.__module__].__doc__ or "")
+    ).parse_args()
     record = measure(maker, arguments)
     print(report.plain(record))
     if arguments.json:
@@ -40,20 +43,43 @@ def main(maker: Maker) -> None:
 
 def parser(description: str) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--repeat", type=int, default=5, help="timed runs of each contender (default 5)")
-    made.add_argument("--scale", type=float, default=1.0, help="share of the full data size (default 1)")
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "--repeat", type=int, default=5, help="timed runs of each contender (default 5)"
+    )
+    made.add_argument(
+        "--scale", type=float, default=1.0, help="share of the full data size (default 1)"
+    )
     made.add_argument("--threads", type=int, default=2, help="threads of every system (default 2)")
-    made.add_argument("--layout", choices=("list", "array", "columns"), default="list", help="how the dense table holds x")
-    made.add_argument("--only", default="", metavar="TEXT", help="only the contenders whose name contains one of TEXT,TEXT")
-    made.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR, help="where data sets are kept (%(default)s)")
+    made.add_argument(
+        "--layout",
+        choices=("list", "array", "columns"),
+        default="list",
+        help="how the dense table holds x",
+    )
+    made.add_argument(
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="only the contenders whose name contains one of TEXT,TEXT",
+    )
+    made.add_argument(
+        "--data-dir",
+        type=Path,
+        default=DEFAULT_DATA_DIR,
+        help="where data sets are kept (%(default)s)",
+    )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     return made
 
 
 def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     """Makes the data, runs the contenders, returns the record that report.py prints."""
-    settings = Settings(arguments.data_dir.resolve(), arguments.scale, arguments.threads, arguments.layout)
+    settings = Settings(
+        arguments.data_dir.resolve(), arguments.scale, arguments.threads, arguments.layout
+    )
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     _limit_threads(settings.threads)
     benchmark = maker(settings)
@@ -61,13 +87,19 @@ def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     _say(f"{benchmark.name}: data in {settings.data_dir}")
     benchmark.prepare(settings)
     wanted = [text for text in arguments.only.split(",") if text]
-    chosen = [one for one in benchmark.contenders if not wanted or any(text in one.name for text in wanted)]
+    chosen = [
+        one
+        for one in benchmark.contenders
+        if not wanted or any(text in one.name for text in wanted)
+    ]
     run = _run_fresh if benchmark.fresh else _run_interleaved
     results = run(chosen, settings, arguments.repeat)
     return report.as_dict(benchmark, settings, results, facts)
 
 
-def _run_interleaved(contenders: list[Contender], settings: Settings, repeat: int) -> dict[str, Summary]:
+def _run_interleaved(
+    contenders: list[Contender], settings: Settings, repeat: int
+) -> dict[str, Summary]:
     """All processes stay; the warm-up round also checks the quality and reads the peak memory."""
     workers = {}
     results = {one.name: Summary(one.name) for one in contenders}
@@ -125,8 +157,15 @@ def _with_medians(results: dict[str, Summary]) -> dict[str, Summary]:
 
 
 def _limit_threads(threads: int) -> None:
-    """Before any library loads: every pool gets the threads asked for, none spins while others run."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    """Before any library loads: every pool gets the threads asked for, none spins while others
+    run.
+    """
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ):
         os.environ[name] = str(threads)
 
 

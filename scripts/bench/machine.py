@@ -5,23 +5,37 @@ from __future__ import annotations
 import os
 import platform
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("tuskml", "duckdb", "numpy", "pandas", "pyarrow", "scikit-learn", "snapml", "torch", "numba", "joblib")
+PACKAGES = (
+    "tuskml",
+    "duckdb",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scikit-learn",
+    "snapml",
+    "torch",
+    "numba",
+    "joblib",
+)
 
 
 def facts() -> dict[str, object]:
     """Processor, cores, memory, load, date, versions."""
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release()}",
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "versions": {"python": platform.python_version()}
+        | {name: _version(name) for name in PACKAGES},
     }
 
 
@@ -29,9 +43,12 @@ def sentence(machine: dict[str, object]) -> str:
     """The facts in one line for people."""
     versions = machine["versions"]
     assert isinstance(versions, dict)
-    named = ", ".join(f"{name} {value}" for name, value in versions.items() if value != "not installed")
+    named = ", ".join(
+        f"{name} {value}" for name, value in versions.items() if value != "not installed"
+    )
     return (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}, "
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"{machine['system']}, "
         f"{machine['date']}, load {machine['load']} at the start; {named}"
     )
 
@@ -41,9 +58,12 @@ def _cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    facts = dict(part.split(":", 1) for line in lines if len(part := line.replace("\t", "")) and ":" in part)
+    facts = dict(
+        part.split(":", 1) for line in lines if len(part := line.replace("\t", "")) and ":" in part
+    )
     model = facts.get("model name", platform.machine()).strip()
-    return f"{model} (family {facts.get('cpu family', '?').strip()}, model {facts.get('model', '?').strip()})"
+    family, number = (facts.get(key, "?").strip() for key in ("cpu family", "model"))
+    return f"{model} (family {family}, model {number})"
 
 
 def _version(name: str) -> str:
@@ -54,7 +74,9 @@ def _version(name: str) -> str:
 
 
 def wait_until_quiet(limit_seconds: float = 8.0, share: float = 0.15) -> bool:
-    """Waits until the processors are nearly idle (peers that spin lose 10x to a busy neighbour); False if they never are."""
+    """Waits until the processors are nearly idle (peers that spin lose 10x to a busy neighbour);
+    False if they never are.
+    """
     end = time.monotonic() + limit_seconds
     while _busy_share() > share:
         if time.monotonic() > end:
@@ -66,13 +88,15 @@ def _busy_share(seconds: float = 0.2) -> float:
     """The share of all processors' time in use during a moment."""
     first = _ticks()
     time.sleep(seconds)
-    idle, total = (after - before for before, after in zip(first, _ticks()))
+    idle, total = (after - before for before, after in zip(first, _ticks(), strict=False))
     return 1 - idle / total if total else 0.0
 
 
 def _ticks() -> tuple[int, int]:
     try:
-        fields = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        fields = [
+            int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        ]
     except OSError:
         return 0, 0
     return fields[3] + fields[4], sum(fields)

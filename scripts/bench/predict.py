@@ -1,8 +1,9 @@
 """Scoring: predict_proba of one model over 10M rows, d = 28.
 
 Measured: SELECT avg(predict_proba(...)) FROM big, and CREATE TABLE of every probability.
-Against: NumPy on a matrix that already lies in memory, X @ w + b and a sigmoid, float32 on two threads of BLAS, with the
-mean or the array as the result; shown beside it, NumPy with the load from the same table.
+Against: NumPy on a matrix that already lies in memory, X @ w + b and a sigmoid, float32 on two
+threads of BLAS, with the mean or the array as the result; shown beside it, NumPy with the load
+from the same table.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import time
 from functools import partial
 
-import numpy as np
-
 import data
 import goals
 import harness
+import numpy as np
 import tusk
 from contender import Benchmark, Contender, Outcome, Run, Settings
 from data import Floats
@@ -24,7 +24,8 @@ AVERAGE, TABLE = "tuskml, avg", "tuskml, CREATE TABLE"
 NUMPY, NUMPY_LOAD = "NumPy, in memory", "NumPy, with load"
 QUERIES = {
     AVERAGE: "SELECT avg(predict_proba(m.model, x)) FROM data.big, m",
-    TABLE: "CREATE OR REPLACE TABLE scored AS SELECT predict_proba(m.model, x) AS p FROM data.big, m",
+    TABLE: "CREATE OR REPLACE TABLE scored AS "
+    "SELECT predict_proba(m.model, x) AS p FROM data.big, m",
 }
 TRAIN_ROWS = 200_000
 
@@ -38,13 +39,17 @@ def tuskml(query: str, settings: Settings) -> Run:
     def run() -> Outcome:
         start = time.perf_counter()
         con.execute(QUERIES[query]).fetchall()
-        return Outcome(time.perf_counter() - start, None, lambda: {"mean p": con.execute(QUERIES[AVERAGE]).fetchall()[0][0]})
+        return Outcome(
+            time.perf_counter() - start,
+            None,
+            lambda: {"mean p": con.execute(QUERIES[AVERAGE]).fetchall()[0][0]},
+        )
 
     return run
 
 
 def numpy_in_memory(settings: Settings) -> Run:
-    """The array of probabilities; its mean costs 2 ms more and is not counted."""
+    """The array of probabilities; its mean is not counted."""
     X, _ = dense_matrix(open_plain(data.big(settings), settings), table="big")
 
     def run() -> Outcome:
@@ -63,7 +68,9 @@ def numpy_with_load(settings: Settings) -> Run:
         parts = []
         start = time.perf_counter()
         for batch in con.sql("SELECT x FROM big").to_arrow_reader(100_000):
-            parts.append(_probabilities(batch.column(0).flatten().to_numpy().reshape(-1, data.DIM)))
+            parts.append(
+                _probabilities(batch.column(0).flatten().to_numpy().reshape(-1, data.DIM))
+            )
         p = np.concatenate(parts)
         return Outcome(time.perf_counter() - start, None, lambda: {"mean p": float(p.mean())})
 

@@ -1,13 +1,14 @@
-"""How good a model is, by one yardstick for every system: computed here from coefficients, never taken on trust."""
+"""How good a model is, by one yardstick for every system: computed here from coefficients, never
+taken on trust.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from data import Floats
+from numpy.typing import NDArray
 
 STEP = 200_000
 Labels = NDArray[np.uint8]
@@ -27,11 +28,20 @@ def grouped_log_loss(X: Floats, y: Labels, g: NDArray[np.int32], W: Floats) -> f
     total = 0.0
     for at in range(0, len(y), STEP):
         own = W[g[at : at + STEP]]
-        total += _loss_sum(np.einsum("ij,ij->i", X[at : at + STEP], own[:, :-1]) + own[:, -1], y[at : at + STEP])
+        total += _loss_sum(
+            np.einsum("ij,ij->i", X[at : at + STEP], own[:, :-1]) + own[:, -1], y[at : at + STEP]
+        )
     return total / len(y)
 
 
-def sparse_log_loss(offsets: NDArray[np.int32], ids: NDArray[np.int32], vals: Floats, y: Labels, coef: Any, intercept: float) -> float:
+def sparse_log_loss(
+    offsets: NDArray[np.int32],
+    ids: NDArray[np.int32],
+    vals: Floats,
+    y: Labels,
+    coef: Any,
+    intercept: float,
+) -> float:
     """The mean logistic loss of a sparse model; features beyond the model's weigh 0."""
     w = np.asarray(coef, np.float32).ravel()
     known = ids < len(w)
@@ -54,7 +64,9 @@ def optimum(X: Floats, y: Labels, l2: float) -> float:
     for _ in range(30):
         gradient, hessian = np.zeros(dim + 1), np.zeros((dim + 1, dim + 1))
         for at in range(0, rows, STEP):
-            A = np.column_stack([X[at : at + STEP], np.ones(len(X[at : at + STEP]))]).astype(np.float64)
+            A = np.column_stack([X[at : at + STEP], np.ones(len(X[at : at + STEP]))]).astype(
+                np.float64
+            )
             p = 1 / (1 + np.exp(-(A @ theta)))
             gradient += A.T @ (p - y[at : at + STEP])
             hessian += (A * (p * (1 - p))[:, None]).T @ A

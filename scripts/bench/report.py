@@ -10,15 +10,23 @@ import machine as machine_facts
 from contender import TUSKML, Benchmark, Goal, Results, Settings, Summary
 
 
-def as_dict(benchmark: Benchmark, settings: Settings, results: Results, machine: dict[str, object]) -> dict[str, Any]:
+def as_dict(
+    benchmark: Benchmark, settings: Settings, results: Results, machine: dict[str, object]
+) -> dict[str, Any]:
     """Everything that a later reader needs, ready for JSON."""
     return {
         "name": benchmark.name,
         "title": benchmark.title,
         "notes": list(benchmark.notes),
         "machine": machine,
-        "settings": {"scale": settings.scale, "threads": settings.threads, "layout": settings.layout},
-        "contenders": [asdict(summary) | {"ratio": _ratio(summary, results)} for summary in results.values()],
+        "settings": {
+            "scale": settings.scale,
+            "threads": settings.threads,
+            "layout": settings.layout,
+        },
+        "contenders": [
+            asdict(summary) | {"ratio": _ratio(summary, results)} for summary in results.values()
+        ],
         "goals": [_goal_dict(goal, results) for goal in benchmark.goals],
     }
 
@@ -26,22 +34,33 @@ def as_dict(benchmark: Benchmark, settings: Settings, results: Results, machine:
 def plain(record: dict[str, Any]) -> str:
     """The table for the terminal."""
     lines = [f"{record['title']}  (scale {record['settings']['scale']:g})"]
-    lines += _aligned(_contender_rows(record)) + [""] + _aligned(_goal_rows(record))
+    lines += [*_aligned(_contender_rows(record)), "", *_aligned(_goal_rows(record))]
     return "\n".join(lines + [f"  note: {note}" for note in record["notes"]])
 
 
 def markdown(record: dict[str, Any]) -> str:
     """The same as a section of Markdown."""
     settings = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
-    lines = [f"### {record['title']}", "", f"{machine_facts.sentence(record['machine'])}. {settings}.", ""]
-    lines += _piped(_contender_rows(record)) + [""] + _piped(_goal_rows(record)) + [""]
+    lines = [
+        f"### {record['title']}",
+        "",
+        f"{machine_facts.sentence(record['machine'])}. {settings}.",
+        "",
+    ]
+    lines += [*_piped(_contender_rows(record)), "", *_piped(_goal_rows(record)), ""]
     return "\n".join(lines + [f"* {note}" for note in record["notes"]])
 
 
 def _goal_dict(goal: Goal, results: Results) -> dict[str, Any]:
     reached = goal.value(results)
     met = None if reached is None else goal.met(reached)
-    return {"text": goal.text, "asked": goal.asked, "at_least": goal.at_least, "reached": reached, "met": met}
+    return {
+        "text": goal.text,
+        "asked": goal.asked,
+        "at_least": goal.at_least,
+        "reached": reached,
+        "met": met,
+    }
 
 
 def _ratio(summary: Summary, results: Results) -> float | None:
@@ -59,7 +78,17 @@ def _contender_rows(record: dict[str, Any]) -> list[list[str]]:
         spread = f"{_short(min(one['runs']))}..{_short(max(one['runs']))}"
         peak = "" if one["peak_bytes"] is None else f"{one['peak_bytes'] / 1e6:.0f}"
         quality = [_short(one["quality"].get(key), 7) for key in keys]
-        rows.append([one["name"], _short(one["seconds"]), _short(one["train"]), spread, _short(one["ratio"], 3), peak, *quality])
+        rows.append(
+            [
+                one["name"],
+                _short(one["seconds"]),
+                _short(one["train"]),
+                spread,
+                _short(one["ratio"], 3),
+                peak,
+                *quality,
+            ]
+        )
     return rows
 
 
@@ -82,7 +111,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     sized = [row for row in rows if len([cell for cell in row if cell]) > 2] or rows
     widths = [max(len(row[column]) for row in sized) for column in range(len(rows[0]))]
     widths[0] = max(len(row[0]) for row in rows)
-    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    ]
 
 
 def _piped(rows: Sequence[Sequence[str]]) -> list[str]:

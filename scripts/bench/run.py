@@ -1,7 +1,7 @@
 """Runs every benchmark, merges the JSON and prints or appends Markdown fit for docs/benchmarks.md.
 
-    python scripts/bench/run.py --repeat 5 --json all.json --markdown docs/benchmarks.md
-    python scripts/bench/run.py --benchmarks dense_sgd,predict --scale 0.1
+python scripts/bench/run.py --repeat 5 --json all.json --markdown docs/benchmarks.md
+python scripts/bench/run.py --benchmarks dense_sgd,predict --scale 0.1
 """
 
 from __future__ import annotations
@@ -45,8 +45,15 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     made = harness.parser(__doc__ or "")
-    made.add_argument("--benchmarks", default=",".join(NAMES), help="names, separated by commas (default: all)")
-    made.add_argument("--markdown", type=Path, metavar="FILE", help="append the tables to FILE instead of printing them")
+    made.add_argument(
+        "--benchmarks", default=",".join(NAMES), help="names, separated by commas (default: all)"
+    )
+    made.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="append the tables to FILE instead of printing them",
+    )
     return made
 
 

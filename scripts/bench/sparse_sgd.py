@@ -1,9 +1,11 @@
-"""Sparse logistic regression by SGD: 200k rows, a million features, about 100 non-zeros a row, five epochs, no penalty.
+"""Sparse logistic regression by SGD: 200k rows, a million features, about 100 non-zeros a row,
+five epochs, no penalty.
 
-Measured: from DuckDB lists to a model, and the training alone; log-loss on the training rows and on rows held out.
-Against: scikit-learn SGDClassifier on CSR, loaded from the same table; a HOGWILD! loop in numba on two threads (float32,
-one shared weight vector, no locks) on arrays that already lie in memory. Both with constant steps, the size of
-which was chosen for the log-loss after five epochs.
+Measured: from DuckDB lists to a model, and the training alone; log-loss on the training rows and
+on rows held out.
+Against: scikit-learn SGDClassifier on CSR, loaded from the same table; a HOGWILD! loop in numba on
+two threads (float32, one shared weight vector, no locks) on arrays that already lie in memory.
+Both with constant steps, the size of which was chosen for the log-loss after five epochs.
 """
 
 from __future__ import annotations
@@ -12,11 +14,10 @@ import threading
 import time
 from typing import Any
 
-import numpy as np
-
 import data
 import goals
 import harness
+import numpy as np
 import quality
 import tusk
 from contender import TUSKML, Benchmark, Contender, Outcome, Run, Settings
@@ -31,9 +32,16 @@ NUMBA = "numba HOGWILD!, 2 threads, no load"
 def tuskml(settings: Settings) -> Run:
     """train_model with algorithm hogwild."""
     con = tusk.connect(data.sparse(settings), settings)
-    options = {"algorithm": "hogwild", "max_iter": EPOCHS, "epsilon": 0, "threads": settings.threads}
+    options = {
+        "algorithm": "hogwild",
+        "max_iter": EPOCHS,
+        "epsilon": 0,
+        "threads": settings.threads,
+    }
     sql = tusk.train_sql("sparse(ids, vals)", options, "data.sparse")
-    return tusk.training_run(con, sql, lambda model: _quality(model["coef"], model["intercept"], settings))
+    return tusk.training_run(
+        con, sql, lambda model: _quality(model["coef"], model["intercept"], settings)
+    )
 
 
 def sklearn_csr(settings: Settings) -> Run:
@@ -51,19 +59,31 @@ def sklearn_csr(settings: Settings) -> Run:
         options = {"penalty": None, "learning_rate": "constant", "eta0": STEP, "random_state": 0}
         model = SGDClassifier(loss="log_loss", max_iter=EPOCHS, tol=None, **options).fit(X, y)
         end = time.perf_counter()
-        return Outcome(end - start, end - loaded, lambda: _quality(model.coef_, model.intercept_[0], settings))
+        return Outcome(
+            end - start, end - loaded, lambda: _quality(model.coef_, model.intercept_[0], settings)
+        )
 
     return run
 
 
 def numba_hogwild(settings: Settings) -> Run:
-    """Each thread walks its half of the rows in order (the rows are independent draws; a random order takes twice as
-    long and ends no better) and writes the shared weights without locks."""
+    """Each thread walks its half of the rows in order (the rows are independent draws; a random
+    order takes twice as long and ends no better) and writes the shared weights without locks.
+    """
     offsets, ids, vals, y = csr_arrays(open_plain(data.sparse(settings), settings), "sparse")
     signs = np.where(y > 0, 1, -1).astype(np.float32)
     rows_of = np.array_split(np.arange(len(y), dtype=np.int32), settings.threads)
     epochs = _hogwild_loop()
-    epochs(offsets, ids, vals, signs, rows_of[0][:1], np.zeros(data.SPARSE_DIM + 1, np.float32), 0.0, 1)  # compiles
+    epochs(
+        offsets,
+        ids,
+        vals,
+        signs,
+        rows_of[0][:1],
+        np.zeros(data.SPARSE_DIM + 1, np.float32),
+        0.0,
+        1,
+    )  # compiles
 
     def run() -> Outcome:
         w = np.zeros(data.SPARSE_DIM + 1, np.float32)
@@ -102,14 +122,17 @@ def _hogwild_loop() -> Any:
 def _quality(coef: Any, intercept: float, settings: Settings) -> dict[str, float | str]:
     con = open_plain(data.sparse(settings), settings)
     tables = {"log-loss": "sparse", "held-out log-loss": "sparse_test"}
-    return {key: quality.sparse_log_loss(*csr_arrays(con, table), coef, intercept) for key, table in tables.items()}
+    return {
+        key: quality.sparse_log_loss(*csr_arrays(con, table), coef, intercept)
+        for key, table in tables.items()
+    }
 
 
 def benchmark(settings: Settings) -> Benchmark:
     """The sixth row of the issue's table."""
     return Benchmark(
         name="sparse_sgd",
-        title="Sparse logistic regression, 200k rows x 1M features, ~100 non-zeros a row, 5 epochs",
+        title="Sparse logistic regression, 200k x 1M, ~100 non-zeros a row, 5 epochs",
         contenders=(
             Contender(TUSKML, tuskml, tusk.NEEDS),
             Contender(SKLEARN, sklearn_csr, ("sklearn", "scipy")),

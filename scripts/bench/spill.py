@@ -1,7 +1,9 @@
-"""Rows beyond the budget: training on three times the connection's memory_limit against training without a limit.
+"""Rows beyond the budget: training on three times the connection's memory_limit against training
+without a limit.
 
-Measured: 10M rows x 28 float32 to a model, with an ample memory_limit and with a third of the rows' bytes; the most bytes
-that lay in unlinked files at once; what is left in temp_directory after the query and after kill -9 in its midst.
+Measured: 10M rows x 28 float32 to a model, with an ample memory_limit and with a third of the
+rows' bytes; the most bytes that lay in unlinked files at once; what is left in temp_directory
+after the query and after kill -9 in its midst.
 Against: tuskml itself.
 """
 
@@ -21,7 +23,11 @@ import harness
 import tusk
 from contender import Benchmark, Contender, Outcome, Run, Settings
 
-FREE, LIMITED, KILLED = "tuskml, no limit", "tuskml, a third of the rows' bytes", "tuskml, limited, kill -9"
+FREE, LIMITED, KILLED = (
+    "tuskml, no limit",
+    "tuskml, a third of the rows' bytes",
+    "tuskml, limited, kill -9",
+)
 OPTIONS = {"algorithm": "mgd", "batch_size": 32, "max_iter": 10, "epsilon": 0}
 SQL = tusk.train_sql("x", OPTIONS, "data.big")
 
@@ -98,7 +104,11 @@ def _unlinked_bytes(pid: str, folder: Path) -> int:
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     except OSError:
         return 0
-    spans = [line.split(" ", 1)[0].split("-") for line in lines if str(folder) in line and "(deleted)" in line]
+    spans = [
+        line.split(" ", 1)[0].split("-")
+        for line in lines
+        if str(folder) in line and "(deleted)" in line
+    ]
     return sum(int(end, 16) - int(start, 16) for start, end in spans)
 
 

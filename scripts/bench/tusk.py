@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-
 from contender import Outcome, Run, Settings
 from data import DIM
 from load import TABLES
@@ -19,7 +18,9 @@ NEEDS = ("tuskml",)
 
 
 def connect(path: Path, settings: Settings, **config: Any) -> duckdb.DuckDBPyConnection:
-    """DuckDB with tuskml loaded and the data set attached as `data`, read-only so that peers may share it."""
+    """DuckDB with tuskml loaded and the data set attached as `data`, read-only so that peers may
+    share it.
+    """
     import tuskml
 
     con: duckdb.DuckDBPyConnection = tuskml.connect(threads=settings.threads, **config)
@@ -35,7 +36,8 @@ def dense_source(settings: Settings) -> tuple[str, str]:
 
 def train_sql(features: str, options: dict[str, Any], source: str) -> str:
     """SELECT one logistic model."""
-    return f"SELECT train_model('logistic', y, {features}, '{json.dumps(options)}') AS m FROM {source}"
+    call = f"train_model('logistic', y, {features}, '{json.dumps(options)}')"
+    return f"SELECT {call} AS m FROM {source}"
 
 
 def training_run(con: duckdb.DuckDBPyConnection, sql: str, check: Check) -> Run:
@@ -51,7 +53,9 @@ def training_run(con: duckdb.DuckDBPyConnection, sql: str, check: Check) -> Run:
     return run
 
 
-def table_run(con: duckdb.DuckDBPyConnection, sql: str, quality: Callable[[], dict[str, float | str]]) -> Run:
+def table_run(
+    con: duckdb.DuckDBPyConnection, sql: str, quality: Callable[[], dict[str, float | str]]
+) -> Run:
     """Runs CREATE OR REPLACE TABLE models AS `sql`: for many models, which stay in the database."""
 
     def run() -> Outcome:

@@ -1,7 +1,10 @@
-"""One process a contender: no peer's thread pool, allocator or cache disturbs another, and memory is its own."""
+"""One process a contender: no peer's thread pool, allocator or cache disturbs another, and memory
+is its own.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import traceback
@@ -43,10 +46,8 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process, politely first."""
-        try:
+        with contextlib.suppress(OSError):
             self._pipe.send(None)
-        except OSError:
-            pass
         self._process.join(20)
         if self._process.is_alive():
             self._process.kill()
@@ -75,9 +76,10 @@ def _serve(contender: Contender, settings: Settings, pipe: Connection) -> None:
         pass
     except (NotInstalled, NotConnected) as problem:
         pipe.send({"problem": str(problem)})
-    except Exception as problem:  # noqa: BLE001  one contender's failure must not end the others
+    except Exception as problem:
         traceback.print_exc()
-        pipe.send({"problem": f"failed: {type(problem).__name__}: {str(problem).splitlines()[0]}"})
+        message = (str(problem).splitlines() or [""])[0]
+        pipe.send({"problem": f"failed: {type(problem).__name__}: {message}"})
 
 
 def _measure(run: Any, with_quality: bool) -> Reply:
@@ -86,7 +88,12 @@ def _measure(run: Any, with_quality: bool) -> Reply:
     outcome: Outcome = run()
     peak = resident("VmHWM") - before
     quality = outcome.quality() if with_quality else {}
-    return {"seconds": outcome.seconds, "train": outcome.train, "peak_bytes": peak, "quality": quality}
+    return {
+        "seconds": outcome.seconds,
+        "train": outcome.train,
+        "peak_bytes": peak,
+        "quality": quality,
+    }
 
 
 def reset_peak() -> int:

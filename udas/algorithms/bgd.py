@@ -69,7 +69,10 @@ class SearchedStep:
             change = candidate - v[which]
             return np.asarray(-np.einsum("gp,gp->g", change, change) / step[which])
 
-        new_v, there, moved = backtrack(part, v, found, step, propose, gain)
+        def look(which: Index, candidate: Floats) -> Found:
+            return part.of(which).evaluate(candidate)
+
+        new_v, there, moved = backtrack(look, v, found, step, propose, gain)
         state.memory["step"][active] = next_step(new_v - v, there.gradient - gradient, step)
         settle_move(state, new_v, there, moved, self.endless)
 

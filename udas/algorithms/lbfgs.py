@@ -115,7 +115,10 @@ class QuasiNewtonStep:
         def gain(which: Index, candidate: Floats) -> Floats:
             return np.asarray(np.einsum("gp,gp->g", candidate - v[which], slope[which]))
 
-        new_v, there, moved = backtrack(part, v, found, step, propose, gain)
+        def look(which: Index, candidate: Floats) -> Found:
+            return part.of(which).evaluate(candidate)
+
+        new_v, there, moved = backtrack(look, v, found, step, propose, gain)
         moves.remember(active, new_v - v, there.gradient - found.gradient)
         settle_move(state, new_v, there, moved, self.endless)
 

@@ -3,11 +3,15 @@
 Each iteration solves H step = gradient, H = mean(h_i z_i z_i') + the l2 part, and backtracks. For
 the squared loss H does not change and the first step solves the normal equations; the next pass
 only confirms it. Nocedal and Wright, Numerical Optimization, 2006, algorithm 3.2.
+
+Near the optimum H hardly changes, and a pass for the gradient alone is several times cheaper: H is
+kept while that makes the gradient shrink fast (Shamanskii, A modification of Newton's method, 1967).
 """
 
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.udas.algorithms.batch import Evaluate, settle_move
 from tuskml.udas.algorithms.search import backtrack
@@ -28,6 +32,12 @@ ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""
 
 
+NEAR = 0.05
+"""Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
+SLOW = 0.3
+"""A violation that shrank by less than this factor asks for a new H."""
+
+
 class NewtonStep:
     """Update: the step of the quadratic model, halved until the objective falls."""
 
@@ -40,9 +50,10 @@ class NewtonStep:
         assert found is not None
         assert found.hessian is not None
         active = state.active
-        v, gradient = state.v[active], found.gradient
-        solution = solve(found.hessian, gradient, self.threads)
+        v, gradient, hessian = state.v[active], found.gradient, found.hessian
+        solution = solve(hessian, gradient, self.threads)
         part = self._precise(part, state, solution.pivot)
+        renew = self._renew(state, active, found)
 
         def propose(which: Index, by: Floats) -> Floats:
             return v[which] - by[:, None] * solution.step[which]
@@ -50,19 +61,47 @@ class NewtonStep:
         def gain(which: Index, candidate: Floats) -> Floats:
             return np.asarray(np.einsum("gp,gp->g", candidate - v[which], gradient[which]))
 
-        def look(some: Problem, at: Floats) -> Found:
-            return some.evaluate(at, curvature=not self.quadratic)
+        def look(which: Index, candidate: Floats) -> Found:
+            return evaluate(part.of(which), candidate, hessian[which], renew[which])
 
-        step = np.ones(len(active))
-        new_v, there, moved = backtrack(part, v, found, step, propose, gain, look)
-        if self.quadratic:  # its curvature is the same everywhere
-            there = replace(there, hessian=found.hessian)
+        new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
+
+    def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
+        """Which groups need H where they go; remembers for which it will be stale."""
+        n = len(state.v)
+        before = state.memory.setdefault("violation", np.full(n, np.inf))
+        stale = state.memory.setdefault("stale", np.zeros(n, bool))
+        slow = stale[active] & (found.violation > SLOW * before[active])
+        renew = (found.violation > NEAR) | slow
+        if self.quadratic:
+            renew[:] = False
+        else:
+            stale[active] = ~renew
+        before[active] = found.violation
+        return renew
 
     def _precise(self, part: Problem, state: State, pivot: Floats) -> Problem:
         if (pivot < ILL_CONDITIONED).any():
             state.memory["precise"] = True
         return replace(part, precise=True) if state.memory.get("precise") else part
+
+
+def evaluate(
+    part: Problem, v: Floats, hessian: Floats, renew: NDArray[np.bool_]
+) -> Found:
+    """One pass at v, for the curvature too where it is to be renewed."""
+    if renew.all():
+        return part.evaluate(v, curvature=True)
+    kept = np.flatnonzero(~renew)
+    found = replace(part.of(kept).evaluate(v[kept]), hessian=hessian[kept])
+    if len(kept) == len(v):
+        return found
+    renewed = np.flatnonzero(renew)
+    both = Found(np.empty(len(v)), np.empty_like(v), np.empty(len(v)), np.empty_like(hessian))
+    both.put(kept, found)
+    both.put(renewed, part.of(renewed).evaluate(v[renewed], curvature=True))
+    return both
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:

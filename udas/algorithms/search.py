@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Floats
-from tuskml.udas.problem import Found, Index, Problem
+from tuskml.udas.problem import Found, Index
 
 SUFFICIENT = 1e-4
 SHRINK = 0.5
@@ -18,26 +18,16 @@ ROUNDING = 4e-15
 
 Propose = Callable[[Index, Floats], Floats]
 Gain = Callable[[Index, Floats], Floats]
-Evaluate = Callable[[Problem, Floats], Found]
-
-
-def evaluate(part: Problem, v: Floats) -> Found:
-    """Objective and gradient at v."""
-    return part.evaluate(v)
+Look = Callable[[Index, Floats], Found]
 
 
 def backtrack(
-    part: Problem,
-    v: Floats,
-    found: Found,
-    step: Floats,
-    propose: Propose,
-    gain: Gain,
-    look: Evaluate = evaluate,
+    look: Look, v: Floats, found: Found, step: Floats, propose: Propose, gain: Gain
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), halving its step until that helps.
 
-    gain(groups, candidate) is the change of the objective that a linear model promises, negative.
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it that
+    a linear model promises, negative.
     step (G,) is left at what was accepted. Returns the weights, what was found there, and which
     groups moved; the others found no better point and stay at v.
     """
@@ -46,7 +36,7 @@ def backtrack(
     moved_v, moved_found = v, found
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
-        there = look(part.of(pending), candidate)
+        there = look(pending, candidate)
         bound = found.objective[pending] + SUFFICIENT * gain(pending, candidate) + slack[pending]
         good = there.objective <= bound
         if trial == 0 and good.all():

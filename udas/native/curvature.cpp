@@ -27,13 +27,18 @@ template <class E> struct Scratch {
     std::vector<E> panel;
     std::vector<double> product;
     std::vector<double> gradient;
+    std::vector<double> shift, scale; // padded, so that rows need no tail of them
 
-    void reset(int64_t p) {
+    void reset(int64_t p, const double *model_shift, const double *model_scale) {
         width = (p + WIDTH<E> - 1) / WIDTH<E> * WIDTH<E>;
         int64_t tall = (p + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
         panel.assign(BLOCK_ROWS * std::max(width, tall), E(0));
         product.assign(tall * width, 0.0);
         gradient.assign(padded(p), 0.0);
+        shift.assign(padded(p), 0.0);
+        scale.assign(padded(p), 0.0);
+        std::copy_n(model_shift, p - 1, shift.begin());
+        std::copy_n(model_scale, p - 1, scale.begin());
     }
 };
 
@@ -65,28 +70,35 @@ template <class E> void multiply(Scratch<E> &s, int64_t p, int n) {
     }
 }
 
-template <class E, class T>
-void fill_panel(const DenseBlock<T> &rows, int64_t d, const double *h, const double *shift, const double *scale,
-                Scratch<E> &s) {
-    for (int i = 0; i < rows.n; i++) {
+void store_as(double *p, v8d v) { store(p, v); }
+void store_as(float *p, v8d v) {
+    v8f n = narrow(v);
+    std::memcpy(p, &n, sizeof n);
+}
+
+template <class E, class Rows>
+void fill_panel(const Rows &rows, int n, int64_t d, const double *h, Scratch<E> &s) {
+    for (int i = 0; i < n; i++) {
         double root = std::sqrt(h[i]);
-        const T *x = rows.x + i * d;
+        const auto *x = rows(i);
         E *row = s.panel.data() + i * s.width;
-        for (int64_t k = 0; k < d; k++) row[k] = (E)(((double)x[k] - shift[k]) * (scale[k] * root));
+        for (int64_t k = 0; k < d; k += LANES) {
+            v8d value = d - k >= LANES ? load(x + k) : load_tail(x + k, (int)(d - k));
+            store_as(row + k, (value - load(&s.shift[k])) * (load(&s.scale[k]) * root));
+        }
         row[d] = (E)root;
     }
 }
 
 template <class E, class T>
-void fill_panel(const SparseBlock<T> &rows, int64_t d, const double *h, const double *, const double *scale,
-                Scratch<E> &s) {
-    for (int i = 0; i < rows.n; i++) {
+void fill_panel(const SparseBlock<T> &rows, int n, int64_t d, const double *h, Scratch<E> &s) {
+    for (int i = 0; i < n; i++) {
         double root = std::sqrt(h[i]);
         E *row = s.panel.data() + i * s.width;
         std::fill(row, row + d, E(0));
         for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++) {
             int32_t id = rows.index[k];
-            row[id] += (E)(rows.value[k] * scale[id] * root);
+            row[id] += (E)(rows.value[k] * s.scale[id] * root);
         }
         row[d] = (E)root;
     }
@@ -96,16 +108,13 @@ struct Model {
     const double *w, *w_padded, *shift, *scale;
 };
 
-template <class T> void block_margins(const DenseBlock<T> &rows, int64_t d, const Model &m, double *out) {
-    margins(rows_of(rows, d), rows.n, d, m.w_padded, m.w[d], out);
+template <class Rows> void margins(const Rows &rows, int n, int64_t d, const Model &m, double *out) {
+    margins(rows, n, d, m.w_padded, m.w[d], out);
 }
-template <class T> void block_margins(const SparseBlock<T> &rows, int64_t d, const Model &m, double *out) {
+template <class T> void margins(const SparseBlock<T> &rows, int, int64_t d, const Model &m, double *out) {
     margins(rows, m.w, m.w[d], out);
 }
-template <class T> void block_gradient(const DenseBlock<T> &rows, int64_t d, const double *r, double *g) {
-    add_gradient(rows_of(rows, d), rows.n, d, r, g);
-}
-template <class T> void block_gradient(const SparseBlock<T> &rows, int64_t, const double *r, double *g) {
+template <class T> void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, double *g) {
     add_gradient(rows, r, g);
 }
 
@@ -113,18 +122,18 @@ template <class E, class T, class Loss>
 void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels, int64_t d, const Model &model,
                      double *out) {
     static thread_local Scratch<E> s;
-    s.reset(d + 1);
+    s.reset(d + 1, model.shift, model.scale);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
-    auto block = [&](const auto &rows) {
-        block_margins(rows, d, model, m);
-        out[0] += evaluate(loss, labels, m, rows.y, rows.n, r, h);
-        block_gradient(rows, d, r, s.gradient.data());
+    auto block = [&](const auto &rows, const double *y, int n) {
+        margins(rows, n, d, model, m);
+        out[0] += evaluate(loss, labels, m, y, n, r, h);
+        add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
-        fill_panel(rows, d, h, model.shift, model.scale, s);
-        multiply(s, d + 1, rows.n);
+        fill_panel(rows, n, d, h, s);
+        multiply(s, d + 1, n);
     };
     if (sparse)
-        for_sparse_blocks<T>(c, BLOCK_ROWS, block);
+        for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
     else
         for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
     out[1] += (double)c.rows;

@@ -14,19 +14,6 @@ constexpr int TILE = 8 * LANES; // features whose weights stay in registers
 // Weights padded with zeros to a multiple of eight, so that tails need no special case.
 inline int64_t padded(int64_t d) { return (d + LANES - 1) / LANES * LANES; }
 
-// Where row i of a block lies: one behind the other, or anywhere.
-template <class T> struct Contiguous {
-    using Value = T;
-    const T *x;
-    int64_t d;
-    const T *operator()(int i) const { return x + i * d; }
-};
-template <class T> struct Gathered {
-    using Value = T;
-    const T *const *rows;
-    const T *operator()(int i) const { return rows[i]; }
-};
-
 // One row of up to NV vectors; the last holds `tail` values.
 template <int NV, class T> inline v8d dot_row(const T *x, const v8d *w, int tail) {
     v8d sum = load_tail(x + (NV - 1) * LANES, tail) * w[NV - 1];
@@ -95,8 +82,6 @@ template <class Rows> void margins(const Rows &x, int n, int64_t d, const double
 template <class Rows> void add_gradient(const Rows &x, int n, int64_t d, const double *r, double *g) {
     for_tiles(d, [&]<int NV>(int64_t at, int tail) { add_gradient_tile<NV>(x, at, n, r, tail, g + at); });
 }
-
-template <class T> Contiguous<T> rows_of(const DenseBlock<T> &b, int64_t d) { return {b.x, d}; }
 
 inline double sum_block(const double *r) {
     v8d s = splat(0.0);

@@ -22,10 +22,10 @@ void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t
                  double *g, double *out) {
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double total = 0, intercept = 0;
-    for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const DenseBlock<T> &rows) {
-        margins(rows_of(rows, d), rows.n, d, w, b, m);
-        total += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-        add_gradient(rows_of(rows, d), rows.n, d, r, g);
+    for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
+        margins(x, n, d, w, b, m);
+        total += evaluate(loss, labels, m, y, n, r, nullptr);
+        add_gradient(x, n, d, r, g);
         intercept += sum_block(r);
     });
     out[LOSS] += total;

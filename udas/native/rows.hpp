@@ -12,13 +12,18 @@ namespace tusk {
 
 constexpr int BLOCK_ROWS = 64;
 
-// Rows of one segment, side by side.
-template <class T> struct DenseBlock {
-    const T *x; // (n, d)
-    const double *y;
-    int n;
+// Where row i of a dense block lies: one behind the other, or anywhere.
+template <class T> struct Contiguous {
+    const T *x;
+    int64_t d;
+    const T *operator()(int i) const { return x + i * d; }
+};
+template <class T> struct Gathered {
+    const T *const *rows;
+    const T *operator()(int i) const { return rows[i]; }
 };
 
+// Rows of one segment, side by side.
 template <class T> struct SparseBlock {
     const uint32_t *start; // n + 1 places in index and value
     const int32_t *index;
@@ -49,23 +54,38 @@ template <class T> int block_rows(int64_t d) {
     return (int)std::clamp<int64_t>(24576 / (d * (int64_t)sizeof(T)) / 8 * 8, 8, BLOCK_ROWS);
 }
 
-// Calls body(DenseBlock) or body(SparseBlock) for the rows of a chunk in blocks of at most `most` rows.
+// Calls body(rows, y, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS. The short segments of small
+// groups are gathered into whole blocks: vectors of eight rows want to be full.
 template <class T, class Body> void for_dense_blocks(const Chunk &c, int64_t d, int most, Body &&body) {
     const tusk_segment *s = c.segment;
     uint32_t at = c.offset;
+    const T *rows[BLOCK_ROWS];
+    alignas(64) double y[BLOCK_ROWS];
+    int gathered = 0;
     for (int64_t left = c.rows; left > 0;) {
         if (at == s->n_rows) {
             s = s->next;
             at = 0;
             continue;
         }
-        int n = (int)std::min<int64_t>({most, left, (int64_t)(s->n_rows - at)});
-        body(DenseBlock<T>{(const T *)tusk_dense_values(s) + at * d, tusk_labels(s) + at, n});
+        const T *x = (const T *)tusk_dense_values(s) + at * d;
+        int n = (int)std::min<int64_t>({most - gathered, left, (int64_t)(s->n_rows - at)});
+        if (n == most) {
+            body(Contiguous<T>{x, d}, tusk_labels(s) + at, n);
+        } else {
+            std::copy_n(tusk_labels(s) + at, n, y + gathered);
+            for (int i = 0; i < n; i++) rows[gathered++] = x + i * d;
+        }
         at += n;
         left -= n;
+        if (gathered && (gathered == most || left == 0)) {
+            body(Gathered<T>{rows}, y, gathered);
+            gathered = 0;
+        }
     }
 }
 
+// The same for sparse rows: body(SparseBlock), a block for each segment that it touches.
 template <class T, class Body> void for_sparse_blocks(const Chunk &c, int most, Body &&body) {
     const tusk_segment *s = c.segment;
     uint32_t at = c.offset;

@@ -36,6 +36,13 @@ inline v8d widen(v8f v) {
     return __builtin_convertvector(v, v8d);
 #endif
 }
+inline v8f narrow(v8d v) {
+#if defined(__AVX512F__)
+    return (v8f)_mm512_maskz_cvtpd_ps(0xff, (__m512d)v);
+#else
+    return __builtin_convertvector(v, v8f);
+#endif
+}
 inline v8d load(const float *p) {
     v8f v;
     std::memcpy(&v, p, sizeof v);
