@@ -125,7 +125,9 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if stopped is not None:
         code[stopped & ~state.converged] = STATUSES.index("early stop")
     if not problem.l2 and not problem.l1:
-        mark(problem.rows.groups["n_rows"] < problem.d + int(problem.rows.fit_intercept), "too few rows")
+        if not problem.rows.sparse:
+            weights = problem.d + int(problem.rows.fit_intercept)
+            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
         if problem.task.name == "logistic":
             apart = state.objective < SEPARATED_LOSS
             apart |= (seen.conditioned > SEPARATED_ERROR).any(axis=1)

@@ -139,7 +139,7 @@ def fit(
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
-        problem = describe(rows, labels, request)
+        problem = describe(rows, labels, plan, request)
         state = descend(problem, labels, held, plan, options, began)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)
@@ -183,7 +183,7 @@ def classes_of(task: Task, labels: NDArray[np.void]) -> Lists:
     return Lists.of_rows(pairs, np.full(n, 2, np.int64))
 
 
-def describe(rows: Pass, labels: NDArray[np.void], request: Request) -> Problem:
+def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request) -> Problem:
     """The objective in coordinates that condition it."""
     options, task = request.options, request.task
     rows = replace(
@@ -193,10 +193,7 @@ def describe(rows: Pass, labels: NDArray[np.void], request: Request) -> Problem:
     )
     frequency = None
     if rows.sparse:
-        shift = np.zeros((rows.n_groups, rows.n_features))
-        count, largest = rows.feature_counts()
-        scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
-        frequency = np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
+        shift, scale, frequency = describe_sparse(rows, plan, options)
     else:
         shift, deviation = rows.feature_moments(MOMENT_ROWS)
         if not options.fit_intercept:  # nothing could take up the shift
@@ -204,6 +201,21 @@ def describe(rows: Pass, labels: NDArray[np.void], request: Request) -> Problem:
             shift = np.zeros_like(shift)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
     return Problem(rows, task, options.l1, options.l2, shift, scale, frequency)
+
+
+def describe_sparse(rows: Pass, plan: Plan, options: Options) -> tuple[Floats, Floats, Floats | None]:
+    """No shift, which would fill the zeros; scales that leave values of at most 1.
+
+    Counting is a pass of its own: it is left out where values are of the size of 1 anyway and no
+    penalty asks how often a feature occurs.
+    """
+    shift = np.zeros((rows.n_groups, rows.n_features))
+    counted = options.l1 > 0 or options.l2 > 0 or plan.algorithm == "svrg"
+    if not counted and rows.values_near_one():
+        return shift, np.ones_like(shift), None
+    count, largest = rows.feature_counts()
+    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
+    return shift, scale, np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
 
 
 def class_weights(
@@ -298,14 +310,10 @@ def usable(v: Floats, before: Floats) -> Floats:
 
 
 def settle_unknown(problem: Problem, state: State) -> None:
-    """The objective where the weights ended, for groups whose last point was not evaluated."""
-    exact = problem.task.smooth
-    unknown = np.arange(len(state.v)) if not exact else np.flatnonzero(~state.known)
+    """The objective where the weights ended: where it is not known, or was of a smoothed hinge."""
+    unknown = np.flatnonzero(~state.known | (not problem.task.smooth))
     if len(unknown):
-        found = problem.of(unknown).evaluate(state.v[unknown])
-        state.objective[unknown] = found.objective
-        if exact:
-            state.violation[unknown] = found.violation
+        state.objective[unknown] = problem.of(unknown).objective(state.v[unknown])
         state.known[unknown] = True
 
 

@@ -41,7 +41,7 @@ class EarlyStop:
             return
         rows = replace(problem.rows, groups=self.held).of(watched)
         part = replace(problem.of(watched), rows=rows, l1=0.0, l2=0.0)
-        loss = part.evaluate(state.v[watched]).objective
+        loss = part.objective(state.v[watched])
         better = loss < self.best[watched] * (1 - 1e-6)
         self.best[watched[better]] = loss[better]
         self.best_v[watched[better]] = state.v[watched[better]]

@@ -52,6 +52,7 @@ class _Pass(ctypes.Structure):
         ("fit_intercept", ctypes.c_int32),
         ("smoothing", ctypes.c_double),
         ("threads", ctypes.c_int32),
+        ("loss_only", ctypes.c_int32),
         ("stride", ctypes.c_int32),
         ("cancel_mark", ctypes.c_int64),
     ]
@@ -152,6 +153,7 @@ class Pass:
     fit_intercept: bool
     threads: int
     smoothing: float = 0.0
+    loss_only: bool = False
     stride: int = 1
     cancel_mark: int = 0
 
@@ -197,6 +199,7 @@ class Pass:
             self.fit_intercept,
             self.smoothing,
             self.threads,
+            self.loss_only,
             self.stride,
             self.cancel_mark,
         )
@@ -227,6 +230,10 @@ class Pass:
             )
         )
         return count, largest
+
+    def values_near_one(self) -> bool:
+        """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups."""
+        return bool(library().tk_values_near_one(ctypes.byref(self._struct())))
 
     def nonzeros(self) -> int:
         """Entries of sparse rows in all groups."""

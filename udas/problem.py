@@ -56,6 +56,8 @@ class Found:
 
 def violations(gradient: Floats, at: Floats, l1: Floats | float) -> Floats:
     """|smallest subgradient| of the smooth part plus l1 |at|, by coordinate."""
+    if np.ndim(l1) == 0 and not l1:
+        return np.abs(gradient)
     pushed = np.abs(gradient + l1 * np.sign(at))
     resting = np.maximum(np.abs(gradient) - l1, 0.0)
     return np.where(at != 0, pushed, resting)
@@ -160,6 +162,12 @@ class Problem:
             self._violation(gradient, v, caller, coef),
             self._hessian(sums[:, d + 3 :] / n) if curvature else None,
         )
+
+    def objective(self, v: Floats) -> Floats:
+        """The objective at v alone, (G,), in a cheaper pass than `evaluate`."""
+        weights = self.to_caller(v)
+        sums = replace(self.rows, loss_only=True).gradient(weights)
+        return sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
 
     def _violation(self, gradient: Floats, v: Floats, caller: Floats, coef: Floats) -> Floats:
         """The larger of the violations in both units; rounding alone is none."""

@@ -26,7 +26,7 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """One timed run: whole seconds, the training's share if known, and how to check its quality."""
+    """One timed run: whole seconds, the training's share if known, and how to check quality."""
 
     seconds: float
     train: float | None = None
@@ -38,7 +38,7 @@ Run = Callable[[], Outcome]
 
 @dataclass(frozen=True)
 class Contender:
-    """A system under test: `setup` runs untimed in a process of its own and returns the timed run."""
+    """A system under test: `setup` runs untimed in its own process, returns the timed run."""
 
     name: str
     setup: Callable[[Settings], Run]

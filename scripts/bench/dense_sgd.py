@@ -64,7 +64,7 @@ def sklearn_sgd(settings: Settings) -> Run:
 
 
 def torch_mgd(settings: Settings) -> Run:
-    """Gradient descent with momentum over contiguous batches, their order drawn anew each epoch."""
+    """Gradient descent with momentum over contiguous batches, in a new order each epoch."""
     import torch
 
     torch.set_num_threads(settings.threads)

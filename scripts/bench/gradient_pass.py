@@ -106,9 +106,7 @@ def benchmark(settings: Settings) -> Benchmark:
         title="One pass of the logistic gradient against a bare sum over the same bytes",
         contenders=tuple(contenders),
         goals=tuple(wanted),
-        notes=(
-            "Rows and labels lie in memory; a ratio to the bare sum is the share of its bandwidth.",
-        ),
+        notes=("Rows lie in memory; the ratio to the bare sum is the share of its bandwidth.",),
     )
 
 

@@ -1,4 +1,4 @@
-"""tuskml's side: a connection with the data set attached, and the training queries as timed runs."""
+"""tuskml's side: a connection with the data set attached, and training queries as timed runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def training_run(con: duckdb.DuckDBPyConnection, sql: str, check: Check) -> Run:
 def table_run(
     con: duckdb.DuckDBPyConnection, sql: str, quality: Callable[[], dict[str, float | str]]
 ) -> Run:
-    """Runs CREATE OR REPLACE TABLE models AS `sql`: for many models, which stay in the database."""
+    """Runs CREATE OR REPLACE TABLE models AS `sql`: many models, kept in the database."""
 
     def run() -> Outcome:
         start = time.perf_counter()

@@ -24,25 +24,38 @@ from tuskml.udas.problem import Found, Index, Problem
 POWERS = {"constant": 0.0, "1/sqrt(i)": 0.5, "1/i": 1.0, "1/i^2": 2.0}
 
 
-def curvature_bound(problem: Problem) -> float:
-    """An upper bound of the gradient's Lipschitz constant for z of unit variance, by group."""
+def curvature_bound(problem: Problem) -> Floats:
+    """About the gradient's Lipschitz constant by group, (G,): l'' at most times the mean ||z||^2.
+
+    Dense z have unit variance; sparse ones about one in each of their entries.
+    """
     loss = 0.25 if problem.task.name == "logistic" else 1.0
     if problem.task.name == "svm" and problem.rows.smoothing > 0:
         loss = 1.0 / problem.rows.smoothing
-    return loss * (problem.d + 1)
+    norm = np.full(problem.n_groups, float(problem.d))
+    if problem.rows.sparse:
+        norm[:] = problem.rows.nonzeros() / problem.rows.groups["n_rows"].sum()
+    return loss * (norm + 1.0)
+
+
+def first_steps(plan: Plan, problem: Problem) -> Floats:
+    """The step of the first iteration by group, (G,)."""
+    if plan.step == "auto":
+        return 1.0 / curvature_bound(problem)
+    return np.full(problem.n_groups, float(plan.step))
 
 
 class ScheduledStep:
     """Update: the step shrinks by a schedule, whatever the objective does."""
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
-        self.first = 1.0 / curvature_bound(problem) if plan.step == "auto" else float(plan.step)
+        self.first = first_steps(plan, problem)
         self.power = POWERS[plan.schedule]
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
         active = state.active
-        step = np.full(len(active), self.first / (state.iteration + 1) ** self.power)
+        step = self.first[active] / (state.iteration + 1) ** self.power
         v = state.v[active] - step[:, None] * found.gradient
         state.v[active] = part.proximal(v, step)
         state.known[active] = False
@@ -52,14 +65,14 @@ class SearchedStep:
     """Update: backtracking from the Barzilai-Borwein step."""
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
-        self.first = 1.0 / curvature_bound(problem) if plan.step == "auto" else float(plan.step)
+        self.first = first_steps(plan, problem)
         self.endless = plan.epsilon == 0
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
         active = state.active
         v, gradient = state.v[active], found.gradient
-        step = state.memory.setdefault("step", np.full(len(state.v), self.first))[active]
+        step = state.memory.setdefault("step", self.first.copy())[active]
 
         def propose(which: Index, by: Floats) -> Floats:
             moved = v[which] - by[:, None] * gradient[which]

@@ -64,18 +64,19 @@ class Moves:
     def times(self, groups: Index, gradient: Floats) -> Floats:
         """The estimated inverse curvature times the gradient, by the two-loop recursion."""
         order = [(self.newest - age) % MEMORY for age in range(MEMORY)]
+        order = [k for k in order if self.rho[k].any()]
         whole = len(groups) == self.s.shape[1]
         q = gradient.copy()
-        alphas = {}
+        alphas, moved = {}, np.empty_like(q)
         for k in order:
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             alphas[k] = self.rho[k][groups] * np.einsum("gp,gp->g", s, q)
-            q -= alphas[k][:, None] * y
+            q -= np.multiply(y, alphas[k][:, None], out=moved)
         q *= self.gamma[groups][:, None]
         for k in reversed(order):
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             beta = self.rho[k][groups] * np.einsum("gp,gp->g", y, q)
-            q += (alphas[k] - beta)[:, None] * s
+            q += np.multiply(s, (alphas[k] - beta)[:, None], out=moved)
         return q
 
 

@@ -8,6 +8,7 @@ whichever has the lower objective.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.udas.algorithms.bgd import curvature_bound
 from tuskml.udas.kernels import Epoch, Floats
@@ -24,7 +25,8 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
 
 TRIAL_ROWS = 4096
-TRIAL_FACTORS = tuple(4.0**k for k in range(-4, 5))
+RISING = tuple(4.0**k for k in range(-1, 5))
+FALLING = tuple(4.0**k for k in range(-2, -7, -1))
 SHARED = ("hogwild", "hogbatch")
 
 
@@ -46,22 +48,31 @@ def epoch_of(part: Problem, plan: Plan, step: Floats, done: float) -> Epoch:
 
 
 def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
-    """The step (G,) with the lowest objective after one epoch over a sample of the rows.
+    """The step (G,) with the lowest loss in one epoch over a sample, each row's before its update.
 
     Bottou, Stochastic gradient descent tricks, 2012, section 4.2. Deterministic: the sample is
-    the first rows of the training order.
+    the first rows of the training order. Steps rise, and if that never helped fall, by factors
+    of 4 from a quarter of the gradient's Lipschitz step.
     """
     sample = problem.on(problem.rows.head(max(TRIAL_ROWS, 64 * plan.batch_size)))
+    unit = 1.0 / curvature_bound(problem)
     best = np.full(problem.n_groups, np.inf)
-    chosen = np.full(problem.n_groups, 1.0 / curvature_bound(problem))
-    for factor in TRIAL_FACTORS:
-        step = np.full(problem.n_groups, factor / curvature_bound(problem))
+    chosen = unit / 4
+
+    def better(factor: float) -> NDArray[np.bool_]:
         v = start.copy()
-        sample.rows.sgd(epoch_of(sample, plan, step, 0.0), v, None, shared=False)
-        finite = np.isfinite(v).all(axis=1)
-        objective = sample.evaluate(np.where(finite[:, None], v, 0.0)).objective
-        better = finite & (objective < best)
-        best[better], chosen[better] = objective[better], step[better]
+        epoch = epoch_of(sample, plan, factor * unit, 0.0)
+        loss = sample.rows.sgd(epoch, v, None, shared=False)
+        won = np.isfinite(v).all(axis=1) & (loss < best)
+        best[won], chosen[won] = loss[won], factor * unit[won]
+        return won
+
+    for factors in (RISING, FALLING):
+        for factor in factors:
+            if not better(factor).any():
+                break
+        if (chosen > unit / 4).all():
+            break
     return chosen
 
 
@@ -122,11 +133,11 @@ class RunEpoch:
 def finish(problem: Problem, state: State) -> None:
     """Leaves the better of the mean and the last iterate as the answer, and its objective."""
     last = state.memory["current"]
-    mean_found, last_found = problem.evaluate(state.v), problem.evaluate(last)
-    better = last_found.objective < mean_found.objective
-    mean_found.put(np.flatnonzero(better), last_found.of(better))
-    state.v[better] = last[better]
-    state.objective, state.violation = mean_found.objective, mean_found.violation
+    state.objective = problem.objective(state.v)
+    if not problem.rows.sparse:  # there the mean is the last iterate
+        objective = problem.objective(last)
+        better = objective < state.objective
+        state.v[better], state.objective[better] = last[better], objective[better]
     state.known[:] = True
 
 

@@ -34,6 +34,7 @@ typedef struct tk_pass {
     int32_t fit_intercept;
     double smoothing;            /* of the hinge's corner; 0: none */
     int32_t threads;
+    int32_t loss_only;           /* tk_gradient: leave the gradient 0 */
     int32_t stride;              /* read every stride-th chunk only; 1: all rows */
     int64_t cancel_mark;         /* tk_cancel_count() when the training began */
 } tk_pass;
@@ -59,6 +60,8 @@ TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
 TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double *deviation);
 /* Rows in which each sparse feature occurs and its largest |value|, shape (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
+/* Whether the largest sparse value of each group's first segment is between 1/16 and 16 in size. */
+TK_API int tk_values_near_one(const tk_pass *pass);
 TK_API int64_t tk_nonzeros(const tusk_group *group);
 
 /* --- batch passes --- */

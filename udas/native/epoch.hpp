@@ -136,30 +136,49 @@ struct SparsePenalty {
     }
 };
 
-// One sparse model in training by one thread.
-struct SparseModel {
-    std::vector<double> w;
-    double b;
-    const double *scale;
+// What a sparse model does at an update, besides following the gradient; most models do neither.
+struct SparseRules {
+    const double *scale; // NULL: all 1
     SparsePenalty penalty;
 
-    SparseModel(const tk_epoch *e, int64_t g, int64_t d, const double *v)
-        : w(d), b(v[d]), scale(e->scale + g * d), penalty(e, g, d) {
-        for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
+    SparseRules(const tk_epoch *e, int64_t g, int64_t d) : scale(e->scale + g * d), penalty(e, g, d) {
+        if (std::all_of(scale, scale + d, [](double s) { return s == 1.0; })) scale = nullptr;
+    }
+
+    bool plain() const { return !scale && !penalty.any; }
+
+    // The weight after w -= by * scale^2, and its share of the penalty for a step.
+    double apply(double w, double by, double step, int32_t id) const {
+        double scale2 = scale ? scale[id] * scale[id] : 1.0;
+        double next = w - by * scale2;
+        return penalty.any ? penalty.apply(next, step, id, scale2) : next;
+    }
+};
+
+// One sparse model in training by one thread; W float where the gradient's noise is larger than its rounding.
+template <class W> struct SparseModel {
+    std::vector<W> w;
+    double b;
+    SparseRules rules;
+
+    SparseModel(const tk_epoch *e, int64_t g, int64_t d, const double *v) : w(d), b(v[d]), rules(e, g, d) {
+        for (int64_t k = 0; k < d; k++) w[k] = (W)(rules.scale ? v[k] * rules.scale[k] : v[k]);
     }
 
     // w -= by * scale^2 x for one row, and its share of the penalty for a step.
     template <class T> void update(const SparseRow<T> &x, double step, double by) {
-        for (uint32_t k = 0; k < x.n; k++) {
-            int32_t id = x.index[k];
-            double scale2 = scale[id] * scale[id];
-            double next = w[id] - by * scale2 * x.value[k];
-            w[id] = penalty.any ? penalty.apply(next, step, id, scale2) : next;
+        if (rules.plain()) {
+            W factor = (W)by;
+            for (uint32_t k = 0; k < x.n; k++) w[x.index[k]] -= factor * (W)x.value[k];
+            return;
         }
+        for (uint32_t k = 0; k < x.n; k++)
+            w[x.index[k]] = (W)rules.apply(w[x.index[k]], by * x.value[k], step, x.index[k]);
     }
 
     void write(double *v) const {
-        for (size_t k = 0; k < w.size(); k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
+        const double *scale = rules.scale;
+        for (size_t k = 0; k < w.size(); k++) v[k] = !scale ? w[k] : scale[k] > 0 ? w[k] / scale[k] : 0;
         v[w.size()] = b;
     }
 };

@@ -19,12 +19,13 @@ std::vector<double> padded_weights(const tk_pass *pass, const double *weights, i
 
 template <class T, class Loss>
 void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t d, const double *w, double b,
-                 double *g, double *out) {
+                 double *g, double *out, bool loss_only) {
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double total = 0, intercept = 0;
     for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
         margins(x, n, d, w, b, m);
         total += evaluate(loss, labels, m, y, n, r, nullptr);
+        if (loss_only) return;
         add_gradient(x, n, d, r, g);
         intercept += sum_block(r);
     });
@@ -44,7 +45,7 @@ int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights,
         std::vector<double> large(width > 256 ? width : 0, 0.0);
         double *g = width > 256 ? large.data() : small;
         dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.data() + c.group * width,
-                       weights[c.group * (d + 1) + d], g, acc);
+                       weights[c.group * (d + 1) + d], g, acc, pass->loss_only);
         for (int64_t k = 0; k < d; k++) acc[GRADIENT + k] += g[k];
     });
 }

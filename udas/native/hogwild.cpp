@@ -13,15 +13,15 @@
 namespace tusk {
 namespace {
 
-inline double read(double &x) { return std::atomic_ref<double>(x).load(std::memory_order_relaxed); }
-inline void write(double &x, double v) { std::atomic_ref<double>(x).store(v, std::memory_order_relaxed); }
+template <class W> inline W read(W &x) { return std::atomic_ref<W>(x).load(std::memory_order_relaxed); }
+template <class W> inline void write(W &x, W v) { std::atomic_ref<W>(x).store(v, std::memory_order_relaxed); }
 
 // What the threads of one group share: w, behind it the intercept in coordinates of z, and what they sum up.
-struct Shared {
+template <class W> struct Shared {
     const tk_pass *pass;
     const tk_epoch *epoch;
     int64_t g, d;
-    std::vector<double> w;
+    std::vector<W> w;
     std::vector<Run> runs;
     std::mutex lock; // of what follows, taken once a share
     RunningMean mean;
@@ -30,8 +30,8 @@ struct Shared {
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
         : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1), runs(make_runs(p->groups[group], e)), mean(d) {
         const double *scale = e->scale + g * d;
-        for (int64_t k = 0; k < d; k++) w[k] = v[k] * scale[k];
-        w[d] = v[d];
+        for (int64_t k = 0; k < d; k++) w[k] = (W)(v[k] * scale[k]);
+        w[d] = (W)v[d];
     }
 
     void write(double *v) const {
@@ -41,7 +41,7 @@ struct Shared {
     }
 };
 
-template <class T, class Loss> void dense_share(Shared &shared, const Loss &loss, size_t first, size_t last) {
+template <class T, class Loss> void dense_share(Shared<double> &shared, const Loss &loss, size_t first, size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
@@ -77,74 +77,77 @@ template <class T, class Loss> void dense_share(Shared &shared, const Loss &loss
     shared.mean.add(mean);
 }
 
-template <class T> double dot_shared(const SparseRow<T> &x, double *w) {
+template <class T> double dot_shared(const SparseRow<T> &x, float *w) {
     double a = 0, b = 0, c = 0, e = 0;
     uint32_t k = 0;
     for (; k + 4 <= x.n; k += 4) {
-        a += x.value[k] * read(w[x.index[k]]);
-        b += x.value[k + 1] * read(w[x.index[k + 1]]);
-        c += x.value[k + 2] * read(w[x.index[k + 2]]);
-        e += x.value[k + 3] * read(w[x.index[k + 3]]);
+        a += (double)x.value[k] * read(w[x.index[k]]);
+        b += (double)x.value[k + 1] * read(w[x.index[k + 1]]);
+        c += (double)x.value[k + 2] * read(w[x.index[k + 2]]);
+        e += (double)x.value[k + 3] * read(w[x.index[k + 3]]);
     }
-    for (; k < x.n; k++) a += x.value[k] * read(w[x.index[k]]);
+    for (; k < x.n; k++) a += (double)x.value[k] * read(w[x.index[k]]);
     return (a + b) + (c + e);
 }
 
-template <class T, class Loss> void sparse_share(Shared &shared, const Loss &loss, size_t first, size_t last) {
+template <class T, class Loss> void sparse_share(Shared<float> &shared, const Loss &loss, size_t first, size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
-    const double *scale = e->scale + shared.g * d;
-    SparsePenalty penalty(e, shared.g, d);
+    SparseRules rules(e, shared.g, d);
     Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
     Labels labels(pass, shared.g);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double sum_of_losses = 0;
-    double *w = shared.w.data();
+    float *w = shared.w.data();
+    bool plain = rules.plain();
     int most = std::min<int>(e->batch_size, BLOCK_ROWS);
     for_sparse_batches<T>(shared.runs, first, last, most, [&](const SparseRow<T> *x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
         double b = read(w[d]);
+        prefetch_weights(x[n], w);
         for (int i = 0; i < n; i++) m[i] = b + dot_shared(x[i], w);
         sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
         double step = schedule.at(row) / n;
         for (int i = 0; i < n; i++) {
+            double by = step * r[i];
             for (uint32_t k = 0; k < x[i].n; k++) {
-                int32_t id = x[i].index[k];
-                double scale2 = scale[id] * scale[id];
-                double next = read(w[id]) - step * r[i] * scale2 * x[i].value[k];
-                write(w[id], penalty.any ? penalty.apply(next, step, id, scale2) : next);
+                float &weight = w[x[i].index[k]];
+                double now = read(weight), move = by * x[i].value[k];
+                write(weight, (float)(plain ? now - move : rules.apply(now, move, step, x[i].index[k])));
             }
         }
-        if (pass->fit_intercept) write(w[d], read(w[d]) - step * sum_block(r));
+        if (pass->fit_intercept) write(w[d], (float)(b - step * sum_block(r)));
         row += n;
     });
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
 }
 
+// Shares are short, so that threads end together, and of at least a batch.
+template <class W, class Body> void share_out(Shared<W> &shared, int threads, Body &&body) {
+    size_t runs = shared.runs.size(), least = (size_t)shared.epoch->batch_size / RUN_ROWS + 1;
+    size_t each = std::clamp<size_t>(runs / (8 * threads) + 1, least, std::max<size_t>(least, 1024));
+    parallel_for((int64_t)((runs + each - 1) / each), threads,
+                 [&](int64_t i) { body(i * each, std::min(runs, (i + 1) * each)); });
+}
+
 template <class T, class Loss>
 void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, int threads, double *v,
                  double *average, double *total) {
-    Shared shared(pass, e, g, v);
-    bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    // Shares are short, so that threads end together, and of at least a batch.
-    size_t each = std::clamp<size_t>(shared.runs.size() / (8 * threads) + 1, (size_t)e->batch_size / RUN_ROWS + 1, 1024);
-    int64_t shares = (int64_t)((shared.runs.size() + each - 1) / each);
-    parallel_for(shares, threads, [&](int64_t i) {
-        size_t first = i * each, last = std::min(shared.runs.size(), first + each);
-        if (sparse)
-            sparse_share<T>(shared, loss, first, last);
-        else
-            dense_share<T>(shared, loss, first, last);
-    });
-    shared.write(v);
-    *total = shared.loss;
-    if (!average) return;
-    if (sparse)
-        shared.write(average);
-    else
-        shared.mean.write(e->scale + g * shared.d, average);
+    if (tusk_is_sparse(pass->groups[0].kind)) {
+        Shared<float> shared(pass, e, g, v);
+        share_out(shared, threads, [&](size_t first, size_t last) { sparse_share<T>(shared, loss, first, last); });
+        shared.write(v);
+        *total = shared.loss;
+        if (average) shared.write(average);
+    } else {
+        Shared<double> shared(pass, e, g, v);
+        share_out(shared, threads, [&](size_t first, size_t last) { dense_share<T>(shared, loss, first, last); });
+        shared.write(v);
+        *total = shared.loss;
+        if (average) shared.mean.write(e->scale + g * shared.d, average);
+    }
 }
 
 } // namespace

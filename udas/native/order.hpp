@@ -96,11 +96,12 @@ void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t last, 
     if (n) body(Gathered<T>{rows}, y, n);
 }
 
-// The same for sparse rows: body(rows, y, n) with rows[i] a SparseRow.
+// The same for sparse rows: body(rows, y, n) with rows[i] a SparseRow, rows[n] the row after the batch if there is one,
+// so that its weights can be fetched early; it has no entries at the end.
 template <class T, class Body>
 void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t last, int most, Body &&body) {
-    SparseRow<T> rows[BLOCK_ROWS];
-    alignas(64) double y[BLOCK_ROWS];
+    SparseRow<T> rows[BLOCK_ROWS + 1];
+    alignas(64) double y[BLOCK_ROWS + 1];
     int n = 0;
     for (size_t i = first; i < last; i++) {
         const tusk_segment *s = runs[i].segment;
@@ -111,12 +112,18 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t last,
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
             y[n] = label[k];
-            if (++n < most) continue;
-            body(rows, y, n);
-            n = 0;
+            if (n == most) {
+                body(rows, y, n);
+                rows[0] = rows[n];
+                y[0] = y[n];
+                n = 0;
+            }
+            n++;
         }
     }
-    if (n) body(rows, y, n);
+    if (!n) return;
+    rows[n] = {rows[0].index, rows[0].value, 0};
+    body(rows, y, n);
 }
 
 } // namespace tusk

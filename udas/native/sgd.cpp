@@ -42,7 +42,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
 template <class T, class Loss>
 void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *total) {
     int64_t d = pass->groups[0].dim, row = 0;
-    SparseModel model(e, g, d, v);
+    SparseModel<float> model(e, g, d, v);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
@@ -50,6 +50,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     int most = std::min<int>(e->batch_size, BLOCK_ROWS);
     for_sparse_batches<T>(runs, 0, runs.size(), most, [&](const SparseRow<T> *x, const double *y, int n) {
         if (cancelled(pass->cancel_mark)) return;
+        prefetch_weights(x[n], model.w.data());
         for (int i = 0; i < n; i++) m[i] = model.b + dot_sparse(x[i].index, x[i].value, x[i].n, model.w.data());
         *total += evaluate(loss, labels, m, y, n, r, nullptr);
         double step = schedule.at(row) / n;

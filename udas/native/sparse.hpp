@@ -7,16 +7,16 @@
 
 namespace tusk {
 
-template <class T> inline double dot_sparse(const int32_t *index, const T *value, uint32_t n, const double *w) {
+template <class T, class W> inline double dot_sparse(const int32_t *index, const T *value, uint32_t n, const W *w) {
     double a = 0, b = 0, c = 0, e = 0;
     uint32_t k = 0;
     for (; k + 4 <= n; k += 4) {
-        a += value[k] * w[index[k]];
-        b += value[k + 1] * w[index[k + 1]];
-        c += value[k + 2] * w[index[k + 2]];
-        e += value[k + 3] * w[index[k + 3]];
+        a += (double)value[k] * w[index[k]];
+        b += (double)value[k + 1] * w[index[k + 1]];
+        c += (double)value[k + 2] * w[index[k + 2]];
+        e += (double)value[k + 3] * w[index[k + 3]];
     }
-    for (; k < n; k++) a += value[k] * w[index[k]];
+    for (; k < n; k++) a += (double)value[k] * w[index[k]];
     return (a + b) + (c + e);
 }
 
@@ -26,6 +26,11 @@ template <class T> struct SparseRow {
     const T *value;
     uint32_t n;
 };
+
+// Asks for the weights of a row that comes soon.
+template <class T, class W> inline void prefetch_weights(const SparseRow<T> &row, const W *w) {
+    for (uint32_t k = 0; k < row.n; k++) __builtin_prefetch(w + row.index[k]);
+}
 
 template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
     uint32_t at = b.start[i];
@@ -73,6 +78,7 @@ int sparse_gradient(const tk_pass *pass, const Loss &loss, const double *weights
             margins(rows, w, w[d], m);
             acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
             acc[1] += rows.n;
+            if (pass->loss_only) return;
             add_gradient(rows, r, acc + 2);
             acc[2 + d] += sum_block(r);
         });

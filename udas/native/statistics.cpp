@@ -178,3 +178,17 @@ int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
         return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
     });
 }
+
+int tk_values_near_one(const tk_pass *pass) {
+    using namespace tusk;
+    return with_storage(pass, [&]<class T>(const T *) {
+        for (int64_t g = 0; g < pass->n_groups; g++) {
+            const tusk_segment *s = pass->groups[g].head;
+            const T *value = (const T *)tusk_sparse_values(s);
+            double largest = 0;
+            for (uint32_t k = 0; k < s->nnz; k++) largest = std::max(largest, (double)std::fabs(value[k]));
+            if (largest < 1.0 / 16 || largest > 16) return 0;
+        }
+        return 1;
+    });
+}

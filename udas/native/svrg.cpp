@@ -45,7 +45,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
                   const double *full, double *v) {
     int64_t d = pass->groups[0].dim, row = 0;
     const double *frequency = e->frequency + g * d;
-    SparseModel model(e, g, d, v), fixed(e, g, d, anchor);
+    SparseModel<double> model(e, g, d, v), fixed(e, g, d, anchor);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
@@ -62,7 +62,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
             double change = r[i] - r_fixed[i];
             for (uint32_t k = 0; k < x[i].n; k++) {
                 int32_t id = x[i].index[k];
-                model.w[id] -= step * model.scale[id] * full[id] / frequency[id];
+                model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) * full[id] / frequency[id];
             }
             model.update(x[i], step, step * change);
             if (pass->fit_intercept) model.b -= step * (change + full[d]);

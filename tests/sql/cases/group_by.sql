@@ -13,6 +13,6 @@ ORDER BY big;
 -- Two aggregates in one query, and a group that HAVING drops.
 SELECT cyl, n, CAST((linear).coef[1] AS DECIMAL(12, 6)) AS wt, CAST((logistic).coef[1] AS DECIMAL(12, 6)) AS penalised
 FROM (SELECT cyl, count(*) AS n, train_model('linear', mpg, ARRAY[wt]) AS linear,
-             train_model('logistic', manual, ARRAY[wt], '{"l2": 0.01}') AS logistic
+             train_model('logistic', manual, ARRAY[wt], '{"l2": 0.01, "epsilon": 1e-10}') AS logistic
       FROM cars GROUP BY cyl HAVING count(*) > 7) AS t
 ORDER BY cyl;

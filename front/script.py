@@ -1,0 +1,110 @@
+"""SQL scripts, statement by statement."""
+
+import datetime
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from tuskml.errors import TuskError
+from tuskml.table import table
+
+MOST_ROWS = 100
+
+
+class ScriptError(TuskError):
+    """A statement that failed: what, and in which line of which file."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a statement returned: column names and rows."""
+
+    names: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def as_table(self) -> str:
+        """For a person: at most MOST_ROWS rows."""
+        if not self.rows:
+            return table(self.names, []) + "\n  (no rows)"
+        text = table(self.names, self.rows[:MOST_ROWS])
+        if len(self.rows) > MOST_ROWS:
+            text += f"\n  ({MOST_ROWS} of {len(self.rows)} rows; --json prints all)"
+        return text
+
+    def as_json(self) -> str:
+        """For a program: an array of objects, in one line."""
+        rows = [dict(zip(self.names, map(plain, row), strict=True)) for row in self.rows]
+        return json.dumps(rows, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has them; NaN and infinity are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)
+
+
+def sentence(error: Exception) -> str:
+    """DuckDB's message in one line, without its kind and without the excerpt of the statement."""
+    message = str(error).strip() or type(error).__name__
+    if "Required module 'pytz'" in message:
+        return (
+            "the result holds a TIMESTAMP WITH TIME ZONE, which Python reads with the package "
+            "pytz: install it, or cast the column to VARCHAR"
+        )
+    first = message.split("\n\n")[0].splitlines()[0]
+    kind, colon, rest = first.partition("Error: ")
+    return rest if colon and rest and len(kind.split()) <= 4 else first
+
+
+def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    """Each statement and the line that it begins in."""
+    try:
+        found = duckdb.extract_statements(text)
+    except duckdb.Error as error:
+        raise ScriptError(f"{name}: {sentence(error)}") from error
+    place = 0
+    for statement in found:
+        begin = text.find(statement.query, place)
+        place = max(begin, place)
+        yield text.count("\n", 0, place) + 1, statement
+        place += len(statement.query) if begin >= 0 else 0
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection, text: str, name: str = "script"
+) -> Iterator[Result]:
+    """Runs a script and yields what its statements return.
+
+    The whole script is parsed before its first statement runs; a statement that fails ends it.
+    """
+    for line, statement in statements(text, name):
+        try:
+            connection.execute(statement)
+            result = result_of(connection, statement)
+        except (duckdb.Error, RuntimeError) as error:
+            raise ScriptError(f"{name}, line {line}: {sentence(error)}") from error
+        if result is not None:
+            yield result
+
+
+def result_of(connection: duckdb.DuckDBPyConnection, statement: Any) -> Result | None:
+    """The rows of a statement that asks for some; None for CREATE, INSERT, SET and the like."""
+    names = [column[0] for column in connection.description or ()]
+    rows = connection.fetchall() if names else []
+    counts = names in (["Count"], ["Success"])
+    if not names or (counts and statement.type != duckdb.StatementType.SELECT):
+        return None
+    return Result(names, rows)

@@ -1,0 +1,360 @@
+"""Every algorithm minimises the same objective, on easy and on ill-conditioned data."""
+
+import json
+
+import numpy as np
+import pytest
+from fitting import fit, losses, objective, put, violation
+
+pytestmark = pytest.mark.native
+
+EXACT = ["bgd", "lbfgs", "newton", "svrg"]
+STOCHASTIC = ["mgd", "sgd", "hogwild", "hogbatch"]
+TASKS = ["linear", "logistic"]
+N = 600
+
+PENALTIES = {
+    "plain": {},
+    "no-intercept": {"fit_intercept": False},
+    "l2": {"l2": 0.1},
+    "l1": {"l1": 0.03},
+    "elastic": {"l1": 0.01, "l2": 0.05},
+    "weights": {"class_weight": [0.5, 2.0]},
+    "balanced": {"class_weight": "balanced", "l2": 0.01, "fit_intercept": False},
+}
+
+
+def labels(task, margins, rng):
+    """Noisy labels that follow the margins; classes overlap."""
+    if task == "linear":
+        return margins + rng.normal(size=len(margins))
+    return (margins + rng.logistic(size=len(margins)) > 0).astype(float)
+
+
+def well(task, n=N, seed=0):
+    """Four independent features of unit size."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    return x, labels(task, x @ [1.0, -0.5, 0.25, 0.0] + 0.3, rng)
+
+
+def ill(task, n=N, seed=0):
+    """Units from 1e-3 to 1e6 away from zero, and two features that correlate by 0.9999."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 5))
+    z[:, 4] = z[:, 3] + 0.014 * z[:, 4]
+    y = labels(task, z @ [1.0, -0.5, 0.25, 0.5, -0.25] + 0.3, rng)
+    return z * [1e-3, 1.0, 1e3, 1e6, 1e6] + [5e-3, 0.0, -2e3, 1e6, 3e6], y
+
+
+def measures(options):
+    """The options that `objective` knows."""
+    return {k: options[k] for k in ("l1", "l2", "class_weight") if k in options}
+
+
+def rounding(x):
+    """What summing in double may leave of a zero gradient, by weight and intercept."""
+    return 1e-13 * np.append(np.abs(x).max(axis=0), 1.0)
+
+
+def assert_optimal(task, x, y, model, epsilon, options):
+    """The optimality condition holds to epsilon in the caller's units, and the loss is right."""
+    assert (model.status, model.converged) == ("ok", True)
+    fitted = options.get("fit_intercept", True)
+    off = violation(task, x, y, model, fit_intercept=fitted, **measures(options))
+    assert (off <= epsilon * (1 + 1e-9) + rounding(x)).all(), off
+    if not fitted:
+        assert model.intercept == 0
+    expected = objective(task, x, y, model, **measures(options))
+    assert model.loss == pytest.approx(expected, rel=1e-12)
+
+
+def standardised(x, model):
+    """Coefficients in units of one standard deviation: comparable whatever the features' units."""
+    return np.append(model.coef * x.std(axis=0), model.intercept + x.mean(axis=0) @ model.coef)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("algorithm", [*EXACT, "auto"])
+@pytest.mark.parametrize("options", PENALTIES.values(), ids=PENALTIES)
+@pytest.mark.parametrize("storage", ["FLOAT", "DOUBLE"])
+def test_optimum_on_well_conditioned_data(con, task, algorithm, options, storage):
+    """All reach the optimum of a reference whose optimality NumPy has confirmed."""
+    if "l1" in options and algorithm == "newton":
+        pytest.skip("newton has no l1")
+    if task == "linear" and "class_weight" in options:
+        pytest.skip("numbers have no classes")
+    x, y = well(task)
+    x = x.astype(np.float32) if storage == "FLOAT" else x
+    put(con, x, y, storage=storage)
+    reference = fit(con, task, algorithm="lbfgs", epsilon=1e-11, **options)
+    assert_optimal(task, x, y, reference, 1e-11, options)
+    model = fit(con, task, algorithm=algorithm, epsilon=1e-9, **options)
+    assert_optimal(task, x, y, model, 1e-9, options)
+    np.testing.assert_allclose(model.coef, reference.coef, atol=1e-7)
+    assert model.intercept == pytest.approx(reference.intercept, abs=1e-7)
+    assert model.loss == pytest.approx(reference.loss, rel=1e-13)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "auto"])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_optimum_on_ill_conditioned_data(con, task, algorithm, l2, fit_intercept):
+    """Features in units from 1e-3 to 1e6, two nearly collinear, none centred."""
+    x, y = ill(task)
+    put(con, x, y)
+    options = {"l2": l2, "fit_intercept": fit_intercept}
+    model = fit(con, task, algorithm=algorithm, epsilon=1e-8, **options)
+    assert_optimal(task, x, y, model, 1e-8, options)
+    best = fit(con, task, algorithm="newton", epsilon=1e-10, **options)
+    assert_optimal(task, x, y, best, 1e-10, options)
+    assert model.loss == pytest.approx(best.loss, rel=1e-9)
+    np.testing.assert_allclose(standardised(x, model), standardised(x, best), atol=2e-3)
+
+
+@pytest.mark.parametrize("algorithm", ["bgd", "svrg"])
+@pytest.mark.parametrize("task", TASKS)
+def test_first_order_algorithms_on_ill_conditioned_data(con, task, algorithm):
+    """The near collinearity stays after scaling: condition 1e4, so many iterations, same end."""
+    x, y = ill(task)
+    put(con, x, y)
+    model = fit(con, task, algorithm=algorithm, epsilon=1e-5, max_iter=20_000)
+    assert_optimal(task, x, y, model, 1e-5, {})
+    best = fit(con, task, algorithm="newton", epsilon=1e-10)
+    assert model.loss - best.loss < 1e-6
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "svrg"])
+def test_l1_on_unscaled_features(con, task, algorithm):
+    """l1 weighs coefficients in the caller's units, however features are conditioned inside."""
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=(N, 5))
+    x = z * [0.01, 0.1, 1.0, 10.0, 100.0] + [0.0, 1.0, -1.0, 5.0, 50.0]
+    y = labels(task, z @ [0.5, 0.5, 0.0, 0.5, 0.5], rng)
+    put(con, x, y)
+    model = fit(con, task, algorithm=algorithm, l1=0.02, epsilon=1e-7, max_iter=50_000)
+    assert_optimal(task, x, y, model, 1e-7, {"l1": 0.02})
+    assert model.coef[0] == 0  # in units of 0.01 its coefficient would be 50
+    assert model.coef[4] != 0
+
+
+@pytest.mark.parametrize("options", [{}, {"l2": 0.1}], ids=["plain", "l2"])
+def test_least_squares(con, options):
+    """All exact algorithms against the closed form."""
+    x, y = well("linear")
+    put(con, x, y)
+    z = np.column_stack([x, np.ones(N)])
+    ridge = np.diag([options.get("l2", 0.0) * N] * 4 + [0.0])
+    expected = np.linalg.solve(z.T @ z + ridge, z.T @ y)
+    for algorithm in EXACT:
+        model = fit(con, "linear", algorithm=algorithm, epsilon=1e-10, **options)
+        np.testing.assert_allclose([*model.coef, model.intercept], expected, rtol=1e-8)
+
+
+# Relative to the optimum, 20 epochs over 2,000 rows end within these. The noise of one row a step
+# is worth more than that of a batch; l1 is as exact as its proximal steps.
+BOUND = 5e-3
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("algorithm", STOCHASTIC)
+@pytest.mark.parametrize(
+    "options", [PENALTIES[k] for k in ("plain", "no-intercept", "l2", "l1", "weights")]
+)
+@pytest.mark.parametrize("make", [well, ill])
+def test_stochastic_algorithms_come_close(con, task, algorithm, options, make):
+    """The objective ends within BOUND of the optimum, relative to what there is to gain."""
+    if task == "linear" and "class_weight" in options:
+        pytest.skip("numbers have no classes")
+    x, y = make(task, 2000)
+    put(con, x, y)
+    best = fit(con, task, epsilon=1e-8, **options)
+    model = fit(con, task, algorithm=algorithm, max_iter=20, threads=2, **options)
+    reported = objective(task, x, y, model, **measures(options))
+    assert model.loss == pytest.approx(reported, rel=1e-9)
+    assert best.loss - 1e-9 <= model.loss <= best.loss * (1 + BOUND)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
+@pytest.mark.parametrize("algorithm", ["hogwild", "hogbatch"])
+def test_four_lock_free_threads_stay_within_a_bound_of_serial(con, task, algorithm):
+    """HOGWILD! on more threads than cores, five times: never 1 % worse than one thread."""
+    x, y = well("linear" if task == "linear" else "logistic", 8000)
+    put(con, x, y)
+    options = {"algorithm": algorithm, "max_iter": 10, "epsilon": 0}
+    serial = fit(con, task, threads=1, **options)
+    for seed in range(5):
+        model = fit(con, task, threads=4, seed=seed, **options)
+        assert model.loss <= serial.loss * 1.01
+        assert model.loss == pytest.approx(objective(task, x, y, model), rel=1e-9)
+
+
+POWERS = {"constant": 0.0, "1/sqrt(i)": 0.5, "1/i": 1.0, "1/i^2": 2.0}
+
+
+def descent(task, x, y, step, power, iterations):
+    """Batch gradient descent as design.md has it, on centred and scaled features."""
+    z = np.column_stack([(x - x.mean(axis=0)) / x.std(axis=0), np.ones(len(x))])
+    v = np.zeros(z.shape[1])
+    share = y.mean()
+    v[-1] = share if task == "linear" else np.log(share / (1 - share))
+    for i in range(1, iterations + 1):
+        v -= step / i**power * z.T @ losses(task, z @ v, y)[1] / len(y)
+    coef = v[:-1] / x.std(axis=0)
+    return np.append(coef, v[-1] - coef @ x.mean(axis=0))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("schedule", POWERS)
+def test_step_schedules_of_batch_descent(con, task, schedule):
+    """Nine iterations, to the last digits those of a loop in NumPy."""
+    x, y = ill(task)
+    put(con, x, y)
+    model = fit(
+        con, task, algorithm="bgd", schedule=schedule, step=0.3, max_iter=9, epsilon=0, threads=2
+    )
+    expected = descent(task, x, y, 0.3, POWERS[schedule], 9)
+    np.testing.assert_allclose([*model.coef, model.intercept], expected, rtol=1e-9)
+    assert model.iterations == 9
+
+
+@pytest.mark.parametrize("schedule", POWERS)
+@pytest.mark.parametrize("algorithm", ["mgd", "hogbatch"])
+def test_one_batch_an_epoch_is_batch_descent(con, algorithm, schedule):
+    """A stochastic epoch of one batch is one step of gradient descent, with the same schedule."""
+    x, y = well("logistic")
+    put(con, x, y)
+    options = {"schedule": schedule, "step": 0.3, "max_iter": 9, "epsilon": 0, "threads": 1}
+    model = fit(con, "logistic", algorithm=algorithm, batch_size=N, **options)
+    expected = descent("logistic", x, y, 0.3, POWERS[schedule], 9)
+    np.testing.assert_allclose([*model.coef, model.intercept], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", STOCHASTIC)
+@pytest.mark.parametrize("schedule", POWERS)
+def test_stochastic_schedules_are_obeyed(con, algorithm, schedule):
+    """All lower the loss, no two alike."""
+    x, y = well("logistic", 1000)
+    put(con, x, y)
+    options = {"algorithm": algorithm, "max_iter": 3, "epsilon": 0, "threads": 1}
+    model = fit(con, "logistic", schedule=schedule, step=0.05, **options)
+    assert model.options["schedule"] == schedule
+    assert model.loss < np.log(2) * 0.95
+    for other in set(POWERS) - {schedule}:
+        assert fit(con, "logistic", schedule=other, step=0.05, **options).loss != model.loss
+
+
+@pytest.mark.parametrize("algorithm", [*STOCHASTIC, *EXACT])
+@pytest.mark.parametrize("epochs", [1, 7, 40])
+def test_epsilon_0_runs_all_iterations(con, algorithm, epochs):
+    """Also far beyond the point where nothing moves any more."""
+    put(con, *well("logistic", 200))
+    model = fit(con, "logistic", algorithm=algorithm, epsilon=0, max_iter=epochs)
+    assert model.iterations == epochs
+    assert np.isfinite([model.loss, model.intercept, *model.coef]).all()
+
+
+@pytest.mark.parametrize("algorithm", [*EXACT, *STOCHASTIC])
+def test_warm_start_from_a_model(con, algorithm):
+    """From the optimum nothing is left to do; the whole model value is a valid start."""
+    x, y = ill("logistic")
+    put(con, x, y)
+    con.execute(
+        "CREATE TABLE m AS SELECT train_model('logistic', y, x, '{\"epsilon\": 1e-10}') AS m FROM t"
+    )
+    started = con.execute("SELECT to_json(m)::VARCHAR FROM m").fetchone()[0]
+    best = json.loads(started)
+    model = fit(con, "logistic", algorithm=algorithm, warm_start=best, epsilon=1e-6)
+    assert (model.status, model.iterations) == ("ok", 0)
+    np.testing.assert_allclose(model.coef, best["coef"], rtol=1e-9)
+    assert model.loss == pytest.approx(best["loss"], rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_warm_start_elsewhere_ends_at_the_same_optimum(con, algorithm):
+    x, y = well("logistic")
+    put(con, x, y)
+    start = {"coef": [-1.0, 2.0, 0.0, 1.0], "intercept": -1.0}
+    model = fit(con, "logistic", algorithm=algorithm, warm_start=start, epsilon=1e-9)
+    assert model.history[0] == pytest.approx(
+        losses("logistic", x @ start["coef"] - 1.0, y)[0].mean(), rel=1e-9
+    )
+    assert_optimal("logistic", x, y, model, 1e-9, {})
+
+
+@pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "svrg", "sgd", "mgd", "hogwild"])
+def test_validation_stops_early(con, algorithm):
+    """With nearly as many features as rows, the held-out loss soon rises."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(160, 90))
+    y = labels("logistic", x[:, 0], rng)
+    put(con, x, y)
+    model = fit(con, "logistic", algorithm=algorithm, validation=0.25, max_iter=2000)
+    assert model.status == "early stop"
+    assert not model.converged
+    assert model.iterations < 2000
+    assert model.n_rows == 160
+    overfit = fit(con, "logistic", l2=1e-6)
+    fresh = rng.normal(size=(5000, 90))
+    truth = labels("logistic", fresh[:, 0], rng)
+    stopped, far = (objective("logistic", fresh, truth, m) for m in (model, overfit))
+    assert stopped < 0.8 * far
+
+
+@pytest.mark.parametrize("algorithm", ["bgd", "sgd", "mgd", "hogwild", "svrg", "lbfgs"])
+def test_time_limit(con, algorithm):
+    """A tolerance out of reach: the limit ends it, and says so."""
+    put(con, *ill("logistic"))
+    model = fit(con, "logistic", algorithm=algorithm, epsilon=1e-300, max_iter=2**31 - 1, time="0.05s")
+    assert model.status in ("time limit", "not converged")
+    assert not model.converged
+    assert model.iterations < 2**31 - 1
+    if algorithm in ("sgd", "mgd", "hogwild"):  # these never see that nothing moves any more
+        assert model.status == "time limit"
+
+
+@pytest.mark.parametrize("criterion", ["gradient", "weights", "loss"])
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_criteria(con, algorithm, criterion):
+    """Each criterion stops at the optimum, to about its own measure."""
+    x, y = well("logistic")
+    put(con, x, y)
+    best = fit(con, "logistic", epsilon=1e-11)
+    model = fit(con, "logistic", algorithm=algorithm, converge=criterion, epsilon=1e-8)
+    assert (model.status, model.converged) == ("ok", True)
+    assert model.loss == pytest.approx(best.loss, rel=1e-7)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_history_is_the_objective_by_iteration(con, algorithm):
+    """It starts at the start, ends at the result and, for these algorithms, does not rise."""
+    x, y = well("logistic")
+    put(con, x, y)
+    model = fit(con, "logistic", algorithm=algorithm, l2=0.1, threads=2)
+    share = y.mean()
+    assert model.history[0] == pytest.approx(
+        -share * np.log(share) - (1 - share) * np.log(1 - share), rel=1e-9
+    )
+    assert model.history[-1] == pytest.approx(model.loss, rel=1e-12)
+    if algorithm != "svrg":
+        assert (np.diff(model.history) <= 1e-14).all()
+    assert len(model.history) == model.iterations + 1
+
+
+@pytest.mark.parametrize("algorithm", [*EXACT, *STOCHASTIC])
+@pytest.mark.parametrize("l2", [0.05])
+def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):
+    """All algorithms, against libsvm in scikit-learn: its objective is ours over l2."""
+    from sklearn.svm import SVC
+
+    x, y = well("logistic", 400)
+    put(con, x, y)
+    svc = SVC(kernel="linear", C=1 / (len(y) * l2), tol=1e-9).fit(x, y)
+    margins = svc.decision_function(x)
+    best = losses("svm", margins, y)[0].mean() + l2 / 2 * (svc.coef_**2).sum()
+    model = fit(con, "svm", algorithm=algorithm, l2=l2, max_iter=2000)
+    assert model.loss == pytest.approx(objective("svm", x, y, model, l2=l2), rel=1e-9)
+    bound = 1e-5 if algorithm in ("lbfgs", "newton", "bgd") else 1e-3
+    assert best * (1 - 1e-7) <= model.loss <= best * (1 + bound)
