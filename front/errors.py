@@ -1,4 +1,4 @@
-"""What tuskml raises. Every message is one sentence that says what was given and what is allowed."""
+"""What tuskml raises. Every message is one sentence: what was given and what is allowed."""
 
 import difflib
 from collections.abc import Iterable

@@ -10,17 +10,28 @@ from tuskml.groups.events import Event, listening
 
 @contextmanager
 def progress(groups: int | None = None, label: str = "training") -> Iterator[None]:
-    """Shows how many groups are trained while the context's queries run.
+    """Shows how many models are trained while the context's queries run.
 
-    groups: how many there will be, when known.
+    groups: how many there will be, when known; label: stands before the bar.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> with progress(groups=3):
+    ...     con.execute(
+    ...         "SELECT x % 3, train_model('linear', x, [x]) FROM range(9) t(x) GROUP BY ALL"
+    ...     ).fetchall()  # doctest: +SKIP
+    training: 100%|██████████| 3/3 [00:00<00:00, 410.52model/s]
     """
-    with tqdm(total=groups, desc=label, unit="model", leave=True) as bar:
+    with tqdm(total=groups, desc=label, unit="model", ncols=80) as bar:
 
         def show(event: Event) -> None:
             if event.groups:
                 bar.update(event.groups)
-            else:
-                bar.set_postfix(iteration=event.iteration, objective=f"{event.objective:.6g}")
+            elif groups == 1:
+                bar.set_postfix(iteration=event.iteration, objective=f"{event.objective:.5g}")
+            else:  # batches train side by side: one objective would say little
+                bar.set_postfix(iteration=event.iteration, refresh=False)
 
         with listening(show):
             yield
+        bar.set_postfix()

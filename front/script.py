@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,9 @@ class Result:
         """For a person: at most MOST_ROWS rows."""
         if not self.rows:
             return table(self.names, []) + "\n  (no rows)"
+        first = self.rows[0][0]
+        if len(self.rows) == len(self.names) == 1 and isinstance(first, dict):
+            return table([self.names[0], ""], list(first.items()))
         text = table(self.names, self.rows[:MOST_ROWS])
         if len(self.rows) > MOST_ROWS:
             text += f"\n  ({MOST_ROWS} of {len(self.rows)} rows; --json prints all)"
@@ -74,7 +78,9 @@ def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
     try:
         found = duckdb.extract_statements(text)
     except duckdb.Error as error:
-        raise ScriptError(f"{name}: {sentence(error)}") from error
+        where = re.search(r"^LINE (\d+):", str(error), re.MULTILINE)
+        line = f", line {where[1]}" if where else ""
+        raise ScriptError(f"{name}{line}: {sentence(error)}") from error
     place = 0
     for statement in found:
         begin = text.find(statement.query, place)

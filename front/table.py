@@ -1,13 +1,12 @@
 """Tables for terminals: what SQL returned, shortened so that a person likes to read it."""
 
-import math
 import shutil
 import unicodedata
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 LIST_ITEMS = 4
-NUMBERS = int | float
 NARROWEST = 6
 WIDEST = 60
 
@@ -27,21 +26,14 @@ def width_of(text: str) -> int:
     )
 
 
-def shown_number(value: float) -> str:
-    """Six significant digits, without trailing zeros."""
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e6:
-        return f"{value:.1f}"
-    return f"{value:.6g}"
-
-
 def shown(value: Any) -> str:
     """A value as text: long lists lose their middle, structs show their names."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return shown_number(value)
+    if type(value) is float:
+        return f"{value:.6g}"
     if isinstance(value, list | tuple):
         items = [shown(item) for item in value[:LIST_ITEMS]]
         if len(value) > LIST_ITEMS + 1:
@@ -92,6 +84,14 @@ def lines_of(cell: str) -> list[str]:
     return cell.expandtabs(4).splitlines() or [""]
 
 
+def on_the_point(cells: list[str]) -> list[str]:
+    """Numbers filled up behind, so that their decimal points stand below each other."""
+    if any("e" in cell for cell in cells):
+        return cells
+    behind = [len(cell) - cell.index(".") if "." in cell else 0 for cell in cells]
+    return [cell + " " * (max(behind) - n) for cell, n in zip(cells, behind, strict=True)]
+
+
 def ruled(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
     """One row, as many lines as its highest cell."""
     stacks = [lines_of(cell) for cell in cells]
@@ -104,25 +104,31 @@ def ruled(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return rows
 
 
+def is_numeric(values: Sequence[Any]) -> bool:
+    """Whether a column holds numbers, and NULLs perhaps."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
+    )
+
+
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None = None) -> str:
     """A table with its header; numbers stand right, all else left.
 
     width: columns to fit into, by default the terminal's.
     """
-    right = [
-        any(row[place] is not None for row in rows)
-        and all(isinstance(row[place], NUMBERS | None) for row in rows)
-        and not any(isinstance(row[place], bool) for row in rows)
-        for place in range(len(names))
+    columns = [[row[place] for row in rows] for place in range(len(names))]
+    right = [is_numeric(values) for values in columns]
+    cells = [
+        on_the_point([shown(v) for v in values]) if number else [shown(v) for v in values]
+        for values, number in zip(columns, right, strict=True)
     ]
-    cells = [[shown(value) for value in row] for row in rows]
     widths = [
-        max([width_of(name), *(width_of(t) for row in cells for t in lines_of(row[place]))])
-        for place, name in enumerate(names)
+        max([width_of(name), *(width_of(line) for cell in column for line in lines_of(cell))])
+        for name, column in zip(names, cells, strict=True)
     ]
     widths = fitted(widths, (width or terminal_width()) - 2 * len(names))
-    rule = "  " + "  ".join("─" * w for w in widths)
-    out = [*ruled(names, widths, right), rule]
-    for row in cells:
+    out = [*ruled(names, widths, right), "  " + "  ".join("─" * w for w in widths)]
+    for row in zip(*cells, strict=True):
         out += ruled(row, widths, right)
     return "\n".join(out)

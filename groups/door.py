@@ -81,12 +81,14 @@ class Emission:
     def __init__(self, models: Models) -> None:
         self.alive: list[Any] = []
         self.struct = _Models(len(models.group))
-        for name, _ in _Models._fields_[1:]:
+        for name, *_ in _Models._fields_[1:]:
             setattr(self.struct, name, self._field(name, getattr(models, name)))
 
     def _field(self, name: str, value: Any) -> Any:
         if isinstance(value, Lists):
-            return _Lists(self._array(value.values, np.float64), self._array(value.offsets, np.int64))
+            return _Lists(
+                self._array(value.values, np.float64), self._array(value.offsets, np.int64)
+            )
         if isinstance(value, Strings):
             pool = (ctypes.c_char_p * max(1, len(value.pool)))(*(t.encode() for t in value.pool))
             self.alive.append(pool)
@@ -120,7 +122,7 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
                 library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
         else:
             for place, text in zip(places, explain(groups[places], request), strict=True):
-                library.tusk_emit_text(pointer, ctypes.c_int64(place), text.encode())
+                library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
 
 
 def sentence(error: BaseException) -> str:
@@ -151,7 +153,7 @@ P_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_doub
 
 def p_values(n: int, statistic: Any, freedom: Any, p: Any) -> None:
     """Two-sided p-values of Student's t; infinite freedom is the normal distribution."""
-    from scipy.special import stdtr  # noqa: PLC0415, half of this module's import time
+    from scipy.special import stdtr  # half of this module's import time
 
     t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
     with np.errstate(invalid="ignore"):

@@ -116,7 +116,8 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     def mark(where: NDArray[np.bool_], status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
 
-    mark(~used.all(axis=1) & (not problem.rows.sparse), "constant feature")
+    if not problem.rows.sparse:
+        mark(np.any(~used, axis=1), "constant feature")
     if seen.rank is not None:
         mark(state.converged & (seen.rank < free), "collinear features")
     if plan.epsilon > 0:

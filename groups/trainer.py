@@ -189,7 +189,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     rows = replace(
         rows,
         positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
-        class_weight=class_weights(task, options, labels, rows.groups["n_rows"]),
+        class_weight=class_weights(task, options, labels),
     )
     frequency = None
     if rows.sparse:
@@ -203,7 +203,9 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     return Problem(rows, task, options.l1, options.l2, shift, scale, frequency)
 
 
-def describe_sparse(rows: Pass, plan: Plan, options: Options) -> tuple[Floats, Floats, Floats | None]:
+def describe_sparse(
+    rows: Pass, plan: Plan, options: Options
+) -> tuple[Floats, Floats, Floats | None]:
     """No shift, which would fill the zeros; scales that leave values of at most 1.
 
     Counting is a pass of its own: it is left out where values are of the size of 1 anyway and no
@@ -218,21 +220,20 @@ def describe_sparse(rows: Pass, plan: Plan, options: Options) -> tuple[Floats, F
     return shift, scale, np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
 
 
-def class_weights(
-    task: Task, options: Options, labels: NDArray[np.void], n_rows: NDArray[np.int64]
-) -> Floats | None:
+def class_weights(task: Task, options: Options, labels: NDArray[np.void]) -> Floats | None:
     """Weights (G, 2) of the lower and the higher class, None: all 1."""
     if options.class_weight is None or not task.classifies:
         return None
     if options.class_weight == "balanced":
-        high = labels["n_high"] / (labels["n_high"] + lows(labels, n_rows))
-        return np.stack([0.5 / (1 - high), 0.5 / high], axis=1)
+        low, high = class_sizes(labels)
+        return np.stack([0.5 * (low + high) / low, 0.5 * (low + high) / high], axis=1)
     return np.tile(np.array(options.class_weight, float), (len(labels), 1))
 
 
-def lows(labels: NDArray[np.void], n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the lower class among all that were labelled."""
-    return np.maximum(n_rows - labels["n_high"], 1)
+def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """Rows of the lower and of the higher class, each (G,)."""
+    high = labels["n_high"].astype(float)
+    return labels["n_rows"] - high, high
 
 
 def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Floats:
@@ -253,11 +254,10 @@ def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Float
         v[:, -1] = labels["mean"]
     elif problem.task.name == "logistic":
         weight = problem.rows.class_weight
-        n = problem.rows.groups["n_rows"]
-        high, low = labels["n_high"].astype(float), lows(labels, n).astype(float)
+        low, high = class_sizes(labels)
         if weight is not None:
             high, low = high * weight[:, 1], low * weight[:, 0]
-        v[:, -1] = np.log(np.maximum(high, 1e-9) / low)
+        v[:, -1] = np.log(high / low)
     return v
 
 
@@ -277,7 +277,9 @@ def descend(
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     for part, settings, last in stages(problem, plan):
-        monitor = EarlyStop(part, held) if last and held is not None and options.validation else None
+        monitor = (
+            EarlyStop(part, held) if last and held is not None and options.validation else None
+        )
         left = replace(settings, max_iter=max(1, settings.max_iter - int(iterations.max())))
         state = run(part, build(part, left, v, deadline), monitor or report)
         history += state.history
@@ -293,7 +295,7 @@ def descend(
 
 
 def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan, bool]]:
-    """A sample of the rows first, the hinge's corner from blunt to sharp, then the whole problem."""
+    """A sample of the rows first, the corner from blunt to sharp, then the whole problem."""
     if plan.sample_stride > 1:
         rows = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
         loose = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
@@ -305,7 +307,7 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan, bool]]
 
 def usable(v: Floats, before: Floats) -> Floats:
     """Where a start on a sample ran away, the point before it."""
-    wild = ~(np.abs(v) < 1e3).all(axis=1)
+    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3), axis=1)
     return np.where(wild[:, None], before, v)
 
 

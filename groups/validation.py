@@ -1,4 +1,4 @@
-"""Early stopping: part of each group's rows is held out, and training ends when it stops gaining."""
+"""Early stopping: some rows are held out, and training ends when they stop gaining."""
 
 from dataclasses import dataclass, field, replace
 

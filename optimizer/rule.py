@@ -106,7 +106,7 @@ def corners(epsilon: float) -> tuple[float, ...]:
 
 
 def stride(algorithm: str, options: Options, seen: Statistics) -> int:
-    """How many chunks to skip for each that the start reads; 1 for groups that are small anyway."""
+    """The start reads every so-maniest chunk; 1 for groups that are small anyway."""
     if algorithm not in ("newton", "lbfgs") or options.warm_start or options.epsilon == 0:
         return 1
     if seen.most_rows < SAMPLED_ROWS or seen.sparse:

@@ -31,6 +31,7 @@ LABELS = np.dtype(
     [
         ("low", np.float64),
         ("high", np.float64),
+        ("n_rows", np.int64),
         ("n_high", np.int64),
         ("third_row", np.int64),
         ("third", np.float64),
@@ -215,7 +216,10 @@ class Pass:
         mean = np.empty((self.n_groups, self.n_features))
         deviation = np.empty_like(mean)
         code = library().tk_feature_moments(
-            ctypes.byref(self._struct()), ctypes.c_int64(sample), _address(mean), _address(deviation)
+            ctypes.byref(self._struct()),
+            ctypes.c_int64(sample),
+            _address(mean),
+            _address(deviation),
         )
         _check(code)
         return mean, deviation

@@ -1,4 +1,4 @@
-"""The options of `train_model`, as data: one table for parsing, for error sentences and for the manual."""
+"""The options of `train_model`, as data: one table for parsing, errors and the manual."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of value: `allowed` completes the sentence "expected ..."; parse raises ValueError."""
+    """A type of value: `allowed` completes "expected ..."; parse raises ValueError."""
 
     allowed: str
     parse: Callable[[Any], Any]
@@ -268,7 +268,7 @@ def _load(text: str) -> dict[str, Any]:
         where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
         raise OptionError(
             f"options are not valid JSON{where}: {text[:60]!r}, "
-            'expected an object such as \'{"l2": 0.01}\''
+            "expected an object such as '{\"l2\": 0.01}'"
         ) from None
     if not isinstance(value, dict):
         raise OptionError(

@@ -8,9 +8,9 @@ class Plan:
     """Every choice made; the optimizer fills what the caller left open.
 
     canonical: rows are first put in an order that depends on their content alone; shuffle: each
-    epoch visits partitions of the rows in random order; smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
-    sample_stride: train on every so-maniest chunk of rows first (1: no such start);
-    reason: why this plan, in words.
+    epoch visits partitions of the rows in random order; smoothing: corners of the hinge to pass
+    through, the last one final ((0.0,): none); sample_stride: train on every so-maniest chunk of
+    rows first (1: no such start); reason: why this plan, in words.
     """
 
     algorithm: str

@@ -6,7 +6,8 @@ Minimise over w (d features) and b, for each group by itself,
 
 Algorithms move v, the weights of z = (x - shift) * scale with the intercept last: w = v * scale,
 b = v_d - w.shift. With shift the mean and scale one over the standard deviation, features in any
-units converge alike, and the objective stays the caller's. Shapes: G groups, d features, p = d + 1.
+units converge alike, and the objective stays the caller's. Shapes: G groups, d features and
+p = d + 1.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class Found:
-    """What a pass at v found: objective and violation (G,), gradient (G, p), hessian packed or None.
+    """What a pass at v found: objective and violation (G,), gradient (G, p), packed hessian.
 
     gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
     violation of the optimality condition by a coordinate, in those or in the caller's units.
@@ -167,7 +168,8 @@ class Problem:
         """The objective at v alone, (G,), in a cheaper pass than `evaluate`."""
         weights = self.to_caller(v)
         sums = replace(self.rows, loss_only=True).gradient(weights)
-        return sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
+        objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
+        return objective
 
     def _violation(self, gradient: Floats, v: Floats, caller: Floats, coef: Floats) -> Floats:
         """The larger of the violations in both units; rounding alone is none."""

@@ -39,7 +39,5 @@ TASKS = {
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
     if name not in TASKS:
-        raise OptionError(
-            f"task is '{name}', expected {one_of(TASKS)}{nearest(name, TASKS)}"
-        )
+        raise OptionError(f"task is '{name}', expected {one_of(TASKS)}{nearest(name, TASKS)}")
     return TASKS[name]

@@ -1,4 +1,4 @@
-"""What the algorithms that read all rows an iteration share: what is known at the weights is kept."""
+"""What the algorithms that read all rows an iteration share: what is known is kept."""
 
 import numpy as np
 from numpy.typing import NDArray

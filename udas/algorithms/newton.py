@@ -5,7 +5,8 @@ the squared loss H does not change and the first step solves the normal equation
 only confirms it. Nocedal and Wright, Numerical Optimization, 2006, algorithm 3.2.
 
 Near the optimum H hardly changes, and a pass for the gradient alone is several times cheaper: H is
-kept while that makes the gradient shrink fast (Shamanskii, A modification of Newton's method, 1967).
+kept while that makes the gradient shrink fast (Shamanskii, A modification of Newton's method,
+1967).
 """
 
 from dataclasses import replace
@@ -73,7 +74,7 @@ class NewtonStep:
         before = state.memory.setdefault("violation", np.full(n, np.inf))
         stale = state.memory.setdefault("stale", np.zeros(n, bool))
         slow = stale[active] & (found.violation > SLOW * before[active])
-        renew = (found.violation > NEAR) | slow
+        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow
         if self.quadratic:
             renew[:] = False
         else:
@@ -87,9 +88,7 @@ class NewtonStep:
         return replace(part, precise=True) if state.memory.get("precise") else part
 
 
-def evaluate(
-    part: Problem, v: Floats, hessian: Floats, renew: NDArray[np.bool_]
-) -> Found:
+def evaluate(part: Problem, v: Floats, hessian: Floats, renew: NDArray[np.bool_]) -> Found:
     """One pass at v, for the curvature too where it is to be renewed."""
     if renew.all():
         return part.evaluate(v, curvature=True)

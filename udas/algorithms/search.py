@@ -1,4 +1,4 @@
-"""Backtracking line search for a batch of groups: the step is halved until the objective falls enough.
+"""Backtracking line search for a batch of groups: steps are halved until the objective falls.
 
 Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966.
 """
@@ -26,8 +26,8 @@ def backtrack(
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), halving its step until that helps.
 
-    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it that
-    a linear model promises, negative.
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
+    that a linear model promises, negative.
     step (G,) is left at what was accepted. Returns the weights, what was found there, and which
     groups moved; the others found no better point and stay at v.
     """

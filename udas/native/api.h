@@ -50,7 +50,7 @@ TK_API void tk_watch_sigint(int on);
 /* --- statistics --- */
 typedef struct tk_label_stats {
     double low, high;        /* smallest and largest label */
-    int64_t n_high;          /* rows with the largest */
+    int64_t n_rows, n_high;  /* all rows, and those with the largest */
     int64_t third_row;       /* 1-based first row with a label that is neither, 0: none (squared: always 0) */
     double third;
     double mean, variance;

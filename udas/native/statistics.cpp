@@ -32,7 +32,11 @@ Moments moments_of(const double *y, uint32_t n) {
 }
 
 tk_label_stats numeric_labels(const tusk_group &group) {
-    tk_label_stats out{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), 0, 0, 0, 0, 0};
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    tk_label_stats out{};
+    out.low = infinity;
+    out.high = -infinity;
+    out.n_rows = group.n_rows;
     Moments all;
     for (const tusk_segment *s = group.head; s; s = s->next) {
         if (!s->n_rows) continue;
@@ -74,6 +78,7 @@ struct TwoClasses {
 
 tk_label_stats class_labels(const tusk_group &group) {
     tk_label_stats out{};
+    out.n_rows = group.n_rows;
     const tusk_segment *s = group.head;
     while (s && !s->n_rows) s = s->next;
     if (!s) return out;

@@ -1,0 +1,67 @@
+-- Sparse features: is a message a complaint?
+--
+--     tuskml sql sql/examples/sparse_text.sql
+--
+-- Words are features by the hashing trick: hash_features turns a list of names into ids and
+-- values, of which a row has few and the model may have millions. No dictionary is kept.
+
+CREATE OR REPLACE TABLE messages (id INTEGER, complaint BOOLEAN, body VARCHAR);
+
+INSERT INTO messages VALUES
+    ( 1, true,  'the parcel arrived late and the box was broken'),
+    ( 2, true,  'still waiting for my refund please answer'),
+    ( 3, true,  'wrong size again and nobody answers the phone'),
+    ( 4, true,  'the screen is broken I want my money back'),
+    ( 5, true,  'terrible service the parcel never arrived'),
+    ( 6, true,  'charged twice please send the refund'),
+    ( 7, true,  'the zip was broken after one day terrible quality'),
+    ( 8, true,  'delivery was late again and the driver was rude'),
+    ( 9, false, 'thank you the parcel arrived early'),
+    (10, false, 'great quality and a lovely colour'),
+    (11, false, 'do you ship the blue one to Norway'),
+    (12, false, 'the size fits well thank you'),
+    (13, false, 'lovely service and a friendly driver'),
+    (14, false, 'which size do you recommend'),
+    (15, false, 'works great on the first day'),
+    (16, false, 'can I pay by invoice next time');
+
+-- Words, in lower case, hashed into 2^16 ids. A name counts 1; 'age:37' would be the name age
+-- with the value 37.
+
+CREATE OR REPLACE TABLE features AS
+SELECT *, hash_features(string_split(lower(body), ' '), 16) AS words FROM messages;
+
+SELECT id, body, words FROM features WHERE id IN (6, 14) ORDER BY id;
+
+-- With more words than messages the coefficients need a penalty: l2 keeps them small, l1 would
+-- set most of them to 0. What would run, and why?
+
+SELECT explain_training('logistic', complaint, words, '{"l2": 0.02}') AS plan FROM features;
+
+CREATE OR REPLACE TABLE trained AS
+SELECT train_model('logistic', complaint, words, '{"l2": 0.02}') AS model FROM features;
+
+-- coef[i + 1] is the weight of id i: which words make a complaint?
+
+WITH vocabulary AS (
+    SELECT DISTINCT unnest(string_split(lower(body), ' ')) AS word FROM messages
+), weights AS (
+    SELECT word, decision(model, hash_features([word], 16)) - model.intercept AS weight
+    FROM vocabulary, trained
+)
+SELECT * FROM (
+    (FROM weights ORDER BY weight DESC, word LIMIT 4)
+    UNION ALL (FROM weights ORDER BY weight, word LIMIT 4)
+) ORDER BY weight DESC, word;
+
+-- New messages: words that the model has never seen weigh nothing.
+
+SELECT body,
+       round(100 * predict_proba(model, hash_features(string_split(lower(body), ' '), 16)))::INTEGER
+           AS complaint_in_percent
+FROM trained, (VALUES
+    ('my parcel is late and the lid is broken'),
+    ('thank you for the lovely scarf'),
+    ('please send me my refund'),
+    ('do you have this one in red')) incoming(body)
+ORDER BY complaint_in_percent DESC;
