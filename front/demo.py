@@ -1,5 +1,7 @@
 """`tuskml demo`: one model a carrier predicts at take-off whether a flight will arrive late."""
 
+import errno
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -78,6 +80,8 @@ def demo(output: Path, rows: int | None = None) -> None:
     rows: use about as many flights only.
     """
     require_matplotlib()
+    if not output.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(output))
     clock: Clock = {}
     with closing(connect()) as connection:
         with timed(clock, "load"):

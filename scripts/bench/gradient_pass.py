@@ -20,7 +20,7 @@ import tusk
 from contender import Benchmark, Contender, Outcome, Run, Settings
 from data import Floats
 from numpy.typing import NDArray
-from worker import NotConnected
+from rowblock import one_segment
 
 BYTES = 2_000_000 * 28 * 4
 PASSES = 20
@@ -28,15 +28,21 @@ DIMS = {28: 0.35, 100: 0.6}
 Pass = Callable[[Floats, NDArray[np.uint8], Floats, int], float]
 
 
-# -------------------------------------------------------------------------------------------------
-# TO BE CONNECTED: tuskml's native kernel. Given rows (n, d) float32, labels 0 or 1, weights and a
-# number of threads, runs at least PASSES gradient passes and returns the seconds of one.
 def tuskml_pass(X: Floats, y: NDArray[np.uint8], w: Floats, threads: int) -> float:
     """Seconds of one gradient pass of tuskml's kernel."""
-    raise NotConnected("not connected yet: gradient_pass.tuskml_pass")
+    from tuskml.udas.kernels import Pass as Rows
+    from tuskml.udas.kernels import cancel_count
 
-
-# -------------------------------------------------------------------------------------------------
+    group, memory = one_segment(X, y)
+    rows = Rows(group, 1, np.ones(1), None, True, threads, cancel_mark=cancel_count())
+    weights = np.append(w, 0.0)[None, :].astype(float)
+    rows.gradient(weights)
+    start = time.perf_counter()
+    for _ in range(PASSES):
+        rows.gradient(weights)
+    seconds = (time.perf_counter() - start) / PASSES
+    del memory
+    return seconds
 
 
 def bare_sum(X: Floats, y: NDArray[np.uint8], w: Floats, threads: int) -> float:

@@ -38,7 +38,7 @@ def press():
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=press, daemon=True).start()
-raised = []
+raised, done = [], None
 try:
     try:
         con.execute(sql).fetchall()
@@ -48,6 +48,7 @@ try:
         raised.append(error)
         time.sleep(0.1)  # a Ctrl-C that is still on its way arrives here
 except KeyboardInterrupt as error:
+    done = done or time.monotonic()
     raised.append(error)
 kind, text = ", ".join(type(e).__name__ for e in raised), " ".join(map(str, raised))
 rows = con.execute("SELECT train_model('logistic', y, x).n_rows, count(*) FROM t").fetchall()

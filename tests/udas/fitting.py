@@ -8,9 +8,11 @@ import pandas as pd
 
 
 def put(con, x, y, table="t", storage="DOUBLE", **columns):
-    """Makes a table of labels y and features x (n, d)."""
-    frame = pd.DataFrame({"y": y, "x": list(np.asarray(x, float))} | columns)  # noqa: F841
-    con.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * REPLACE (x::{storage}[] AS x) FROM frame")
+    """Makes a table of labels y, features x, an array a row, and further columns."""
+    frame = pd.DataFrame({"y": y, "x": list(x)} | columns)  # noqa: F841, DuckDB sees it
+    con.execute(
+        f"CREATE OR REPLACE TABLE {table} AS SELECT * REPLACE (x::{storage}[] AS x) FROM frame"
+    )
 
 
 def fit(con, task, table="t", features="x", **options):

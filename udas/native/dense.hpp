@@ -40,6 +40,13 @@ template <int NV, class T> inline void add_row(v8d *sums, const T *row, double r
     sums[NV - 1] += r * load_tail(row + (NV - 1) * LANES, tail);
 }
 
+// The next block of rows is fetched while this one, which is in cache, is used a second time.
+template <int NV, class T> inline void prefetch_next(const Contiguous<T> &x, int i, int n, int64_t at) {
+    const char *p = (const char *)(x(i + n) + at);
+    for (size_t k = 0; k < NV * LANES * sizeof(T); k += 64) __builtin_prefetch(p + k);
+}
+template <int NV, class T> inline void prefetch_next(const Gathered<T> &, int, int, int64_t) {}
+
 // g += sum_i r[i] x_i over one tile of features. Narrow tiles keep several sums, to hide the latency of addition.
 template <int NV, class Rows>
 void add_gradient_tile(const Rows &x, int64_t at, int n, const double *r, int tail, double *g) {
@@ -47,7 +54,10 @@ void add_gradient_tile(const Rows &x, int64_t at, int n, const double *r, int ta
     v8d sums[WAYS][NV] = {};
     int i = 0;
     for (; i + WAYS <= n; i += WAYS)
-        for (int way = 0; way < WAYS; way++) add_row<NV>(sums[way], x(i + way) + at, r[i + way], tail);
+        for (int way = 0; way < WAYS; way++) {
+            prefetch_next<NV>(x, i + way, n, at);
+            add_row<NV>(sums[way], x(i + way) + at, r[i + way], tail);
+        }
     for (; i < n; i++) add_row<NV>(sums[0], x(i) + at, r[i], tail);
     for (int way = 1; way < WAYS; way++)
         for (int k = 0; k < NV; k++) sums[0][k] += sums[way][k];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rowblock.h"
@@ -110,21 +111,28 @@ static int open_spill_file(const char *directory) {
     return fd;
 }
 
-/* The directory that DuckDB names need not exist before DuckDB itself spills. */
-static const char *spill_directory(const tusk_memory *m) {
+/* In the database's temporary directory, which need not exist before the database itself spills, else in the system's.
+ * A directory made for it goes at once: a file without a name needs none. */
+static int open_spill(const tusk_memory *m) {
     const char *named = m->temp_directory;
-    if (named && *named && access(named, W_OK | X_OK) == 0) return named;
+    if (named && *named) {
+        bool made = mkdir(named, 0700) == 0;
+        int fd = open_spill_file(named);
+        if (made) rmdir(named);
+        if (fd >= 0) return fd;
+    }
     const char *system = getenv("TMPDIR");
-    return system && *system ? system : "/tmp";
+    return open_spill_file(system && *system ? system : "/tmp");
 }
 
 /* A region of the spill file, its blocks allocated now so that a full disk is an error and not a SIGBUS. */
 static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
     pthread_mutex_lock(&m->lock);
-    if (m->spill_file < 0) m->spill_file = open_spill_file(spill_directory(m));
+    if (m->spill_file < 0) m->spill_file = open_spill(m);
     void *p = MAP_FAILED;
     if (m->spill_file >= 0 && posix_fallocate(m->spill_file, m->spill_end, (off_t)size) == 0)
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->spill_file, m->spill_end);
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                 m->spill_file, m->spill_end);
     if (p != MAP_FAILED) {
         *offset = m->spill_end;
         m->spill_end += (int64_t)size;

@@ -1,0 +1,177 @@
+"""What the manual shows runs as it stands: README, docs/sql.md, the example scripts."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import matplotlib as mpl
+import pytest
+
+import tuskml
+from tuskml.cli import main
+from tuskml.flights import load_flights
+from tuskml.groups.outcome import STATUSES
+from tuskml.script import run
+from tuskml.udas.options import TABLE, Option
+
+mpl.use("Agg")
+BEGIN = "<!-- options: checked against udas/options.py by tests/front/test_examples.py -->\n"
+END = "<!-- end of options -->"
+NO_DEFAULT = ("time", "class_weight", "warm_start", "store")
+EXAMPLES = ("first_model", "model_per_group", "sparse_text")
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect() as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_end_in_a_table(name: str, root: Path, capsys) -> None:
+    assert main(["sql", str(root / "sql" / "examples" / f"{name}.sql")]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert len(out.rsplit("\n\n", 1)[-1].splitlines()) >= 5
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run_twice_on_one_database(name: str, root: Path, tmp_path: Path) -> None:
+    path = str(root / "sql" / "examples" / f"{name}.sql")
+    for _ in range(2):
+        assert main(["sql", path, "--database", str(tmp_path / "x.duckdb"), "--json"]) == 0
+
+
+def results(con, root: Path, name: str) -> list[list[tuple]]:
+    text = (root / "sql" / "examples" / f"{name}.sql").read_text()
+    return [result.rows for result in run(con, text, name)]
+
+
+def test_the_patients_have_their_textbook_coefficients(con, root: Path) -> None:
+    summary = results(con, root, "first_model")[1]
+    # Apache MADlib's manual, logistic regression, to the digits that it prints
+    assert [round(row[2], 5) for row in summary] == [-6.36347, -1.02411, 0.11904]
+    assert [round(row[3], 5) for row in summary] == [3.21390, 1.17108, 0.05498]
+
+
+def test_the_shops_show_statuses_and_find_their_slopes(con, root: Path) -> None:
+    models, _, scores = results(con, root, "model_per_group")
+    assert {row[0]: row[3] for row in models} == {
+        "beach": "ok",
+        "campus": "ok",
+        "market": "ok",
+        "station": "ok",
+        "museum": "constant feature",
+        "pop-up": "too few rows",
+    }
+    for shop, _, rmse, _, true, found in scores:
+        assert rmse < 6  # the noise's amplitude
+        assert shop == "museum" or abs(true - found) < 0.2
+
+
+def test_new_messages_are_told_apart(con, root: Path) -> None:
+    risks = dict(results(con, root, "sparse_text")[-1])
+    assert sorted(risk > 50 for risk in risks.values()) == [False, False, True, True]
+
+
+def test_the_readme_s_sql_runs(con, root: Path) -> None:
+    load_flights(con, 5000)
+    for block in blocks(root / "README.md", "sql"):
+        for result in run(con, block, "README.md"):
+            assert result.rows
+
+
+def test_the_readme_s_python_runs(root: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(root / "README.md", "python"):
+        exec(compile(block, "README.md", "exec"), {})
+    assert (tmp_path / "convergence.png").exists()
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed] == ["0", "1", "2"]
+    assert all(line.endswith(" ok") for line in printed)
+
+
+def test_the_manual_s_sql_runs(con, root: Path) -> None:
+    for block in blocks(root / "docs" / "sql.md", "sql"):
+        for result in run(con, block, "docs/sql.md"):
+            assert result.rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/sql.md"])
+def test_links_lead_somewhere(page: str, root: Path) -> None:
+    text = (root / page).read_text()
+    found = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    later = {"docs/benchmarks.md"}
+    assert [
+        link
+        for link in found
+        if "://" not in link and link not in later and not ((root / page).parent / link).exists()
+    ] == []
+
+
+def test_the_readme_s_shell_commands_exist(root: Path) -> None:
+    make = (root / "Makefile").read_text()
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for block in blocks(root / page, "sh"):
+            for line in block.splitlines():
+                command, argument = line.split()[:2]
+                if command == "make":
+                    assert re.search(rf"^{argument}:", make, re.MULTILINE), line
+                else:
+                    assert (root / line.split()[2]).is_file(), line
+
+
+def shown_default(option: Option) -> str:
+    if option.default is None:
+        return "none" if option.name in NO_DEFAULT else "chosen"
+    if isinstance(option.default, bool):
+        return str(option.default).lower()
+    return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
+
+
+def option_row(option: Option) -> str:
+    cells = (f"`{option.name}`", shown_default(option), option.kind.allowed, option.meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def options_table() -> str:
+    """The README's table, from `udas/options.py`."""
+    head = "| option | default | allowed | meaning |\n|---|---|---|---|\n"
+    return head + "".join(map(option_row, TABLE.values()))
+
+
+def test_the_readme_s_options_are_those_there_are(root: Path) -> None:
+    path = root / "README.md"
+    before, rest = path.read_text().split(BEGIN)
+    written, after = rest.split(END)
+    if os.environ.get("TUSKML_WRITE"):
+        path.write_text(before + BEGIN + options_table() + END + after)
+        return
+    assert written == options_table(), "run this test with TUSKML_WRITE=1"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/algorithms.md"])
+def test_statuses_are_explained(page: str, root: Path) -> None:
+    text = (root / page).read_text()
+    assert [status for status in STATUSES if f"`{status}`" not in text] == []
+
+
+def test_every_function_is_in_the_manual(con, root: Path) -> None:
+    found = con.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE schema_name = 'main' AND "
+        "(NOT internal OR function_name IN ('train_model', 'explain_training', 'hash_features'))"
+    ).fetchall()
+    manual = (root / "docs" / "sql.md").read_text()
+    readme = (root / "README.md").read_text()
+    for (name,) in found:
+        if name.startswith(("_tusk", "tuskml_")):
+            continue
+        assert f"`{name}(" in manual
+        assert f"`{name}" in readme

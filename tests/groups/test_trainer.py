@@ -1,0 +1,394 @@
+"""The trainer: groups do not influence each other, order does not influence the result, and every
+group answers with a status that says what happened.
+"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from fitting import fit, model_of, put
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rows import block, together
+
+from tuskml.groups.outcome import STATUSES
+from tuskml.groups.trainer import Request, train
+from tuskml.udas.options import parse
+from tuskml.udas.tasks import task_named
+
+pytestmark = pytest.mark.native
+
+relaxed = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+EXACT = ["bgd", "lbfgs", "newton", "svrg"]
+ALGORITHMS = [*EXACT, "mgd", "sgd", "hogwild", "hogbatch"]
+UNDETERMINED = ("separable", "too few rows", "collinear features")
+"""Where many weights do equally well, or none does best."""
+REPRODUCIBLE = ["newton", "lbfgs", "bgd", "svrg", "mgd", "sgd"]
+
+
+def by_group(con, task, features="x", table="t", **options):
+    """Models by group of column k, None where SQL has NULL."""
+    rows = con.execute(
+        f"SELECT k, train_model('{task}', y, {features}, $1) FROM {table} GROUP BY k",
+        [json.dumps(options)],
+    ).fetchall()
+    return {k: None if value is None else model_of(value) for k, value in rows}
+
+
+def bits(model):
+    """What must not change: everything that was learned, to the last bit."""
+    return (
+        np.append(model.coef, [model.intercept, model.loss]).tobytes(),
+        np.array(model.history).tobytes(),
+        model.iterations,
+        model.status,
+        str(model.std_err),
+    )
+
+
+def noisy(rng, x, task):
+    """Labels that follow the first feature, with classes that overlap."""
+    margins = x[:, 0] + rng.logistic(size=len(x))
+    return margins if task == "linear" else (margins > 0).astype(float)
+
+
+@st.composite
+def tables(draw):
+    """Groups of 0 to 120 rows, of which some lack the label, the features or one of them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    d = draw(st.integers(1, 6))
+    sizes = draw(st.lists(st.integers(1, 120), min_size=1, max_size=6))
+    nulls = draw(st.sampled_from([0.0, 0.1, 0.9]))
+    task = draw(st.sampled_from(["linear", "logistic"]))
+    k = np.repeat(np.arange(len(sizes)), sizes)
+    x = rng.normal(size=(len(k), d)) * 10.0 ** rng.integers(-2, 3, size=d)
+    y = noisy(rng, x / np.abs(x).max(axis=0), task)
+    gap = rng.random((len(k), 3)) < nulls / 3
+    features = [
+        None if gap[i, 1] else [None if gap[i, 2] and j == i % d else v for j, v in enumerate(row)]
+        for i, row in enumerate(x)
+    ]
+    labels = [None if gap[i, 0] else v for i, v in enumerate(y)]
+    frame = pd.DataFrame({"k": k, "y": pd.array(labels, "Float64"), "x": features})
+    return task, frame, ~gap.any(axis=1)
+
+
+@relaxed
+@given(
+    table=tables(),
+    algorithm=st.sampled_from(["auto", *REPRODUCIBLE]),
+    threads=st.sampled_from([1, 2, 3]),
+    storage=st.sampled_from(["FLOAT", "DOUBLE"]),
+    l2=st.sampled_from([0.0, 0.1]),
+)
+def test_a_group_gets_what_it_gets_alone(con, table, algorithm, threads, storage, l2):
+    """One GROUP BY against a query a group; rows are counted, NULLs skipped, empty groups NULL."""
+    task, frame, usable = table
+    con.execute(
+        "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, "
+        f"x::{storage}[] AS x FROM frame"
+    )
+    options = {"algorithm": algorithm, "threads": threads, "l2": l2, "max_iter": 30}
+    together_models = by_group(con, task, **options)
+    assert set(together_models) == set(frame.k)
+    for k, model in together_models.items():
+        rows = (frame.k == k).to_numpy()
+        if not usable[rows].any():
+            assert model is None
+            continue
+        assert model.n_rows == usable[rows].sum()
+        assert model.n_skipped == (~usable[rows]).sum()
+        alone = fit(con, task, table=f"(FROM t WHERE k = {k})", **options)
+        assert model.status == alone.status
+        if model.status in UNDETERMINED:
+            continue
+        assert model.loss == pytest.approx(alone.loss, rel=1e-9, abs=1e-12)
+        np.testing.assert_allclose(model.coef, alone.coef, rtol=1e-6, atol=1e-9)
+
+
+@relaxed
+@given(table=tables(), algorithm=st.sampled_from(REPRODUCIBLE))
+def test_neighbours_do_not_change_a_bit(con, table, algorithm):
+    """deterministic: nor may it matter which groups the database finalizes in one batch."""
+    task, frame, usable = table
+    con.execute(
+        "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, x::DOUBLE[] AS x FROM frame"
+    )
+    options = {"algorithm": algorithm, "deterministic": True, "max_iter": 10}
+    for k, model in by_group(con, task, **options).items():
+        if usable[(frame.k == k).to_numpy()].any():
+            assert bits(model) == bits(fit(con, task, table=f"(FROM t WHERE k = {k})", **options))
+
+
+@relaxed
+@given(
+    seed=st.integers(0, 2**32),
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=5),
+    task=st.sampled_from(["linear", "logistic"]),
+    storage=st.sampled_from(["FLOAT", "DOUBLE"]),
+)
+def test_sparse_groups_have_widths_of_their_own(con, seed, sizes, task, storage):
+    """Ids of one group are no features of another, though they train in one batch."""
+    rng = np.random.default_rng(seed)
+    k = np.repeat(np.arange(len(sizes)), sizes)
+    width = rng.integers(1, 12, size=len(sizes))
+    ids = [rng.choice(width[g], rng.integers(1, width[g] + 1), replace=False) for g in k]
+    values = [rng.normal(size=len(i)) for i in ids]
+    y = rng.normal(size=len(k)) if task == "linear" else rng.integers(0, 2, len(k)).astype(float)
+    put(con, values, y, storage=storage, k=k, ids=ids)
+    models = by_group(con, task, "sparse(ids, x)", l2=0.1)
+    for g, model in models.items():
+        widest = 1 + max(i.max() for i, group in zip(ids, k, strict=True) if group == g)
+        assert model.n_features == len(model.coef) == widest
+        source = f"(FROM t WHERE k = {g})"
+        alone = fit(con, task, table=source, features="sparse(ids, x)", l2=0.1)
+        assert model.status == alone.status
+        np.testing.assert_allclose(model.coef, alone.coef, rtol=1e-6, atol=1e-8)
+
+
+@relaxed
+@given(
+    table=tables(),
+    algorithm=st.sampled_from(REPRODUCIBLE),
+    how=st.sampled_from([{"threads": 1}, {"deterministic": True}]),
+    order=st.permutations(range(40)),
+    validation=st.sampled_from([0.0, 0.2]),
+)
+def test_row_order_does_not_change_a_bit(con, table, algorithm, how, order, validation):
+    task, frame, _ = table
+    options = {"algorithm": algorithm, "max_iter": 5, "seed": 7, "validation": validation} | how
+    first = None
+    shuffled = frame.iloc[np.argsort(np.array(order)[np.arange(len(frame)) % 40], kind="stable")]
+    for frame in (frame, shuffled):  # noqa: B020, PLR1704
+        con.execute(
+            "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, x::DOUBLE[] AS x FROM frame"
+        )
+        models = by_group(con, task, **options)
+        found = {k: None if model is None else bits(model) for k, model in models.items()}
+        first = first or found
+        assert found == first
+
+
+@pytest.mark.parametrize("algorithm", REPRODUCIBLE)
+@pytest.mark.parametrize("how", [{"threads": 1}, {"deterministic": True}], ids=str)
+def test_threads_of_the_database_do_not_change_a_bit(con, algorithm, how):
+    """Enough rows for several threads to scan and combine, in two orders."""
+    con.execute(
+        "CREATE TABLE r AS SELECT hash(i) % 3 AS k, [u - 0.5, v, u * v]::FLOAT[] AS x, "
+        "u + random() > 0.9 AS y "
+        "FROM (SELECT i, random() AS u, random() AS v FROM range(260000) s(i))"
+    )
+    con.execute("CREATE TABLE shuffled AS FROM r ORDER BY random()")
+    seen = set()
+    for threads, table in [(1, "r"), (2, "r"), (4, "shuffled")]:
+        con.execute(f"SET threads = {threads}")
+        models = by_group(con, "logistic", table=table, algorithm=algorithm, max_iter=3, **how)
+        seen.add(tuple(bits(models[k]) for k in sorted(models)))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["hogwild", "hogbatch"])
+def test_deterministic_holds_for_lock_free_algorithms_too(con, algorithm):
+    """deterministic asks for the same bits; threads may then not race."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30_000, 6))
+    put(con, x, noisy(rng, x, "logistic"))
+    options = {"algorithm": algorithm, "max_iter": 3, "deterministic": True, "threads": 4}
+    assert len({bits(fit(con, "logistic", **options)) for _ in range(4)}) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["mgd", "sgd", "svrg"])
+def test_the_seed_decides_the_order(con, algorithm):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 3))
+    put(con, x, noisy(rng, x, "logistic"))
+    options = {"algorithm": algorithm, "threads": 1, "max_iter": 2, "epsilon": 0}
+    one, same, other = (fit(con, "logistic", seed=seed, **options) for seed in (1, 1, 2))
+    assert bits(one) == bits(same)
+    assert one.loss != other.loss
+    assert one.loss == pytest.approx(other.loss, rel=0.05)
+
+
+def test_kinds_and_widths_in_one_batch():
+    """Dense and sparse, float and double, narrow and wide: each model finds back to its group."""
+    rng = np.random.default_rng(6)
+    kinds = ["dense float32", "sparse float64", "dense float64", "dense float32", "sparse float64"]
+    blocks, truths = [], []
+    for kind, d in zip(kinds, [2, 3, 2, 5, 4], strict=True):
+        x, truth = rng.normal(size=(50, d)), np.arange(1.0, d + 1)
+        blocks.append(block(x, x.astype("f4").astype(float) @ truth, kind, 7))
+        truths.append(truth)
+    request = Request(task_named("linear"), parse('{"fit_intercept": false, "threads": 2}'))
+    found = {}
+    for models in train(together(blocks), request, 0):
+        for i, group in enumerate(models.group):
+            at = models.coef.offsets
+            found[int(group)] = models.coef.values[at[i] : at[i + 1]]
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    for group, truth in enumerate(truths):
+        np.testing.assert_allclose(found[group], truth, rtol=1e-4)
+
+
+LINE = np.linspace(-1, 1, 20)[:, None]
+SQUARE = np.sin(np.arange(1.0, 26.0)).reshape(5, 5)
+OVERLAP = np.tile([0.0, 1.0, 0.0, 1.0, 1.0], 4)
+
+CASES = {
+    "fine": ("logistic", LINE, OVERLAP, {}, "ok"),
+    "separable": ("logistic", LINE, (LINE[:, 0] > 0) * 1.0, {}, "separable"),
+    "separable far from zero": (
+        "logistic", LINE * 1e-3 + 1e3, (LINE[:, 0] > 0) * 1.0, {}, "separable",
+    ),
+    "quasi-separable": (
+        "logistic", np.array([[-2], [-1], [0], [0], [1], [2.0]]),
+        np.array([0, 0, 0, 1, 1, 1.0]), {}, "separable",
+    ),
+    "separable with a penalty": ("logistic", LINE, (LINE[:, 0] > 0) * 1.0, {"l2": 0.1}, "ok"),
+    "separable by lbfgs": (
+        "logistic", LINE, (LINE[:, 0] > 0) * 1.0, {"algorithm": "lbfgs"}, "separable",
+    ),
+    "separable for the hinge": ("svm", LINE, (LINE[:, 0] > 0) * 1.0, {}, "ok"),
+    "one class": ("logistic", LINE, np.ones(20), {}, "one class"),
+    "one class for the hinge": ("svm", LINE, np.zeros(20), {}, "one class"),
+    "one row": ("linear", LINE[:1], np.ones(1), {}, "too few rows"),
+    "one labelled row": ("logistic", LINE[:1], np.ones(1), {}, "one class"),
+    "fewer rows than weights": ("linear", SQUARE[:3], np.arange(3.0), {}, "too few rows"),
+    "fewer rows with a penalty": ("linear", SQUARE[:3], np.arange(3.0), {"l2": 1}, "ok"),
+    "as many rows as weights": ("linear", LINE[:2], np.arange(2.0), {}, "ok"),
+    "constant feature": (
+        "linear", np.column_stack([LINE, np.full(20, 7.1)]), OVERLAP, {}, "constant feature",
+    ),
+    "constant feature, no intercept": (
+        "linear", np.column_stack([LINE, np.full(20, 7.1)]), OVERLAP,
+        {"fit_intercept": False}, "ok",
+    ),
+    "feature of zeros": (
+        "logistic", np.column_stack([LINE, np.zeros(20)]), OVERLAP, {}, "constant feature",
+    ),
+    "collinear": ("linear", np.hstack([LINE, 3 * LINE]), OVERLAP, {}, "collinear features"),
+    "collinear, logistic": (
+        "logistic", np.hstack([LINE, LINE, LINE]), OVERLAP, {}, "collinear features",
+    ),
+    "collinear with a penalty": ("linear", np.hstack([LINE, LINE]), OVERLAP, {"l2": 0.1}, "ok"),
+    "constant label": ("linear", LINE, np.full(20, 3.5), {}, "ok"),
+    "perfect fit": ("linear", LINE, 2 * LINE[:, 0] + 1, {}, "ok"),
+    "not converged": (
+        "logistic", LINE, OVERLAP, {"algorithm": "bgd", "max_iter": 1}, "not converged",
+    ),
+    "time limit": (
+        "logistic", LINE, OVERLAP,
+        {"algorithm": "sgd", "epsilon": 1e-300, "max_iter": 2**30, "time": "0.05s"}, "time limit",
+    ),
+    "time limit, no tolerance": (
+        "logistic", LINE, OVERLAP,
+        {"algorithm": "sgd", "epsilon": 0, "max_iter": 2**30, "time": "0.05s"}, "time limit",
+    ),
+    "huge numbers": ("linear", LINE * 1e150, OVERLAP, {}, "ok"),
+    "tiny numbers": ("logistic", LINE * 1e-150, OVERLAP, {}, "ok"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "x", "y", "options", "status"), CASES.values(), ids=CASES)
+def test_status(con, task, x, y, options, status):
+    put(con, x, y)
+    model = fit(con, task, **options)
+    assert model.status == status
+    assert model.converged == (
+        status in ("ok", "constant feature", "collinear features")
+        or (status == "too few rows" and model.converged)
+    )
+    assert np.isfinite([*model.coef, model.intercept, model.loss]).all()
+    assert (model.n_rows, model.n_features) == x.shape
+
+
+def test_constant_feature_has_no_weight(con):
+    task, x, y, options, _ = CASES["constant feature"]
+    put(con, x, y)
+    model = fit(con, task, **options)
+    put(con, LINE, y)
+    without = fit(con, task)
+    assert model.coef[1] == 0
+    assert [model.coef[0], model.intercept] == pytest.approx([without.coef[0], without.intercept])
+    assert model.std_err[:2] == pytest.approx(without.std_err)
+
+
+def test_collinear_features_share_the_fit_of_one(con):
+    """Predictions are those of the model without the copy."""
+    task, x, y, options, _ = CASES["collinear"]
+    put(con, x, y)
+    model = fit(con, task, **options)
+    put(con, LINE, y)
+    without = fit(con, task)
+    assert model.coef @ [1, 3] == pytest.approx(without.coef[0])
+    assert model.loss == pytest.approx(without.loss, rel=1e-12)
+
+
+@pytest.mark.parametrize(("label", "sign"), [(1.0, 1), (0.0, -1), (-1.0, -1)])
+def test_one_class_is_predicted(con, label, sign):
+    """A constant model whose margin points to the class."""
+    put(con, LINE, np.full(20, label))
+    model = fit(con, "logistic")
+    assert (model.status, model.classes, model.converged) == ("one class", [label], False)
+    assert np.sign(model.intercept) == sign
+    assert not model.coef.any()
+    predicted = con.execute(
+        "SELECT DISTINCT predict(m, x) FROM t, (SELECT train_model('logistic', y, x) AS m FROM t)"
+    ).fetchall()
+    assert predicted == [(label,)]
+
+
+@pytest.mark.parametrize("table", ["(FROM t WHERE false)", "(SELECT NULL AS y, x FROM t)"])
+def test_no_usable_rows(con, table):
+    put(con, LINE, OVERLAP)
+    value = con.execute(
+        f"SELECT train_model('logistic', y::DOUBLE, x) FROM {table}"
+    ).fetchone()[0]
+    assert value is None
+
+
+@pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
+@pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
+def test_no_group_spoils_a_query(con, task, algorithm):
+    """All cases as groups of one query, two features each: every one answers, with finite numbers."""
+    frames = []
+    for k, (_, x, y, _, _) in enumerate(CASES.values()):
+        if np.abs(x).max() > 1e100 or (task != "linear" and len(set(y)) > 2):
+            continue
+        wide = np.column_stack([x, x[:, 0]])[:, :2]
+        frames.append(pd.DataFrame({"k": k, "y": y, "x": list(wide)}))
+    frame = pd.concat(frames)  # noqa: F841
+    con.execute("CREATE TABLE t AS SELECT k, y, x::DOUBLE[] AS x FROM frame")
+    models = by_group(con, task, algorithm=algorithm, max_iter=40)
+    assert len(models) == len(frames)
+    for model in models.values():
+        assert model.status in STATUSES
+        assert np.isfinite([*model.coef, model.intercept, model.loss]).all()
+
+
+@pytest.mark.parametrize("pair", [("-1", "1"), ("3", "7.5"), ("false", "true"), ("2", "1e9")])
+@pytest.mark.parametrize("task", ["logistic", "svm"])
+def test_labels_are_any_two_values(con, task, pair):
+    """The higher one is the positive class; the model is the same."""
+    put(con, LINE, OVERLAP)
+    expected = fit(con, task, l2=0.01)
+    low, high = pair
+    table = f"(SELECT CASE WHEN y = 1 THEN {high} ELSE {low} END AS y, x FROM t)"
+    model = fit(con, task, table=table, l2=0.01)
+    np.testing.assert_array_equal(model.coef, expected.coef)
+    assert model.classes == [float(json.loads(low)), float(json.loads(high))]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_early_stop_says_so(con, algorithm):
+    """Labels that no feature explains: held-out loss rises, in each group by itself."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 60))
+    y = rng.integers(0, 2, 400).astype(float)
+    put(con, x, y, k=np.arange(400) % 2)
+    for model in by_group(
+        con, "logistic", algorithm=algorithm, validation=0.3, max_iter=3000
+    ).values():
+        assert (model.status, model.converged, model.n_rows) == ("early stop", False, 200)
