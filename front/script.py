@@ -14,6 +14,8 @@ from tuskml.errors import TuskError
 from tuskml.table import table
 
 MOST_ROWS = 100
+BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
+"""Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
 
 class ScriptError(TuskError):
@@ -85,7 +87,9 @@ def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
     for statement in found:
         begin = text.find(statement.query, place)
         place = max(begin, place)
-        yield text.count("\n", 0, place) + 1, statement
+        blank = BLANK.match(statement.query)
+        start = place + (blank.end() if blank else 0)
+        yield text.count("\n", 0, start) + 1, statement
         place += len(statement.query) if begin >= 0 else 0
 
 

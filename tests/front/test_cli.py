@@ -69,7 +69,7 @@ def test_a_database_file_keeps_tables(script, tmp_path: Path, capsys) -> None:
     ("text", "message"),
     [
         (
-            "SELECT 1;\n\nSELECT nofun(1);",
+            "SELECT 1;\n-- no such\nSELECT nofun(1);",
             "line 3: Scalar Function with name nofun does not exist!",
         ),
         ("SELECT 1;\nSELCT 1", 'line 2: syntax error at or near "SELCT"'),

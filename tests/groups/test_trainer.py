@@ -123,6 +123,19 @@ def test_neighbours_do_not_change_a_bit(con, table, algorithm):
             assert bits(model) == bits(fit(con, task, table=f"(FROM t WHERE k = {k})", **options))
 
 
+@pytest.mark.parametrize("algorithm", REPRODUCIBLE)
+def test_an_ill_conditioned_neighbour_does_not_change_a_bit(con, algorithm):
+    """What one group needs, such as exact products of floats, is not done to the others."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    y = noisy(rng, x, "logistic")
+    x[:200, 2] = x[:200, 1] + 1e-3 * x[:200, 2]
+    put(con, x, y, storage="FLOAT", k=np.arange(400) // 200)
+    options = {"algorithm": algorithm, "deterministic": True, "max_iter": 10}
+    beside = by_group(con, "logistic", **options)[1]
+    assert bits(beside) == bits(fit(con, "logistic", table="(FROM t WHERE k = 1)", **options))
+
+
 @relaxed
 @given(
     seed=st.integers(0, 2**32),

