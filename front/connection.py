@@ -32,7 +32,7 @@ def connect(path: str | Path = ":memory:", **config: Any) -> duckdb.DuckDBPyConn
     `memory_limit="4GB"` or `threads=8`.
 
     >>> con = connect(threads=2)
-    >>> con.sql("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
+    >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
     (0.5,)
     """
     read_only = bool(config.pop("read_only", False))

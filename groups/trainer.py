@@ -273,19 +273,20 @@ def descend(
     deadline = None if options.time is None else began + options.time
     v = start(problem, labels, options)
     build = ALGORITHMS[plan.algorithm]
-    history: list[Floats] = []
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
-    for part, settings, last in stages(problem, plan):
-        monitor = (
-            EarlyStop(part, held) if last and held is not None and options.validation else None
-        )
-        left = replace(settings, max_iter=max(1, settings.max_iter - int(iterations.max())))
-        state = run(part, build(part, left, v, deadline), monitor or report)
-        history += state.history
+    monitor = None
+    for part, settings in stages(problem, plan):
+        left = plan.max_iter - int(iterations.max())
+        if left <= 0:
+            break
+        if held is not None and options.validation and settings is plan:
+            monitor = EarlyStop(part, held)
+        within = replace(settings, max_iter=min(settings.max_iter, left))
+        state = run(part, build(part, within, v, deadline), monitor or report)
         iterations += state.iterations
         v = usable(state.v, v)
-    state.history, state.iterations = history, iterations
+    state.iterations = iterations
     if monitor is not None:
         monitor.restore(state)
     if "current" in state.memory:
@@ -294,15 +295,18 @@ def descend(
     return state
 
 
-def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan, bool]]:
-    """A sample of the rows first, the corner from blunt to sharp, then the whole problem."""
+def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
+    """A sample of the rows first, the corner from blunt to sharp, then the whole problem.
+
+    Only the last stage is trained to the plan's tolerance: those before it are its start.
+    """
+    rough = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
     if plan.sample_stride > 1:
-        rows = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
-        loose = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
-        yield problem.on(rows), loose, False
-    for smoothing in plan.smoothing:
-        last = smoothing == plan.smoothing[-1]
-        yield problem.on(replace(problem.rows, smoothing=smoothing)), plan, last
+        sample = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
+        yield problem.on(sample), rough
+    for smoothing in plan.smoothing[:-1]:
+        yield problem.on(replace(problem.rows, smoothing=smoothing)), rough
+    yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
 
 
 def usable(v: Floats, before: Floats) -> Floats:

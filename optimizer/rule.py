@@ -17,11 +17,12 @@ from tuskml.udas.options import STOCHASTIC, Options
 from tuskml.udas.plan import Plan
 from tuskml.udas.tasks import Task
 
+SHARED = ("hogwild", "hogbatch")
 NEWTON_FEATURES = 512
 SAMPLED_ROWS = 1 << 17
 SAMPLE_ROWS = 1 << 15
 MAX_ITER = {"bgd": 1000, "lbfgs": 1000, "newton": 100, "svrg": 100}
-BATCH = {"sgd": 1, "hogwild": 1, "mgd": 32, "hogbatch": 32, "svrg": 8}
+BATCH = {"sgd": 1, "hogwild": 1, "mgd": 32, "hogbatch": 32, "svrg": 32}
 EPOCHS = 20
 
 
@@ -69,6 +70,7 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
         batch_size=options.batch_size or BATCH.get(algorithm, 1),
         canonical=options.ordered or options.validation > 0,
         shuffle=algorithm in STOCHASTIC and options.sampler != "sequential",
+        lock_free=algorithm in SHARED and not options.ordered,
         seed=options.seed,
         threads=options.threads or cores(),
         smoothing=(0.0,) if smooth else corners(options.epsilon),

@@ -8,7 +8,8 @@ class Plan:
     """Every choice made; the optimizer fills what the caller left open.
 
     canonical: rows are first put in an order that depends on their content alone; shuffle: each
-    epoch visits partitions of the rows in random order; smoothing: corners of the hinge to pass
+    epoch visits partitions of the rows in random order; lock_free: threads update one shared
+    model; smoothing: corners of the hinge to pass
     through, the last one final ((0.0,): none); sample_stride: train on every so-maniest chunk of
     rows first (1: no such start); reason: why this plan, in words.
     """
@@ -22,6 +23,7 @@ class Plan:
     batch_size: int
     canonical: bool
     shuffle: bool
+    lock_free: bool
     seed: int
     threads: int
     smoothing: tuple[float, ...]

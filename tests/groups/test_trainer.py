@@ -88,8 +88,7 @@ def test_a_group_gets_what_it_gets_alone(con, table, algorithm, threads, storage
     """One GROUP BY against a query a group; rows are counted, NULLs skipped, empty groups NULL."""
     task, frame, usable = table
     con.execute(
-        "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, "
-        f"x::{storage}[] AS x FROM frame"
+        f"CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, x::{storage}[] AS x FROM frame"
     )
     options = {"algorithm": algorithm, "threads": threads, "l2": l2, "max_iter": 30}
     together_models = by_group(con, task, **options)
@@ -173,16 +172,16 @@ def test_sparse_groups_have_widths_of_their_own(con, seed, sizes, task, storage)
 def test_row_order_does_not_change_a_bit(con, table, algorithm, how, order, validation):
     task, frame, _ = table
     options = {"algorithm": algorithm, "max_iter": 5, "seed": 7, "validation": validation} | how
-    first = None
     shuffled = frame.iloc[np.argsort(np.array(order)[np.arange(len(frame)) % 40], kind="stable")]
-    for frame in (frame, shuffled):  # noqa: B020, PLR1704
+
+    def learned(rows):
         con.execute(
-            "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, x::DOUBLE[] AS x FROM frame"
+            "CREATE OR REPLACE TABLE t AS SELECT k, y::DOUBLE AS y, x::DOUBLE[] AS x FROM rows"
         )
         models = by_group(con, task, **options)
-        found = {k: None if model is None else bits(model) for k, model in models.items()}
-        first = first or found
-        assert found == first
+        return {k: None if model is None else bits(model) for k, model in models.items()}
+
+    assert learned(frame) == learned(shuffled)
 
 
 @pytest.mark.parametrize("algorithm", REPRODUCIBLE)
@@ -356,16 +355,14 @@ def test_one_class_is_predicted(con, label, sign):
 @pytest.mark.parametrize("table", ["(FROM t WHERE false)", "(SELECT NULL AS y, x FROM t)"])
 def test_no_usable_rows(con, table):
     put(con, LINE, OVERLAP)
-    value = con.execute(
-        f"SELECT train_model('logistic', y::DOUBLE, x) FROM {table}"
-    ).fetchone()[0]
+    value = con.execute(f"SELECT train_model('logistic', y::DOUBLE, x) FROM {table}").fetchone()[0]
     assert value is None
 
 
 @pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 def test_no_group_spoils_a_query(con, task, algorithm):
-    """All cases as groups of one query, two features each: every one answers, with finite numbers."""
+    """All cases as groups of one query, two features each: every one answers, in numbers."""
     frames = []
     for k, (_, x, y, _, _) in enumerate(CASES.values()):
         if np.abs(x).max() > 1e100 or (task != "linear" and len(set(y)) > 2):

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from tuskml.errors import OptionError
-from tuskml.groups.trainer import plan_for  # noqa: F401, the rule's only caller: it must import
 from tuskml.optimizer import rule
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas.algorithms import ALGORITHMS
@@ -175,14 +174,6 @@ def test_threads_are_those_of_the_machine_unless_asked(monkeypatch):
     monkeypatch.setattr(rule, "cores", lambda: 7)
     assert plan(FLIGHTS).threads == 7
     assert plan(FLIGHTS, threads=3).threads == 3
-
-
-def test_deterministic_threads_do_not_race():
-    """A lock-free algorithm asked to be deterministic runs on one thread, and says so."""
-    for algorithm in ("hogwild", "hogbatch"):
-        chosen = plan(FLIGHTS, algorithm=algorithm, deterministic=True, threads=4)
-        assert chosen.threads == 1
-        assert "1 thread" in chosen.describe()
 
 
 def test_newton_refuses_l1():

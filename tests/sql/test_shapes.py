@@ -181,9 +181,11 @@ FRAMES = [
 
 @pytest.mark.parametrize("n", [30, 3000])
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_window_is_right_or_refused(con: duckdb.DuckDBPyConnection, frame: str, n: int) -> None:
+def test_a_window_is_right_or_refused(con: duckdb.DuckDBPyConnection, survives, frame: str, n: int) -> None:
     """A frame whose states DuckDB would combine twice must not give other rows' models."""
-    con.execute(f"CREATE TABLE t AS SELECT x::DOUBLE AS x, (x * 7919) % 101 AS y FROM range({n}) r(x)")
+    create = f"CREATE TABLE t AS SELECT x::DOUBLE AS x, (x * 7919) % 101 AS y FROM range({n}) r(x)"
+    con.execute(create)
+    survives(create, f"SELECT train_model('linear', y, [x]) OVER ({frame}) FROM t")
     over = f"OVER ({frame})"
     sql = f"""SELECT m.coef[1], m.n_rows, slope, n FROM
               (SELECT train_model('linear', y, [x]) {over} AS m, regr_slope(y, x) {over} AS slope, count(*) {over} AS n FROM t)"""
@@ -208,10 +210,16 @@ def test_shared_states_are_trained_once_each(con: duckdb.DuckDBPyConnection) -> 
     assert sorted(fetch(con, lateral)) == [(g, 100) for g in range(7)]
     having = "SELECT g FROM rows GROUP BY g HAVING train_model('linear', y, [a, b]).coef[1] > 0 ORDER BY g"
     assert fetch(con, having) == [(g,) for g in range(7)]
-    ordered = "SELECT train_model('linear', y, [a, b] ORDER BY i DESC).n_rows FROM rows"
-    assert one(con, ordered) == 700
     cube = "SELECT count(*), sum(train_model) FROM (SELECT train_model('linear', y, [a]).n_rows AS train_model FROM rows GROUP BY CUBE (g, i % 2))"
     assert fetch(con, cube) == [(24, 2800)]
+
+
+@pytest.mark.parametrize("within", ["", "GROUP BY g"])
+def test_rows_in_order(con: duckdb.DuckDBPyConnection, survives, within: str) -> None:
+    sql = f"SELECT sum(n) FROM (SELECT train_model('linear', y, [a, b] ORDER BY i DESC).n_rows AS n FROM rows {within})"
+    survives(ROWS.format(n=700), sql)
+    con.execute(ROWS.format(n=700))
+    assert fetch(con, sql) == [(700,)]
 
 
 def test_two_databases(con: duckdb.DuckDBPyConnection) -> None:

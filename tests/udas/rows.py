@@ -1,5 +1,7 @@
 """RowBlocks written by NumPy, in the layout of `udas/rowblock/rowblock.h`, to call kernels on."""
 
+import itertools
+
 import numpy as np
 
 from tuskml.udas.kernels import GROUP, KINDS, Pass
@@ -72,7 +74,7 @@ def block(x, y, kind="dense float64", segment_rows=1000, dim=None):
         some, labels = x[at : at + segment_rows], y[at : at + segment_rows]
         made = sparse_segment(some, labels, dtype) if sparse else dense_segment(some, labels)
         segments.append(segment(made[0], len(labels), *made[1:]))
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in itertools.pairwise(segments):
         before[0] = after.ctypes.data
     record = np.array([(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind))], GROUP)
     groups = record.view(Groups)
@@ -92,4 +94,13 @@ def rows_pass(groups, task="linear", class_weight=None, smoothing=0.0, threads=1
     n = len(groups)
     weights = None if class_weight is None else np.tile(np.array(class_weight, float), (n, 1))
     positive = np.ones(n) if TASKS[task].classifies else None
-    return Pass(groups, TASKS[task].loss, positive, weights, True, threads, smoothing, stride)
+    return Pass(
+        groups,
+        loss=TASKS[task].loss,
+        positive=positive,
+        class_weight=weights,
+        fit_intercept=True,
+        threads=threads,
+        smoothing=smoothing,
+        stride=stride,
+    )

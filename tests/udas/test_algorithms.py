@@ -125,7 +125,7 @@ def test_line_search_on_ill_conditioned_data(con, task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_svrg_on_ill_conditioned_data(con, task):
-    """Its constant step makes it linear in the condition: the objective is there, not all weights."""
+    """Linear in the condition: after so many epochs the objective is there, not all weights."""
     x, y = ill(task)
     put(con, x, y)
     model = fit(con, task, algorithm="svrg", epsilon=1e-5, max_iter=2000)
@@ -176,15 +176,13 @@ def test_least_squares(con, options):
 
 BOUND = 5e-3
 UNCENTRED_BOUND = 0.25
-"""How much above the optimum 20 epochs over 2,000 rows may end, relative to it. Without an intercept
-nothing can take up a shift: features far from zero stay nearly collinear, and SGD slow."""
+"""How much above the optimum 20 epochs over 2,000 rows may end, relative to it. Without an
+intercept nothing can take up a shift: features far from zero stay nearly collinear, SGD slow."""
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("algorithm", STOCHASTIC)
-@pytest.mark.parametrize(
-    "penalty", ["plain", "no-intercept", "l2", "l1", "weights"]
-)
+@pytest.mark.parametrize("penalty", ["plain", "no-intercept", "l2", "l1", "weights"])
 @pytest.mark.parametrize("make", [well, ill])
 def test_stochastic_algorithms_come_close(con, task, algorithm, penalty, make):
     """The loss is the objective at the result, and within a bound of the optimum."""
@@ -278,9 +276,9 @@ def test_epochs_are_those_of_numpy(con, task, batch_size, l2):
             v = v - step * (z[some].T @ slope / len(slope) + pull * v)
             iterates.append(v)
     ends = []
-    for v in (np.mean(iterates, axis=0), v):
-        coef = v[:-1] / deviation
-        ends.append(np.append(coef, v[-1] - coef @ mean))
+    for end in (np.mean(iterates, axis=0), v):
+        coef = end[:-1] / deviation
+        ends.append(np.append(coef, end[-1] - coef @ mean))
     found = np.append(model.coef, model.intercept)
     assert min(np.abs(found - end).max() for end in ends) < 1e-9
 
@@ -335,11 +333,10 @@ def test_warm_start_from_a_model(con, algorithm):
     """From the optimum nothing is left to do; the whole model value is a valid start."""
     x, y = ill("logistic")
     put(con, x, y)
-    con.execute(
-        "CREATE TABLE m AS SELECT train_model('logistic', y, x, '{\"epsilon\": 1e-10}') AS m FROM t"
-    )
-    started = con.execute("SELECT to_json(m)::VARCHAR FROM m").fetchone()[0]
-    best = json.loads(started)
+    text = con.execute(
+        "SELECT to_json(train_model('logistic', y, x, '{\"epsilon\": 1e-10}'))::VARCHAR FROM t"
+    ).fetchone()[0]
+    best = json.loads(text)
     model = fit(con, "logistic", algorithm=algorithm, warm_start=best, epsilon=1e-6)
     assert (model.status, model.iterations) == ("ok", 0)
     np.testing.assert_allclose(model.coef, best["coef"], rtol=1e-9)
@@ -381,7 +378,9 @@ def test_validation_stops_early(con, algorithm):
 def test_time_limit(con, algorithm):
     """A tolerance out of reach: the limit ends it, and says so."""
     put(con, *ill("logistic"))
-    model = fit(con, "logistic", algorithm=algorithm, epsilon=1e-300, max_iter=2**31 - 1, time="0.05s")
+    model = fit(
+        con, "logistic", algorithm=algorithm, epsilon=1e-300, max_iter=2**31 - 1, time="0.05s"
+    )
     assert model.status in ("time limit", "not converged")
     assert not model.converged
     assert model.iterations < 2**31 - 1

@@ -1,6 +1,7 @@
-"""Losses, gradients and curvatures of the kernels, on rows of every storage, against plain formulas."""
+"""Losses, gradients and curvatures of the kernels on rows of every storage, by plain formulas."""
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +200,15 @@ def test_curvature_brings_the_gradient_of_gradient(task, g, kind):
     np.testing.assert_allclose(fast[D + 3 :], exact[D + 3 :], rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", kernels.KINDS)
+@pytest.mark.parametrize(("task", "g"), LOSSES)
+def test_losses_alone_are_those_of_the_whole_pass(task, g, kind):
+    x, y, w = data(task)
+    rows = rows_pass(block(x, y, kind), task, (0.25, 3.0), g)
+    alone = replace(rows, loss_only=True).gradient(w[None])[0, :2]
+    np.testing.assert_allclose(alone, rows.gradient(w[None])[0, :2], rtol=1e-13)
+
+
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize(("task", "g"), LOSSES)
 def test_floats_and_doubles_of_the_same_numbers_agree(task, g, storage):
@@ -221,7 +231,9 @@ def test_sparse_rows_say_what_dense_ones_say(task, g, value):
     entries = []
     for row in x:
         ids = rng.permutation(np.flatnonzero(row))
-        entries.append((np.concatenate([ids, ids]), np.concatenate([row[ids] / 4, row[ids] * 0.75])))
+        entries.append(
+            (np.concatenate([ids, ids]), np.concatenate([row[ids] / 4, row[ids] * 0.75]))
+        )
     rows = [
         rows_pass(groups, task, (0.25, 3.0), g)
         for groups in (

@@ -1,4 +1,6 @@
-"""Models against numbers from elsewhere: NIST, textbooks, statsmodels, scikit-learn, linear programs."""
+"""Models against numbers from elsewhere: NIST, textbooks, statsmodels, scikit-learn, SciPy."""
+
+import json
 
 import numpy as np
 import pytest
@@ -186,7 +188,7 @@ def test_ols_without_intercept(con):
     import statsmodels.api as sm
 
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(50, 3)) + [0.0, 5.0, -5.0]
+    x = rng.normal(loc=[0.0, 5.0, -5.0], size=(50, 3))
     y = x @ [1.0, 2.0, 3.0] + rng.normal(size=50)
     put(con, x, y)
     model = fit(con, "linear", fit_intercept=False)
@@ -249,21 +251,18 @@ def test_l2_logistic(con, cancer, algorithm, class_weight):
 
     x, y = cancer
     put(con, x, y)
-    weight = {"class_weight": class_weight} if class_weight else {}
-    model = fit(con, "logistic", algorithm=algorithm, l2=0.01, epsilon=1e-10, **weight)
+    options = {"l2": 0.01, "epsilon": 1e-10, "algorithm": algorithm}
+    options |= {"class_weight": class_weight} if class_weight else {}
+    model = fit(con, "logistic", **options)
     reference = LogisticRegression(
         C=1 / (len(y) * 0.01), solver="newton-cholesky", tol=1e-12, class_weight=class_weight
     ).fit(x, y)
     np.testing.assert_allclose(model.coef, reference.coef_[0], atol=1e-7)
     assert model.intercept == pytest.approx(reference.intercept_[0], abs=1e-7)
-    probability = con.execute(
-        "SELECT predict_proba(m, x) FROM t, (SELECT train_model('logistic', y, x, $1) AS m FROM t)",
-        [f'{{"l2": 0.01, "epsilon": 1e-10{", " if weight else ""}'
-         + ('"class_weight": "balanced"' if weight else "") + "}"],
-    ).fetchnumpy()  # fmt: skip
-    np.testing.assert_allclose(
-        np.array(next(iter(probability.values()))), reference.predict_proba(x)[:, 1], atol=1e-6
-    )
+    call = f"train_model('logistic', y, x, '{json.dumps(options)}')"
+    con.execute(f"CREATE TABLE m AS SELECT {call} AS m FROM t")
+    found = con.execute("SELECT predict_proba(m, x) AS p FROM t, m").fetchnumpy()["p"]
+    np.testing.assert_allclose(found, reference.predict_proba(x)[:, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize("l1", [0.1, 0.02])
@@ -284,7 +283,7 @@ def test_l1_logistic(con, cancer, l1):
 
 @pytest.mark.parametrize("l2", [0.1, 1e-3])
 def test_svm_with_l2(con, cancer, l2):
-    """libsvm, by scikit-learn's SVC: 1/2 ||w||^2 + C sum(hinge), the intercept free; C = 1/(n l2)."""
+    """libsvm, by scikit-learn: 1/2 ||w||^2 + C sum(hinge), free intercept; C = 1 / (n l2)."""
     from sklearn.svm import SVC
 
     x, y = cancer

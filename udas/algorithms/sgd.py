@@ -7,6 +7,8 @@ answer is the mean of the last epoch's iterates (Polyak and Juditsky, 1992) or t
 whichever has the lower objective.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +29,6 @@ from tuskml.udas.problem import Found, Problem
 TRIAL_ROWS = 4096
 RISING = tuple(4.0**k for k in range(-1, 5))
 FALLING = tuple(4.0**k for k in range(-2, -7, -1))
-SHARED = ("hogwild", "hogbatch")
 
 
 def epoch_of(part: Problem, plan: Plan, step: Floats, done: float) -> Epoch:
@@ -50,11 +51,13 @@ def epoch_of(part: Problem, plan: Plan, step: Floats, done: float) -> Epoch:
 def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
     """The step (G,) with the lowest loss in one epoch over a sample, each row's before its update.
 
-    Bottou, Stochastic gradient descent tricks, 2012, section 4.2. Deterministic: the sample is
-    the first rows of the training order. Steps rise, and if that never helped fall, by factors
+    Bottou, Stochastic gradient descent tricks, 2012, section 4.2. The sample is spread over the
+    rows, which may be sorted by time. Steps rise, and if that never helped fall, by factors
     of 4 from a quarter of the gradient's Lipschitz step.
     """
-    sample = problem.on(problem.rows.head(max(TRIAL_ROWS, 64 * plan.batch_size)))
+    wanted = max(TRIAL_ROWS, 64 * plan.batch_size)
+    stride = max(1, int(problem.rows.groups["n_rows"].max()) // wanted)
+    sample = problem.on(replace(problem.rows, stride=stride))
     unit = 1.0 / curvature_bound(problem)
     best = np.full(problem.n_groups, np.inf)
     chosen = unit / 4
@@ -107,7 +110,7 @@ class RunEpoch:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.shared = plan.algorithm in SHARED and plan.threads > 1
+        self.shared = plan.lock_free
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         active = state.active

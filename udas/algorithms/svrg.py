@@ -15,6 +15,10 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
 
 
+ROUNDING = 4e-15
+"""Relative size of a rise of the objective that is none."""
+
+
 class Anchor:
     """Compute: the full gradient at the anchor; falls back to the last one that was better."""
 
@@ -29,7 +33,7 @@ class Anchor:
             return found
         active = state.active
         best = state.memory["best"][active]
-        worse = ~(found.objective <= best)
+        worse = ~(found.objective <= best + ROUNDING * np.abs(best))
         if worse.any():
             back = active[worse]
             state.memory["step"][back] *= 0.5
@@ -49,7 +53,7 @@ class AnchoredEpoch:
         assert found is not None
         active = state.active
         anchor = state.v[active]
-        state.memory["best"][active] = found.objective
+        state.memory["best"][active] = np.minimum(state.memory["best"][active], found.objective)
         state.memory["best_v"][active] = anchor
         full = found.gradient.copy()
         full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]

@@ -92,12 +92,15 @@ static bool same_string(const column *c, idx_t a, idx_t b) {
     return memcmp(s + a, s + b, sizeof *s) == 0;
 }
 
+static bool same_spec(const rows *r, idx_t a, idx_t b) {
+    if (is_valid(&r->task, a) != is_valid(&r->task, b) || !same_string(&r->task, a, b)) return false;
+    if (!r->has_options) return true;
+    return is_valid(&r->options, a) == is_valid(&r->options, b) && same_string(&r->options, a, b);
+}
+
 /* The spec of a row; the one of the row before when the texts are the same objects. */
 static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, idx_t before, spec *current) {
-    if (current && same_string(&r->task, row, before) &&
-        (!r->has_options || (is_valid(&r->options, row) == is_valid(&r->options, before) &&
-                             same_string(&r->options, row, before))))
-        return current;
+    if (current && same_spec(r, row, before)) return current;
     if (current) spec_release(current);
     if (!is_valid(&r->task, row)) {
         refuse(info, "task is NULL, expected one of 'linear', 'logistic', 'svm'");
@@ -132,7 +135,8 @@ static bool usable(const rows *r, idx_t row) { return is_valid(&r->label, row) &
 static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
     duckdb_list_entry first = list_entry(&r->features.values, row);
     idx_t n = 1;
-    while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n)) {
+    while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n) &&
+           same_spec(r, row, row + n)) {
         duckdb_list_entry e = list_entry(&r->features.values, row + n);
         if (e.length != first.length || e.offset != first.offset + n * first.length) break;
         n++;

@@ -1,9 +1,10 @@
 // What the stochastic algorithms share: the step schedule, and the update of a dense model from a batch's gradient.
 //
-// In coordinates of z = (x - shift) * scale the update is v -= step (mean gradient + l2 part), followed by the proximal
-// step of the l1 part. It is applied to w = v * scale directly, so that rows need not be transformed:
-//   w -= step (scale^2 (g - shift s) / n + l2 scale^2 w),   s = sum of the derivatives,
-//   w  = sign(w) max(|w| - step l1 scale^2, 0),   v_d -= step s / n.
+// In coordinates of z = (x - shift) * scale the update is v -= step (mean gradient), followed by the proximal step
+// of the penalties. It is applied to w = v * scale directly, so that rows need not be transformed:
+//   w -= step scale^2 (g - shift s) / n,   v_d -= step s / n,   s = sum of the derivatives,
+//   w  = sign(w) max(|w| - step l1 scale^2, 0) / (1 + step l2 scale^2),
+// the proximal step of both penalties: stable whatever the features' units make of l2.
 #pragma once
 
 #include <cmath>
@@ -67,9 +68,10 @@ class DenseModel {
         double per_row = step / n;
         for (int64_t k = 0; k < (int64_t)w.size(); k += LANES) {
             v8d q = load(&scale2_[k]), x = load(&w[k]), c = load(&shift_[k]);
-            x -= q * (per_row * (load(&gradient[k]) - c * s) + step * l2_ * x);
+            x -= q * per_row * (load(&gradient[k]) - c * s);
             if (extra) x -= step * load(&scale_[k]) * load(extra + k);
             if (l1_ > 0) x = shrink(x, step * l1_ * q);
+            if (l2_ > 0) x /= 1.0 + step * l2_ * q;
             store(&w[k], x);
             store(&gradient[k], splat(0.0));
             centre += c * x;

@@ -28,7 +28,7 @@ template <class W> struct Shared {
     double loss = 0;
 
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
-        : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1), runs(make_runs(p->groups[group], e)), mean(d) {
+        : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1), runs(make_runs(p->groups[group], e, p->stride)), mean(d) {
         const double *scale = e->scale + g * d;
         for (int64_t k = 0; k < d; k++) w[k] = (W)(v[k] * scale[k]);
         w[d] = (W)v[d];
@@ -54,24 +54,36 @@ template <class T, class Loss> void dense_share(Shared<double> &shared, const Lo
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double sum_of_losses = 0;
     double *w = shared.w.data();
-    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
-    for_dense_batches<T>(shared.runs, first, last, d, most, [&](const Gathered<T> &x, const double *y, int n) {
-        if (cancelled(pass->cancel_mark)) return;
-        double centre = 0;
+    double v_d = 0, centre = 0, s = 0;
+    int64_t gathered = 0;
+    auto read_model = [&] {
+        centre = 0;
         for (int64_t k = 0; k < d; k++) {
             before[k] = mine.w[k] = read(w[k]);
             centre += before[k] * shift[k];
         }
-        double v_d = mine.v_d = read(w[d]);
-        margins(x, n, d, mine.w.data(), v_d - centre, m);
-        sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
-        add_gradient(x, n, d, r, mine.gradient.data());
-        mine.update(schedule.at(row), sum_block(r), n, nullptr);
+        v_d = mine.v_d = read(w[d]);
+    };
+    auto write_batch = [&] {
+        mine.update(schedule.at(row), s, (double)gathered, nullptr);
         for (int64_t k = 0; k < d; k++) write(w[k], read(w[k]) + (mine.w[k] - before[k]));
         write(w[d], read(w[d]) + (mine.v_d - v_d));
         mean.add(mine);
-        row += n;
-    });
+        row += gathered;
+        gathered = 0;
+        s = 0;
+    };
+    auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
+        if (cancelled(pass->cancel_mark)) return;
+        if (!gathered) read_model();
+        margins(x, n, d, mine.w.data(), v_d - centre, m);
+        sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
+        add_gradient(x, n, d, r, mine.gradient.data());
+        s += sum_block(r);
+        gathered += n;
+        if (last) write_batch();
+    };
+    for_dense_batches<T>(shared.runs, first, last, d, e->batch_size, block);
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
     shared.mean.add(mean);
@@ -97,28 +109,29 @@ template <class T, class Loss> void sparse_share(Shared<float> &shared, const Lo
     SparseRules rules(e, shared.g, d);
     Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
     Labels labels(pass, shared.g);
-    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
-    double sum_of_losses = 0;
+    std::vector<double> r;
+    double sum_of_losses = 0, b = 0;
     float *w = shared.w.data();
     bool plain = rules.plain();
-    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
-    for_sparse_batches<T>(shared.runs, first, last, most, [&](const SparseRow<T> *x, const double *y, int n) {
+    auto margin = [&](const SparseRow<T> &x) { return b + dot_shared(x, w); };
+    for_sparse_batches<T>(shared.runs, first, last, e->batch_size, [&](const SparseBatch<T> &batch) {
         if (cancelled(pass->cancel_mark)) return;
-        double b = read(w[d]);
-        prefetch_weights(x[n], w);
-        for (int i = 0; i < n; i++) m[i] = b + dot_shared(x[i], w);
-        sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
-        double step = schedule.at(row) / n;
-        for (int i = 0; i < n; i++) {
+        prefetch_weights(batch.next(), w);
+        b = read(w[d]);
+        sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
+        double step = schedule.at(row) / (double)batch.n, s = 0;
+        for (int64_t i = 0; i < batch.n; i++) {
+            const SparseRow<T> &x = batch.rows[i];
             double by = step * r[i];
-            for (uint32_t k = 0; k < x[i].n; k++) {
-                float &weight = w[x[i].index[k]];
-                double now = read(weight), move = by * x[i].value[k];
-                write(weight, (float)(plain ? now - move : rules.apply(now, move, step, x[i].index[k])));
+            s += r[i];
+            for (uint32_t k = 0; k < x.n; k++) {
+                float &weight = w[x.index[k]];
+                double now = read(weight), move = by * x.value[k];
+                write(weight, (float)(plain ? now - move : rules.apply(now, move, step, x.index[k])));
             }
         }
-        if (pass->fit_intercept) write(w[d], (float)(b - step * sum_block(r)));
-        row += n;
+        if (pass->fit_intercept) write(w[d], (float)(b - step * s));
+        row += batch.n;
     });
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;

@@ -46,10 +46,15 @@ inline void shuffle(std::vector<Run> &runs, uint64_t seed) {
     }
 }
 
-// All runs of a group in the epoch's order.
-inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e) {
-    if (!e->shuffle) return split(group, PARTITION_ROWS);
+// All runs of a group in the epoch's order; of every stride-th partition.
+inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, int32_t stride) {
     std::vector<Run> partitions = split(group, PARTITION_ROWS), runs;
+    if (stride > 1) {
+        for (size_t p = 0; p < partitions.size(); p += stride) runs.push_back(partitions[p]);
+        partitions.swap(runs);
+        runs.clear();
+    }
+    if (!e->shuffle) return partitions;
     shuffle(partitions, e->seed + (uint64_t)e->epochs_done * 0xd1342543de82ef95u);
     runs.reserve(group.n_rows / RUN_ROWS + partitions.size());
     for (size_t p = 0; p < partitions.size(); p += STREAMS) {
@@ -74,56 +79,80 @@ template <class T> void prefetch_run(const Run &r, int64_t d) {
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(x + at);
 }
 
-// Calls body(rows, y, n) for batches of at most `most` <= BLOCK_ROWS rows from runs[first] to runs[last - 1].
+// Calls body(rows, y, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to runs[end - 1]; `last` tells that
+// a block completes a batch of `batch` rows.
 template <class T, class Body>
-void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t last, int64_t d, int most, Body &&body) {
+void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t d, int64_t batch, Body &&body) {
     constexpr size_t AHEAD = 2 * STREAMS;
     const T *rows[BLOCK_ROWS];
     alignas(64) double y[BLOCK_ROWS];
     int n = 0;
-    for (size_t i = first; i < last; i++) {
-        if (i + AHEAD < last) prefetch_run<T>(runs[i + AHEAD], d);
+    int64_t gathered = 0; // of the batch, in blocks before this one
+    for (size_t i = first; i < end; i++) {
+        if (i + AHEAD < end) prefetch_run<T>(runs[i + AHEAD], d);
         const T *x = dense_row<T>(runs[i], d);
         const double *label = tusk_labels(runs[i].segment) + runs[i].first;
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = x + k * d;
             y[n] = label[k];
-            if (++n < most) continue;
-            body(Gathered<T>{rows}, y, n);
+            bool last = gathered + ++n == batch;
+            if (n < BLOCK_ROWS && !last) continue;
+            body(Gathered<T>{rows}, y, n, last);
+            gathered = last ? 0 : gathered + n;
             n = 0;
         }
     }
-    if (n) body(Gathered<T>{rows}, y, n);
+    if (n || gathered) body(Gathered<T>{rows}, y, n, true);
 }
 
-// The same for sparse rows: body(rows, y, n) with rows[i] a SparseRow, rows[n] the row after the batch if there is one,
-// so that its weights can be fetched early; it has no entries at the end.
+// A batch of sparse rows, and the row behind it, so that its weights can be fetched early.
+template <class T> struct SparseBatch {
+    const SparseRow<T> *rows;
+    const double *y;
+    int64_t n;
+    const SparseRow<T> &next() const { return rows[n]; }
+};
+
+// The same for sparse rows, a whole batch at a time: body(SparseBatch).
 template <class T, class Body>
-void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t last, int most, Body &&body) {
-    SparseRow<T> rows[BLOCK_ROWS + 1];
-    alignas(64) double y[BLOCK_ROWS + 1];
-    int n = 0;
-    for (size_t i = first; i < last; i++) {
+void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t batch, Body &&body) {
+    std::vector<SparseRow<T>> rows;
+    std::vector<double> y;
+    for (size_t i = first; i < end; i++) {
         const tusk_segment *s = runs[i].segment;
         const uint32_t *start = tusk_row_starts(s) + runs[i].first;
         const int32_t *index = tusk_indices(s);
         const T *value = (const T *)tusk_sparse_values(s);
         const double *label = tusk_labels(s) + runs[i].first;
         for (uint32_t k = 0; k < runs[i].n; k++) {
-            rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
-            y[n] = label[k];
-            if (n == most) {
-                body(rows, y, n);
-                rows[0] = rows[n];
-                y[0] = y[n];
-                n = 0;
-            }
-            n++;
+            rows.push_back({index + start[k], value + start[k], start[k + 1] - start[k]});
+            y.push_back(label[k]);
+            if ((int64_t)rows.size() <= batch) continue;
+            body(SparseBatch<T>{rows.data(), y.data(), batch});
+            rows.erase(rows.begin(), rows.end() - 1);
+            y.erase(y.begin(), y.end() - 1);
         }
     }
-    if (!n) return;
-    rows[n] = {rows[0].index, rows[0].value, 0};
-    body(rows, y, n);
+    if (rows.empty()) return;
+    int64_t n = (int64_t)rows.size();
+    rows.push_back({nullptr, nullptr, 0});
+    body(SparseBatch<T>{rows.data(), y.data(), n});
+}
+
+// Derivatives of a sparse batch at fixed weights: margin(row) gives each margin; returns the sum of losses.
+template <class T, class Loss, class Margin>
+double evaluate_batch(const SparseBatch<T> &batch, const Loss &loss, const Labels &labels, Margin &&margin,
+                      std::vector<double> &r) {
+    alignas(64) double m[BLOCK_ROWS], block[BLOCK_ROWS];
+    double total = 0;
+    r.resize(batch.n);
+    for (int64_t at = 0; at < batch.n; at += BLOCK_ROWS) {
+        int n = (int)std::min<int64_t>(BLOCK_ROWS, batch.n - at);
+        for (int i = 0; i < n; i++) m[i] = margin(batch.rows[at + i]);
+        total += evaluate(loss, labels, m, batch.y + at, n, block, nullptr);
+        std::copy_n(block, n, r.begin() + at);
+    }
+    return total;
 }
 
 } // namespace tusk

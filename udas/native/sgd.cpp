@@ -23,18 +23,16 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
         gathered = 0;
         s = 0;
     };
-    std::vector<Run> runs = make_runs(pass->groups[g], e);
-    int most = (int)std::min<int64_t>(batch, BLOCK_ROWS);
-    for_dense_batches<T>(runs, 0, runs.size(), d, most, [&](const Gathered<T> &x, const double *y, int n) {
+    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    for_dense_batches<T>(runs, 0, runs.size(), d, batch, [&](const Gathered<T> &x, const double *y, int n, bool last) {
         if (cancelled(pass->cancel_mark)) return;
         margins(x, n, d, model.w.data(), model.b, m);
         *total += evaluate(loss, labels, m, y, n, r, nullptr);
         add_gradient(x, n, d, r, model.gradient.data());
         s += sum_block(r);
         gathered += n;
-        if (gathered >= batch) finish_batch();
+        if (last) finish_batch();
     });
-    if (gathered) finish_batch();
     model.write(v);
     if (average) mean.write(e->scale + g * d, average);
 }
@@ -45,18 +43,20 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     SparseModel<float> model(e, g, d, v);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
-    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
-    std::vector<Run> runs = make_runs(pass->groups[g], e);
-    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
-    for_sparse_batches<T>(runs, 0, runs.size(), most, [&](const SparseRow<T> *x, const double *y, int n) {
+    std::vector<double> r;
+    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    auto margin = [&](const SparseRow<T> &x) { return model.b + dot_sparse(x.index, x.value, x.n, model.w.data()); };
+    for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
         if (cancelled(pass->cancel_mark)) return;
-        prefetch_weights(x[n], model.w.data());
-        for (int i = 0; i < n; i++) m[i] = model.b + dot_sparse(x[i].index, x[i].value, x[i].n, model.w.data());
-        *total += evaluate(loss, labels, m, y, n, r, nullptr);
-        double step = schedule.at(row) / n;
-        for (int i = 0; i < n; i++) model.update(x[i], step, step * r[i]);
-        if (pass->fit_intercept) model.b -= step * sum_block(r);
-        row += n;
+        prefetch_weights(batch.next(), model.w.data());
+        *total += evaluate_batch(batch, loss, labels, margin, r);
+        double step = schedule.at(row) / (double)batch.n, s = 0;
+        for (int64_t i = 0; i < batch.n; i++) {
+            model.update(batch.rows[i], step, step * r[i]);
+            s += r[i];
+        }
+        if (pass->fit_intercept) model.b -= step * s;
+        row += batch.n;
     });
     model.write(v);
 }

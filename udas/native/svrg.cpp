@@ -21,10 +21,10 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
     std::copy_n(full, d, mu.begin());
     mu.back() = full[d];
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
-    int64_t row = 0;
-    std::vector<Run> runs = make_runs(pass->groups[g], e);
-    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
-    for_dense_batches<T>(runs, 0, runs.size(), d, most, [&](const Gathered<T> &x, const double *y, int n) {
+    int64_t row = 0, gathered = 0;
+    double sum = 0;
+    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
         if (cancelled(pass->cancel_mark)) return;
         margins(x, n, d, model.w.data(), model.b, m);
         evaluate(loss, labels, m, y, n, r, nullptr);
@@ -32,10 +32,16 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
         evaluate(loss, labels, m, y, n, r_fixed, nullptr);
         for (int i = 0; i < BLOCK_ROWS; i++) r[i] -= r_fixed[i];
         add_gradient(x, n, d, r, model.gradient.data());
-        model.update(schedule.at(row), sum_block(r), n, mu.data());
+        sum += sum_block(r);
+        gathered += n;
+        if (!last) return;
+        model.update(schedule.at(row), sum, (double)gathered, mu.data());
         mean.add(model);
-        row += n;
-    });
+        row += gathered;
+        gathered = 0;
+        sum = 0;
+    };
+    for_dense_batches<T>(runs, 0, runs.size(), d, e->batch_size, block);
     model.write(v);
     mean.write(e->scale + g * d, average);
 }
@@ -48,26 +54,27 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     SparseModel<double> model(e, g, d, v), fixed(e, g, d, anchor);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
-    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
-    std::vector<Run> runs = make_runs(pass->groups[g], e);
-    int most = std::min<int>(e->batch_size, BLOCK_ROWS);
-    for_sparse_batches<T>(runs, 0, runs.size(), most, [&](const SparseRow<T> *x, const double *y, int n) {
+    std::vector<double> r, r_fixed;
+    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    auto margin = [](const SparseModel<double> &at) {
+        return [&at](const SparseRow<T> &x) { return at.b + dot_sparse(x.index, x.value, x.n, at.w.data()); };
+    };
+    for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
         if (cancelled(pass->cancel_mark)) return;
-        for (int i = 0; i < n; i++) m[i] = model.b + dot_sparse(x[i].index, x[i].value, x[i].n, model.w.data());
-        evaluate(loss, labels, m, y, n, r, nullptr);
-        for (int i = 0; i < n; i++) m[i] = fixed.b + dot_sparse(x[i].index, x[i].value, x[i].n, fixed.w.data());
-        evaluate(loss, labels, m, y, n, r_fixed, nullptr);
-        double step = schedule.at(row) / n;
-        for (int i = 0; i < n; i++) {
+        evaluate_batch(batch, loss, labels, margin(model), r);
+        evaluate_batch(batch, loss, labels, margin(fixed), r_fixed);
+        double step = schedule.at(row) / (double)batch.n;
+        for (int64_t i = 0; i < batch.n; i++) {
+            const SparseRow<T> &x = batch.rows[i];
             double change = r[i] - r_fixed[i];
-            for (uint32_t k = 0; k < x[i].n; k++) {
-                int32_t id = x[i].index[k];
+            for (uint32_t k = 0; k < x.n; k++) {
+                int32_t id = x.index[k];
                 model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) * full[id] / frequency[id];
             }
-            model.update(x[i], step, step * change);
+            model.update(x, step, step * change);
             if (pass->fit_intercept) model.b -= step * (change + full[d]);
         }
-        row += n;
+        row += batch.n;
     });
     model.write(v);
 }
