@@ -26,7 +26,7 @@ STATUSES = (
 
 SEPARATED_LOSS = 1e-4
 """Mean log-loss below which the classes are apart: without a penalty there is no optimum."""
-SEPARATED_ERROR = 1e3
+SEPARATED_ERROR = 1e2
 """Standard error of a standardised coefficient that only (quasi-)separation explains."""
 MOST_WEIGHTS = 513
 
@@ -88,11 +88,15 @@ def hessian_at(problem: Problem, state: State) -> Floats:
         p = problem.d + 1
         kept = np.zeros((len(state.v), p * (p + 1) // 2))
     if len(renewed):
-        precise = bool(state.memory.get("precise", "hessian" not in state.memory))
-        part = replace(problem.of(renewed), precise=precise)
-        found = part.evaluate(state.v[renewed], curvature=True)
-        assert found.hessian is not None
-        kept[renewed] = found.hessian
+        everywhere = np.full(len(state.v), "hessian" not in state.memory)
+        precise = state.memory.get("precise", everywhere)
+        for exact in (False, True):
+            which = renewed[precise[renewed] == exact]
+            if not len(which):
+                continue
+            found = replace(problem.of(which), precise=exact).evaluate(state.v[which], True)
+            assert found.hessian is not None
+            kept[which] = found.hessian
     return np.asarray(kept)
 
 
@@ -120,8 +124,10 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
         mark(np.any(~used, axis=1), "constant feature")
     if seen.rank is not None:
         mark(state.converged & (seen.rank < free), "collinear features")
-    if plan.epsilon > 0:
-        mark(~state.converged, "time limit" if state.out_of_time else "not converged")
+    if state.out_of_time:
+        mark(~state.converged & state.running, "time limit")
+    elif plan.epsilon > 0:
+        mark(~state.converged, "not converged")
     stopped = state.memory.get("early_stop")
     if stopped is not None:
         code[stopped & ~state.converged] = STATUSES.index("early stop")

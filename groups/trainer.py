@@ -19,6 +19,7 @@ from tuskml.groups.validation import EarlyStop, held_out_counts
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
 from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.operators import State, run
@@ -45,17 +46,24 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
 
     memory: address of the account that copies of rows are charged to.
     """
-    for places in alike(groups):
-        yield train_alike(groups[places], request, memory).numbered(places.astype(np.int64))
+    for places in alike(groups, request.options.ordered):
+        models = train_alike(groups[places], request, memory)
+        yield models.numbered(places[models.group])
 
 
-def alike(groups: NDArray[np.void]) -> Iterator[Index]:
-    """Places of the groups that can train together."""
+def alike(groups: NDArray[np.void], ordered: bool) -> Iterator[Index]:
+    """Places of the groups that train together: of one kind, width and size.
+
+    What a group shares with its neighbours, such as the size of a sample, depends on nothing that
+    is not the same in all of them; when order may not matter, neither may neighbours.
+    """
     sparse = groups["kind"] >= 2
-    width = np.where(sparse, 0, groups["dim"])
-    keys = np.stack([groups["kind"], width])
+    power = 2 ** np.ceil(np.log2(np.maximum(groups["dim"], 1))).astype(np.int64)
+    width = np.where(sparse & (not ordered), power, groups["dim"])
+    size = np.maximum(np.log2(groups["n_rows"] / TRIAL_ROWS).astype(np.int64), 0)
+    keys = np.stack([groups["kind"], width, size])
     _, bucket = np.unique(keys, axis=1, return_inverse=True)
-    for number in np.unique(bucket):
+    for number in range(bucket.max() + 1):
         places = np.flatnonzero(bucket == number)
         widest = int(groups["dim"][places].max()) + 1
         each = widest * (widest + 1) // 2 if widest <= outcome.MOST_WEIGHTS else 8 * widest
@@ -103,7 +111,7 @@ def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
     """The planner's answer for groups of one kind and width."""
     seen = Statistics(
         len(groups),
-        int(groups["n_rows"].max()),
+        1 << int(np.log2(groups["n_rows"].max())),
         int(groups["dim"].max()),
         bool(groups["kind"][0] >= 2),
     )
@@ -139,6 +147,8 @@ def fit(
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
+            if request.task.quadratic:  # their mean is the start, and sums depend on the order
+                labels = rows.labels()
         problem = describe(rows, labels, plan, request)
         state = descend(problem, labels, held, plan, options, began)
         seen = outcome.infer(problem, state, plan)
@@ -200,7 +210,10 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
             deviation = np.sqrt(deviation**2 + shift**2)
             shift = np.zeros_like(shift)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
-    return Problem(rows, task, options.l1, options.l2, shift, scale, frequency)
+    size = None
+    if task.quadratic:
+        size = np.sqrt(labels["variance"] + labels["mean"] ** 2)
+    return Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
 
 
 def describe_sparse(

@@ -31,7 +31,7 @@ class Statistics:
     """What the rule looks at, of a batch of groups with the same number of features."""
 
     n_groups: int
-    most_rows: int
+    most_rows: int  # as a power of two
     n_features: int
     sparse: bool
 

@@ -129,7 +129,7 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
         note(state, found)
         found = settle(state, operators.converge(state, state.active, found), found)
         if monitor is not None:
-            monitor(problem, state)
+            found = watched(problem, state, found, monitor)
         if not operators.loop(state):
             return state
         active = state.active
@@ -137,6 +137,18 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
         operators.update(part, state, found)
         state.iterations[active] += 1
         state.iteration += 1
+
+
+def watched(
+    problem: Problem, state: State, found: Found | None, monitor: Monitor
+) -> Found | None:
+    """Shows the state to the monitor, which may stop groups; found for those that go on."""
+    before = state.active
+    monitor(problem, state)
+    after = state.active
+    if found is None or len(after) == len(before):
+        return found
+    return found.of(np.isin(before, after))
 
 
 def note(state: State, found: Found | None) -> None:

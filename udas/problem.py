@@ -20,8 +20,8 @@ from tuskml.udas.tasks import Task
 
 Index = NDArray[np.intp]
 
-ROUNDING = 1e-14
-"""Relative size of what summing in double may leave of a gradient that is zero."""
+ROUNDING = 4e-15
+"""What is left of a zero by summing terms of size 1 in double."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,14 @@ class Found:
     """What a pass at v found: objective and violation (G,), gradient (G, p), packed hessian.
 
     gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
-    violation of the optimality condition by a coordinate, in those or in the caller's units.
+    violation of the optimality condition by a coordinate, in those or in the caller's units, that
+    rounding does not explain; slack is how much rounding may change the objective.
     """
 
     objective: Floats
     gradient: Floats
     violation: Floats
+    slack: Floats
     hessian: Floats | None = None
 
     def of(self, which: NDArray[np.bool_] | Index) -> "Found":
@@ -43,6 +45,7 @@ class Found:
             self.objective[which],
             self.gradient[which],
             self.violation[which],
+            self.slack[which],
             None if self.hessian is None else self.hessian[which],
         )
 
@@ -51,6 +54,7 @@ class Found:
         self.objective[which] = other.objective
         self.gradient[which] = other.gradient
         self.violation[which] = other.violation
+        self.slack[which] = other.slack
         if self.hessian is not None and other.hessian is not None:
             self.hessian[which] = other.hessian
 
@@ -72,7 +76,7 @@ def diagonal(p: int) -> Index:
 
 @dataclass(frozen=True)
 class Problem:
-    """rows and objective of G groups; shift and scale are (G, d)."""
+    """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1."""
 
     rows: Pass
     task: Task
@@ -81,6 +85,7 @@ class Problem:
     shift: Floats
     scale: Floats
     frequency: Floats | None = None
+    label_size: Floats | None = None
     precise: bool = False
 
     @property
@@ -101,6 +106,7 @@ class Problem:
             shift=self.shift[which],
             scale=self.scale[which],
             frequency=None if self.frequency is None else self.frequency[which],
+            label_size=None if self.label_size is None else self.label_size[which],
         )
 
     def on(self, rows: Pass) -> "Problem":
@@ -157,12 +163,28 @@ class Problem:
             caller = caller + self.l2 * coef
             gradient[:, :d] += self.l2 * self.scale * coef
         gradient[:, d:] = slope if self.rows.fit_intercept else 0.0
+        objective = sums[:, 0] / n[:, 0] + self.penalty(coef)
+        rounding = ROUNDING * self._size_of_terms(v, coef)
         return Found(
-            sums[:, 0] / n[:, 0] + self.penalty(coef),
+            objective,
             gradient,
-            self._violation(gradient, v, caller, coef),
+            self._violation(gradient, v, caller, coef, rounding),
+            self._slack(objective, rounding),
             self._hessian(sums[:, d + 3 :] / n) if curvature else None,
         )
+
+    def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
+        """How large the numbers are whose sum and difference a residual is, (G,)."""
+        terms = np.abs(v).sum(axis=1) + np.abs(coef * self.shift).sum(axis=1)
+        return np.asarray(terms + (1.0 if self.label_size is None else self.label_size))
+
+    def _slack(self, objective: Floats, rounding: Floats) -> Floats:
+        """Residuals that are off by `rounding` change a sum of their squares by less."""
+        size = np.abs(objective)
+        change = rounding
+        if self.task.quadratic:
+            change = np.sqrt(2 * size) * rounding + rounding**2
+        return ROUNDING * size + change
 
     def objective(self, v: Floats) -> Floats:
         """The objective at v alone, (G,), in a cheaper pass than `evaluate`."""
@@ -171,14 +193,17 @@ class Problem:
         objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
         return objective
 
-    def _violation(self, gradient: Floats, v: Floats, caller: Floats, coef: Floats) -> Floats:
+    def _violation(
+        self, gradient: Floats, v: Floats, caller: Floats, coef: Floats, rounding: Floats
+    ) -> Floats:
         """The larger of the violations in both units; rounding alone is none."""
         conditioned = violations(gradient, v, self.thresholds() if self.l1 else 0.0)
         used = self.scale > 0
         reach = np.abs(self.shift)
         np.add(reach, np.divide(1.0, self.scale, where=used, out=np.zeros_like(reach)), out=reach)
-        plain = violations(caller, coef, self.l1) - ROUNDING * reach
-        return np.maximum(conditioned.max(axis=1), np.where(used, plain, 0.0).max(axis=1))
+        plain = violations(caller, coef, self.l1) - rounding[:, None] * reach
+        worst = np.where(used, plain, 0.0).max(axis=1)
+        return np.maximum(np.maximum(conditioned.max(axis=1) - rounding, worst), 0.0)
 
     def _hessian(self, packed: Floats) -> Floats:
         places = diagonal(self.d + 1)

@@ -53,7 +53,7 @@ class NewtonStep:
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
         solution = solve(hessian, gradient, self.threads)
-        part = self._precise(part, state, solution.pivot)
+        precise = self._precise(state, active, solution.pivot)
         renew = self._renew(state, active, found)
 
         def propose(which: Index, by: Floats) -> Floats:
@@ -63,7 +63,8 @@ class NewtonStep:
             return np.asarray(np.einsum("gp,gp->g", candidate - v[which], gradient[which]))
 
         def look(which: Index, candidate: Floats) -> Found:
-            return evaluate(part.of(which), candidate, hessian[which], renew[which])
+            some = part.of(which)
+            return evaluate(some, candidate, hessian[which], renew[which], precise[which])
 
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
@@ -82,25 +83,32 @@ class NewtonStep:
         before[active] = found.violation
         return renew
 
-    def _precise(self, part: Problem, state: State, pivot: Floats) -> Problem:
-        if (pivot < ILL_CONDITIONED).any():
-            state.memory["precise"] = True
-        return replace(part, precise=True) if state.memory.get("precise") else part
+    @staticmethod
+    def _precise(state: State, active: Index, pivot: Floats) -> NDArray[np.bool_]:
+        """Groups whose products must be of doubles, from the first small pivot on."""
+        known = state.memory.setdefault("precise", np.zeros(len(state.v), bool))
+        known[active] |= pivot < ILL_CONDITIONED
+        precise: NDArray[np.bool_] = known[active]
+        return precise
 
 
-def evaluate(part: Problem, v: Floats, hessian: Floats, renew: NDArray[np.bool_]) -> Found:
+def evaluate(
+    part: Problem,
+    v: Floats,
+    hessian: Floats,
+    renew: NDArray[np.bool_],
+    precise: NDArray[np.bool_],
+) -> Found:
     """One pass at v, for the curvature too where it is to be renewed."""
-    if renew.all():
-        return part.evaluate(v, curvature=True)
-    kept = np.flatnonzero(~renew)
-    found = replace(part.of(kept).evaluate(v[kept]), hessian=hessian[kept])
-    if len(kept) == len(v):
-        return found
-    renewed = np.flatnonzero(renew)
-    both = Found(np.empty(len(v)), np.empty_like(v), np.empty(len(v)), np.empty_like(hessian))
-    both.put(kept, found)
-    both.put(renewed, part.of(renewed).evaluate(v[renewed], curvature=True))
-    return both
+    n = len(v)
+    found = Found(np.empty(n), np.empty_like(v), np.empty(n), np.empty(n), hessian.copy())
+    for curvature, exact in ((False, False), (True, False), (True, True)):
+        chosen = renew & (precise == exact) if curvature else ~renew
+        which = np.flatnonzero(chosen)
+        if len(which):
+            some = replace(part.of(which), precise=exact)
+            found.put(which, some.evaluate(v[which], curvature))
+    return found
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:

@@ -14,7 +14,6 @@ from tuskml.udas.problem import Found, Index
 SUFFICIENT = 1e-4
 SHRINK = 0.5
 MOST_TRIALS = 40
-ROUNDING = 4e-15
 
 Propose = Callable[[Index, Floats], Floats]
 Gain = Callable[[Index, Floats], Floats]
@@ -32,12 +31,11 @@ def backtrack(
     groups moved; the others found no better point and stay at v.
     """
     pending = np.arange(len(v))
-    slack = ROUNDING * np.maximum(np.abs(found.objective), 1e-300)
     moved_v, moved_found = v, found
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
         there = look(pending, candidate)
-        bound = found.objective[pending] + SUFFICIENT * gain(pending, candidate) + slack[pending]
+        bound = found.objective[pending] + SUFFICIENT * gain(pending, candidate) + found.slack[pending]
         good = there.objective <= bound
         if trial == 0 and good.all():
             return candidate, there, np.ones(len(v), bool)

@@ -56,7 +56,7 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
     of 4 from a quarter of the gradient's Lipschitz step.
     """
     wanted = max(TRIAL_ROWS, 64 * plan.batch_size)
-    stride = max(1, int(problem.rows.groups["n_rows"].max()) // wanted)
+    stride = max(1, (1 << int(np.log2(problem.rows.groups["n_rows"].max()))) // wanted)
     sample = problem.on(replace(problem.rows, stride=stride))
     unit = 1.0 / curvature_bound(problem)
     best = np.full(problem.n_groups, np.inf)

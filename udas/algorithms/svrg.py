@@ -15,10 +15,6 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
 
 
-ROUNDING = 4e-15
-"""Relative size of a rise of the objective that is none."""
-
-
 class Anchor:
     """Compute: the full gradient at the anchor; falls back to the last one that was better."""
 
@@ -33,7 +29,7 @@ class Anchor:
             return found
         active = state.active
         best = state.memory["best"][active]
-        worse = ~(found.objective <= best + ROUNDING * np.abs(best))
+        worse = ~(found.objective <= best + found.slack)
         if worse.any():
             back = active[worse]
             state.memory["step"][back] *= 0.5

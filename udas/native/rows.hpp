@@ -41,7 +41,10 @@ struct Chunk {
 };
 
 // Chunk borders depend on the rows alone, never on the number of threads.
-std::vector<Chunk> make_chunks(const tk_pass *pass, int64_t chunk_rows);
+std::vector<Chunk> make_chunks(const tk_pass *pass, const std::function<int64_t(int64_t group)> &chunk_rows);
+inline std::vector<Chunk> make_chunks(const tk_pass *pass, int64_t chunk_rows) {
+    return make_chunks(pass, [=](int64_t) { return chunk_rows; });
+}
 
 // About half a megabyte a chunk: large enough to forget the overhead, small enough to share out and to cancel.
 inline int64_t chunk_rows_for(const tk_pass *pass) {

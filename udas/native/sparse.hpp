@@ -52,23 +52,16 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
     }
 }
 
-// Chunks of a sparse gradient each need d sums: few, by the rows alone, so that summing them up stays cheap.
-inline int64_t sparse_chunk_rows(const tk_pass *pass) {
-    int64_t rows = 0, most = 0;
-    for (int64_t g = 0; g < pass->n_groups; g++) {
-        rows += pass->groups[g].n_rows;
-        most = std::max(most, pass->groups[g].n_rows);
-    }
-    int64_t d = pass->groups[0].dim;
-    int64_t nonzeros = most ? tk_nonzeros(&pass->groups[0]) * most / std::max<int64_t>(1, pass->groups[0].n_rows) : 0;
-    int64_t chunks = std::clamp<int64_t>(nonzeros / (4 * d + 1), 2, 64);
-    return std::max<int64_t>(256, (most + chunks - 1) / chunks);
+// Chunks of a sparse gradient each need d sums: few, by the group's rows alone, so that summing them up stays cheap.
+inline int64_t sparse_chunk_rows(const tusk_group &group) {
+    int64_t chunks = std::clamp<int64_t>(tk_nonzeros(&group) / (4 * (int64_t)group.dim + 1), 2, 64);
+    return std::max<int64_t>(256, (group.n_rows + chunks - 1) / chunks);
 }
 
 template <class T, class Loss>
 int sparse_gradient(const tk_pass *pass, const Loss &loss, const double *weights, double *out) {
     int64_t d = pass->groups[0].dim;
-    auto chunks = make_chunks(pass, sparse_chunk_rows(pass));
+    auto chunks = make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g]); });
     return sum_over_chunks(pass, chunks, d + 3, out, [&](const Chunk &c, double *acc) {
         const double *w = weights + c.group * (d + 1);
         Labels labels(pass, c.group);
