@@ -28,6 +28,8 @@ SEPARATED_LOSS = 1e-4
 """Mean log-loss below which the classes are apart: without a penalty there is no optimum."""
 SEPARATED_ERROR = 1e2
 """Standard error of a standardised coefficient that only (quasi-)separation explains."""
+NEARLY_DEPENDENT = 1e-9
+"""Relative pivot below which double precision leaves too few digits."""
 MOST_WEIGHTS = 513
 
 
@@ -37,6 +39,7 @@ class Inference:
 
     std_err: Floats
     rank: NDArray[np.int64] | None
+    pivot: Floats
     conditioned: Floats
 
 
@@ -59,7 +62,9 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     c' cov c with c = (-scale * shift, 1).
     """
     n_groups, p = state.v.shape
-    none = Inference(np.full((n_groups, p), np.nan), None, np.zeros((n_groups, p)))
+    none = Inference(
+        np.full((n_groups, p), np.nan), None, np.ones(n_groups), np.zeros((n_groups, p))
+    )
     if not wants_inference(problem) or not state.converged.any():
         return none
     hessian = hessian_at(problem, state)
@@ -76,7 +81,7 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     std_err[:, 0] = constant if problem.rows.fit_intercept else np.nan
     std_err[:, 1:] = conditioned[:, :-1] * problem.scale
     std_err[~state.converged] = np.nan
-    return Inference(std_err, solution.rank, conditioned)
+    return Inference(std_err, solution.rank, solution.pivot, conditioned)
 
 
 def hessian_at(problem: Problem, state: State) -> Floats:
@@ -123,7 +128,8 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if not problem.rows.sparse:
         mark(np.any(~used, axis=1), "constant feature")
     if seen.rank is not None:
-        mark(state.converged & (seen.rank < free), "collinear features")
+        dependent = (seen.rank < free) | (seen.pivot < NEARLY_DEPENDENT)
+        mark(state.converged & dependent, "collinear features")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     elif plan.epsilon > 0:

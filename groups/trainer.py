@@ -311,14 +311,16 @@ def descend(
 def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
     """A sample of the rows first, the corner from blunt to sharp, then the whole problem.
 
-    Only the last stage is trained to the plan's tolerance: those before it are its start.
+    The stages before the last are its start: they end at a tolerance even if it does not.
     """
-    rough = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
     if plan.sample_stride > 1:
+        rough = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
         sample = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
         yield problem.on(sample), rough
+    share = max(1, plan.max_iter // len(plan.smoothing))
     for smoothing in plan.smoothing[:-1]:
-        yield problem.on(replace(problem.rows, smoothing=smoothing)), rough
+        blunt = replace(plan, epsilon=plan.epsilon or 1e-6, max_iter=share)
+        yield problem.on(replace(problem.rows, smoothing=smoothing)), blunt
     yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
 
 

@@ -62,7 +62,7 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     smooth = task.smooth or not follows_corners(algorithm, schedule)
     return Plan(
         algorithm=algorithm,
-        max_iter=options.max_iter or MAX_ITER.get(algorithm, EPOCHS),
+        max_iter=options.max_iter or MAX_ITER.get(algorithm, EPOCHS) * (1 if smooth else 5),
         epsilon=options.epsilon,
         converge=default_converge(task, options, smooth),
         step=options.step,
@@ -102,7 +102,7 @@ def corners(epsilon: float) -> tuple[float, ...]:
     """Smoothings of the hinge from 1 down to epsilon: the objective ends within epsilon / 2."""
     last = max(epsilon, 1e-9)
     found = [1.0]
-    while found[-1] > last * 10:
+    while found[-1] > last * 11:
         found.append(found[-1] / 10)
     return (*found, last) if last < 1 else (last,)
 

@@ -139,9 +139,7 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
         state.iteration += 1
 
 
-def watched(
-    problem: Problem, state: State, found: Found | None, monitor: Monitor
-) -> Found | None:
+def watched(problem: Problem, state: State, found: Found | None, monitor: Monitor) -> Found | None:
     """Shows the state to the monitor, which may stop groups; found for those that go on."""
     before = state.active
     monitor(problem, state)
@@ -226,7 +224,10 @@ class Tolerance:
             size = np.maximum(np.abs(state.objective[active]), 1e-12)
             change = np.abs(state.objective[active] - self.before[active]) / size
         self.before, self.before_v = state.objective.copy(), state.v.copy()
-        return np.asarray(change)
+        rejected = state.memory.get("rejected")  # an epoch that was taken back changed nothing
+        return np.asarray(
+            change if rejected is None else np.where(rejected[active], np.inf, change)
+        )
 
 
 @dataclass(frozen=True)

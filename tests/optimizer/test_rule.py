@@ -81,7 +81,7 @@ def test_what_is_asked_for_is_done(seen, algorithm):
         ("bgd", 1000, None, "line_search"),
         ("lbfgs", 1000, None, None),
         ("newton", 100, None, None),
-        ("svrg", 100, 8, "constant"),
+        ("svrg", 100, 32, "constant"),
         ("sgd", 20, 1, "1/sqrt(i)"),
         ("mgd", 20, 32, "1/sqrt(i)"),
         ("hogwild", 20, 1, "1/sqrt(i)"),

@@ -75,7 +75,8 @@ def test_order(problem, algorithm):
 @pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "newton", "svrg"])
 def test_algorithms_solve(problem, algorithm):
     """The loop alone, without trainer and SQL."""
-    state = run(problem, operators(problem, f'{{"algorithm": "{algorithm}", "epsilon": 1e-10}}'))
+    text = f'{{"algorithm": "{algorithm}", "epsilon": 1e-10, "max_iter": 1000}}'
+    state = run(problem, operators(problem, text))
     assert state.converged.all()
     np.testing.assert_allclose(state.v, TRUTH, atol=1e-8)
 

@@ -144,7 +144,7 @@ def test_longley(con):
     np.testing.assert_allclose(model.std_err, LONGLEY_STD_ERR, rtol=1e-8)
 
 
-@pytest.mark.parametrize("degree", [8, 10])
+@pytest.mark.parametrize("degree", [6, 7, 8, 10])
 def test_beyond_double_precision_a_status_says_so(con, degree):
     """As NIST's Filip: powers of x in [-9, -3]. Right coefficients, or a status that warns."""
     x = np.linspace(-9, -3, 82)
@@ -152,7 +152,7 @@ def test_beyond_double_precision_a_status_says_so(con, degree):
     features = x[:, None] ** np.arange(1, degree + 1)
     put(con, features, features @ truth)
     model = fit(con, "linear")
-    right = np.allclose(model.coef, truth, rtol=1e-3)
+    right = np.allclose(model.coef, truth, rtol=1e-2)
     assert right or model.status in ("collinear features", "not converged")
 
 

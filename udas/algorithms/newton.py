@@ -27,7 +27,7 @@ from tuskml.udas.operators import (
     as_given,
 )
 from tuskml.udas.plan import Plan
-from tuskml.udas.problem import Found, Index, Problem
+from tuskml.udas.problem import Found, Index, Problem, diagonal
 
 ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""
@@ -35,6 +35,7 @@ ILL_CONDITIONED = 1e-5
 
 NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
+DAMPING = 0.1
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
@@ -45,6 +46,7 @@ class NewtonStep:
     def __init__(self, plan: Plan, problem: Problem) -> None:
         self.endless = plan.epsilon == 0
         self.quadratic = problem.task.quadratic
+        self.smooth = problem.task.smooth
         self.threads = plan.threads
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
@@ -52,7 +54,7 @@ class NewtonStep:
         assert found.hessian is not None
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
-        solution = solve(hessian, gradient, self.threads)
+        solution = solve(self._damped(hessian, found), gradient, self.threads)
         precise = self._precise(state, active, solution.pivot)
         renew = self._renew(state, active, found)
 
@@ -69,13 +71,26 @@ class NewtonStep:
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
 
+    def _damped(self, hessian: Floats, found: Found) -> Floats:
+        """The hinge is flat but for its corner: without damping a step may have no length.
+
+        The damping vanishes with the gradient, so that convergence stays superlinear (Li, Fukushima,
+        Qi and Yamashita, Regularized Newton methods for convex minimization problems, 2004).
+        """
+        if self.smooth:
+            return hessian
+        damped = hessian.copy()
+        places = diagonal(found.gradient.shape[1])
+        damped[:, places] += DAMPING * np.abs(found.gradient).max(axis=1)[:, None]
+        return damped
+
     def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
         """Which groups need H where they go; remembers for which it will be stale."""
         n = len(state.v)
         before = state.memory.setdefault("violation", np.full(n, np.inf))
         stale = state.memory.setdefault("stale", np.zeros(n, bool))
         slow = stale[active] & (found.violation > SLOW * before[active])
-        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow
+        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow | (not self.smooth)
         if self.quadratic:
             renew[:] = False
         else:

@@ -35,7 +35,9 @@ def backtrack(
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
         there = look(pending, candidate)
-        bound = found.objective[pending] + SUFFICIENT * gain(pending, candidate) + found.slack[pending]
+        bound = (
+            found.objective[pending] + SUFFICIENT * gain(pending, candidate) + found.slack[pending]
+        )
         good = there.objective <= bound
         if trial == 0 and good.all():
             return candidate, there, np.ones(len(v), bool)

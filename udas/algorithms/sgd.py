@@ -27,6 +27,7 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
 
 TRIAL_ROWS = 4096
+TRIAL_EPOCHS = 16
 RISING = tuple(4.0**k for k in range(-1, 5))
 FALLING = tuple(4.0**k for k in range(-2, -7, -1))
 
@@ -49,14 +50,15 @@ def epoch_of(part: Problem, plan: Plan, step: Floats, done: float) -> Epoch:
 
 
 def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
-    """The step (G,) with the lowest loss in one epoch over a sample, each row's before its update.
+    """The step (G,) with the lowest loss over a sample, each row's before its update.
 
     Bottou, Stochastic gradient descent tricks, 2012, section 4.2. The sample is spread over the
-    rows, which may be sorted by time. Steps rise, and if that never helped fall, by factors
+    rows, which may be sorted by time, and visited again if it is small. Steps rise, and if that never helped fall, by factors
     of 4 from a quarter of the gradient's Lipschitz step.
     """
     wanted = max(TRIAL_ROWS, 64 * plan.batch_size)
-    stride = max(1, (1 << int(np.log2(problem.rows.groups["n_rows"].max()))) // wanted)
+    most = 1 << int(np.log2(problem.rows.groups["n_rows"].max()))
+    stride, epochs = max(1, most // wanted), min(TRIAL_EPOCHS, max(1, wanted // most))
     sample = problem.on(replace(problem.rows, stride=stride))
     unit = 1.0 / curvature_bound(problem)
     best = np.full(problem.n_groups, np.inf)
@@ -64,8 +66,9 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
 
     def better(factor: float) -> NDArray[np.bool_]:
         v = start.copy()
-        epoch = epoch_of(sample, plan, factor * unit, 0.0)
-        loss = sample.rows.sgd(epoch, v, None, shared=False)
+        for done in range(epochs):
+            epoch = epoch_of(sample, plan, factor * unit, float(done))
+            loss = sample.rows.sgd(epoch, v, None, shared=False)
         won = np.isfinite(v).all(axis=1) & (loss < best)
         best[won], chosen[won] = loss[won], factor * unit[won]
         return won

@@ -29,7 +29,9 @@ class Anchor:
             return found
         active = state.active
         best = state.memory["best"][active]
+        rejected = state.memory.setdefault("rejected", np.zeros(len(state.v), bool))
         worse = ~(found.objective <= best + found.slack)
+        rejected[active] = worse
         if worse.any():
             back = active[worse]
             state.memory["step"][back] *= 0.5
