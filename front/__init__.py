@@ -2,7 +2,7 @@
 
 >>> import tuskml
 >>> con = tuskml.connect()
->>> con.execute("SELECT (train_model('linear', 2 * x + 1, [x])).coef FROM range(9) t(x)").fetchone()
+>>> con.execute("SELECT (train_model('linear', 2 * x, [x])).coef FROM range(9) t(x)").fetchone()
 ([2.0],)
 """
 

@@ -113,7 +113,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     gets them by `load(cursor)`. In memory every cursor sees them.
     """
     text = (Path(tuskml.sql.__file__).parent / "duckdb" / "macros.sql").read_text()
+    connection.execute(text)
     row = connection.execute(IN_MEMORY).fetchone()
     if row is not None and row[0]:
-        text = text.replace("TEMP MACRO", "MACRO")
-    connection.execute(text)
+        connection.execute(text.replace("TEMP MACRO", "MACRO"))

@@ -26,8 +26,9 @@ class ExtensionError(TuskError, RuntimeError):
 
 def nearest(given: str, allowed: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or nothing when no allowed name is near."""
-    found = difflib.get_close_matches(given, list(allowed), n=1, cutoff=0.6)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    names = {name.lower(): name for name in allowed}
+    found = difflib.get_close_matches(given.lower()[:100], list(names), n=1, cutoff=0.6)
+    return f"; did you mean '{names[found[0]]}'?" if found else ""
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -80,7 +80,7 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     std_err = np.empty((n_groups, p))
     std_err[:, 0] = constant if problem.rows.fit_intercept else np.nan
     std_err[:, 1:] = conditioned[:, :-1] * problem.scale
-    std_err[~state.converged] = np.nan
+    std_err[~state.converged] = conditioned[~state.converged] = np.nan
     return Inference(std_err, solution.rank, solution.pivot, conditioned)
 
 

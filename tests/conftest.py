@@ -1,5 +1,7 @@
 """What every test may ask for."""
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import runpy
 import subprocess
 import sys
@@ -71,7 +73,9 @@ def survives() -> Callable[..., None]:
     def run(*statements: str) -> None:
         if duckdb.__version__ >= "2":
             return
-        done = subprocess.run([sys.executable, "-c", STATEMENTS, *statements], capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", STATEMENTS, *statements], capture_output=True, check=False
+        )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {statements[-1]}"
 
     return run

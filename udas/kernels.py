@@ -156,7 +156,7 @@ class Pass:
     smoothing: float = 0.0
     loss_only: bool = False
     stride: int = 1
-    cancel_mark: int = 0
+    cancel_mark: int = -1
 
     @property
     def n_groups(self) -> int:

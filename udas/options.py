@@ -277,9 +277,13 @@ def _load(text: str) -> dict[str, Any]:
     return value
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+def shortened(text: str) -> str:
+    """At most 60 characters of what the caller wrote."""
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _shown(value: Any) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False))
 
 
 def _value(name: str, value: Any) -> Any:
@@ -313,7 +317,7 @@ def parse(text: str) -> Options:
     for name in given:
         if name not in TABLE:
             raise OptionError(
-                f"unknown option '{name}', expected one of "
+                f"unknown option '{shortened(name)}', expected one of "
                 f"{', '.join(TABLE)}{nearest(name, TABLE)}"
             )
     values = {

@@ -1,5 +1,7 @@
 """Rows beyond memory_limit spill to a file without a name: the same models, and nothing left behind."""
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import os
 import shutil
 import signal
@@ -26,7 +28,9 @@ HELD = 32 << 20
 SOURCE = f"""SELECT i % 50 AS g, (i * 7919) % 1000 + i % 13 < 400 AS y,
              [(i * 31) % 97, (i * 17) % 89, i % 83, i % 7, {", ".join(f"(i * {7 * k + 1}) % {100 + k}" for k in range(24))}]::FLOAT[] AS x
              FROM range({{rows}}) r(i)"""
-OPTIONS = '{"deterministic": true, "algorithm": "lbfgs", "max_iter": 3, "epsilon": 0, "threads": 2}'
+OPTIONS = (
+    '{"deterministic": true, "algorithm": "lbfgs", "max_iter": 3, "epsilon": 0, "threads": 2}'
+)
 FIT = f"SELECT train_model('logistic', y, x, '{OPTIONS}') FROM t"
 GROUPED = f"SELECT g, train_model('logistic', y, x, '{OPTIONS}') FROM t GROUP BY g ORDER BY g"
 
@@ -60,7 +64,10 @@ def use(con: duckdb.DuckDBPyConnection) -> dict:
 
 def what_counts(models: list[tuple]) -> list:
     """All of the models but what the clock says."""
-    return [(*key, {name: value for name, value in model.items() if name != "seconds"}) for *key, model in models]
+    return [
+        (*key, {name: value for name, value in model.items() if name != "seconds"})
+        for *key, model in models
+    ]
 
 
 class Watch:
@@ -69,7 +76,10 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.child = subprocess.Popen(
-            [sys.executable, "-c", WATCHER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WATCHER, folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def __enter__(self) -> "Watch":
@@ -124,7 +134,9 @@ def test_the_limit_is_kept(rows: Path, tmp_path: Path) -> None:
 def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
     """With DuckDB's own setting, in the 1 : 3 proportion that the README promises."""
     with tuskml.connect(threads=2, memory_limit="64MB", temp_directory=tmp_path) as con:
-        model = con.execute(f"SELECT train_model('logistic', y, x, '{OPTIONS}') FROM '{rows}'").fetchall()[0][0]
+        model = con.execute(
+            f"SELECT train_model('logistic', y, x, '{OPTIONS}') FROM '{rows}'"
+        ).fetchall()[0][0]
         assert model["n_rows"] == ROWS
         assert use(con)["peak"] > 2.7 * use(con)["budget"]
         assert use(con)["spilled"] <= HELD
@@ -202,11 +214,15 @@ def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
             con.execute(sql).fetchall()
         assert "memory_limit is reached and temp_directory cannot take more" in str(caught.value)
         assert "train_model: no room for" in str(caught.value)
-        small = con.execute("SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 10000)").fetchall()
+        small = con.execute(
+            "SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 10000)"
+        ).fetchall()
         assert small == [(10000,)]
         after = use(con)
         assert after["spilled"] <= 3 * 2**21
-        assert shutil.disk_usage(small_disk).used <= after["spilled"] + 100_000, "blocks are given back"
+        assert shutil.disk_usage(small_disk).used <= after["spilled"] + 100_000, (
+            "blocks are given back"
+        )
         budget(con, small_disk, 2**40)
         assert con.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0] > 0
 
@@ -214,7 +230,9 @@ def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
 def test_temp_directory_is_missing(rows: Path, tmp_path: Path) -> None:
     """DuckDB makes its own directory when it first spills: ours cannot wait for that."""
     with opened(rows, tmp_path / "not" / "there", 8_000_000) as con:
-        assert con.execute("SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 200000)").fetchall() == [(200000,)]
+        assert con.execute(
+            "SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 200000)"
+        ).fetchall() == [(200000,)]
     assert not (tmp_path / "not").exists()
 
 
@@ -227,7 +245,9 @@ def test_limits_are_each_databases_own(rows: Path, tmp_path: Path) -> None:
 
 def test_a_budget_of_nothing_spills_everything(rows: Path, tmp_path: Path) -> None:
     with opened(rows, tmp_path, 0) as con:
-        assert con.execute("SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 5000)").fetchall() == [(5000,)]
+        assert con.execute(
+            "SELECT train_model('logistic', y, x).n_rows FROM (FROM t LIMIT 5000)"
+        ).fetchall() == [(5000,)]
         assert use(con)["resident"] == 0
         with pytest.raises(duckdb.Error, match="budget is negative, expected a number of bytes"):
             budget(con, tmp_path, -1)

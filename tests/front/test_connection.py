@@ -1,5 +1,7 @@
 """connect and load: settings, macros, memory, and what they refuse."""
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import threading
 
 import duckdb
@@ -20,11 +22,15 @@ def one(con: duckdb.DuckDBPyConnection, sql: str):
 def test_first_model() -> None:
     with tuskml.connect() as con:
         assert one(con, FIT) == pytest.approx(2)
-        assert one(con, "SELECT predict(train_model('linear', 2 * x, [x]), [4]) FROM range(9) t(x)") == pytest.approx(8)
+        assert one(
+            con, "SELECT predict(train_model('linear', 2 * x, [x]), [4]) FROM range(9) t(x)"
+        ) == pytest.approx(8)
 
 
 def test_settings_are_duckdbs(tmp_path) -> None:
-    with tuskml.connect(threads=1, memory_limit="300MB", temp_directory=tmp_path, default_order="DESC") as con:
+    with tuskml.connect(
+        threads=1, memory_limit="300MB", temp_directory=tmp_path, default_order="DESC"
+    ) as con:
         assert one(con, "SELECT current_setting('threads')") == 1
         assert one(con, "SELECT current_setting('temp_directory')") == str(tmp_path)
         assert one(con, "SELECT current_setting('default_order')").upper().startswith("DESC")
@@ -79,15 +85,21 @@ def test_load_into_an_open_connection() -> None:
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
         con.execute("CREATE TABLE t AS SELECT x FROM range(9) r(x)")
         assert tuskml.load(con) is con
-        assert one(con, "SELECT train_model('linear', 2 * x + 1, [x]).coef[1] FROM t") == pytest.approx(2)
+        assert one(
+            con, "SELECT train_model('linear', 2 * x + 1, [x]).coef[1] FROM t"
+        ) == pytest.approx(2)
 
 
 def test_load_twice_changes_nothing() -> None:
     with tuskml.connect() as con:
-        before = con.execute("SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1").fetchall()
+        before = con.execute(
+            "SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1"
+        ).fetchall()
         for _ in range(3):
             tuskml.load(con)
-        after = con.execute("SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1").fetchall()
+        after = con.execute(
+            "SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1"
+        ).fetchall()
         assert before == after
         assert one(con, FIT) == pytest.approx(2)
 
@@ -125,7 +137,9 @@ def test_a_file_keeps_no_macro(tmp_path) -> None:
     with tuskml.connect(tmp_path / "db.duckdb") as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS i")
     with duckdb.connect(str(tmp_path / "db.duckdb")) as plain:
-        names = plain.execute("SELECT function_name FROM duckdb_functions() WHERE function_name = 'predict'").fetchall()
+        names = plain.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE function_name = 'predict'"
+        ).fetchall()
         assert names == []
 
 
@@ -158,4 +172,6 @@ def test_signed_extensions_are_refused_before_anything_is_loaded() -> None:
     with duckdb.connect() as plain:
         with pytest.raises(tuskml.ExtensionError, match="allow_unsigned_extensions"):
             tuskml.load(plain)
-        assert plain.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name = 'train_model'").fetchall() == [(0,)]
+        assert plain.execute(
+            "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'train_model'"
+        ).fetchall() == [(0,)]

@@ -5,6 +5,8 @@ wrong: empty and one-row groups, widths around the vector lengths, ends of segme
 spilled blocks, threads, cancelled and refused queries.
 """
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import json
 import threading
 from collections.abc import Iterator
@@ -39,7 +41,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def fit(con: duckdb.DuckDBPyConnection, task: str, features: str, source: str = "t", **options: object) -> list[dict]:
+def fit(
+    con: duckdb.DuckDBPyConnection, task: str, features: str, source: str = "t", **options: object
+) -> list[dict]:
     """The models of all groups; each is finite."""
     label = "v" if task == "linear" else "y"
     sql = f"SELECT train_model('{task}', {label}, {features}, ?) FROM {source}"
@@ -53,7 +57,9 @@ def fit(con: duckdb.DuckDBPyConnection, task: str, features: str, source: str = 
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("features", FEATURES)
-def test_algorithms(con: duckdb.DuckDBPyConnection, algorithm: str, task: str, features: str) -> None:
+def test_algorithms(
+    con: duckdb.DuckDBPyConnection, algorithm: str, task: str, features: str
+) -> None:
     few = {"max_iter": 3, "algorithm": algorithm, "l2": 0.01}
     weights = {} if task == "linear" else {"class_weight": "balanced"}
     for options in ({}, {"threads": 1}, {"deterministic": True, **weights}, {"validation": 0.2}):
@@ -97,7 +103,15 @@ def test_lengths(con: duckdb.DuckDBPyConnection, n: int) -> None:
     for features in FEATURES.values():
         source = f"(FROM t LIMIT {n})"
         for algorithm in ("auto", "sgd", "mgd", "hogwild", "svrg"):
-            fit(con, "linear", features, source, max_iter=2, algorithm=algorithm, deterministic=n % 2 == 0)
+            fit(
+                con,
+                "linear",
+                features,
+                source,
+                max_iter=2,
+                algorithm=algorithm,
+                deterministic=n % 2 == 0,
+            )
         fit(con, "logistic", features, source, max_iter=2, validation=0.5)
 
 
@@ -116,7 +130,9 @@ def test_many_groups(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET threads = 4")
     for task in ("linear", "logistic", "svm"):
         for algorithm in ("auto", "lbfgs", "mgd", "hogwild"):
-            models = fit(con, task, "x", "t GROUP BY hash(v) % 1500", algorithm=algorithm, max_iter=2)
+            models = fit(
+                con, task, "x", "t GROUP BY hash(v) % 1500", algorithm=algorithm, max_iter=2
+            )
             assert sum(model["n_rows"] for model in models) == 3000
     con.execute("SET threads = 2")
 
@@ -142,7 +158,9 @@ def test_nulls(con: duckdb.DuckDBPyConnection, features: str) -> None:
     assert model["n_rows"] + model["n_skipped"] == 3000
     assert model["n_skipped"] > 0
     assert fit(con, "linear", "x", "t WHERE v > 2 GROUP BY g") == []
-    assert con.execute("SELECT train_model('linear', v, x) FROM t WHERE v > 2").fetchall() == [(None,)]
+    assert con.execute("SELECT train_model('linear', v, x) FROM t WHERE v > 2").fetchall() == [
+        (None,)
+    ]
 
 
 REFUSED = [
@@ -167,7 +185,9 @@ def test_cancelled(con: duckdb.DuckDBPyConnection, algorithm: str) -> None:
         timer = threading.Timer(0.1, tuskml.cancel)
         timer.start()
         with pytest.raises(duckdb.Error, match="interrupted"):
-            con.execute(f"SELECT train_model('logistic', y, x, ?) FROM t {grouped}", [options]).fetchall()
+            con.execute(
+                f"SELECT train_model('logistic', y, x, ?) FROM t {grouped}", [options]
+            ).fetchall()
         timer.join()
 
 
@@ -178,7 +198,13 @@ def test_connections_on_many_threads(con: duckdb.DuckDBPyConnection) -> None:
         try:
             with con.cursor() as cursor:
                 for _ in range(3):
-                    fit(cursor, "logistic", list(FEATURES.values())[number % 4], max_iter=3, algorithm=ALGORITHMS[number])
+                    fit(
+                        cursor,
+                        "logistic",
+                        list(FEATURES.values())[number % 4],
+                        max_iter=3,
+                        algorithm=ALGORITHMS[number],
+                    )
                     cursor.execute("SELECT tuskml_memory()").fetchall()
         except BaseException as error:
             failures.append(error)
@@ -193,11 +219,15 @@ def test_connections_on_many_threads(con: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("features", FEATURES.values())
 def test_scalars(con: duckdb.DuckDBPyConnection, features: str) -> None:
-    con.execute(f"CREATE OR REPLACE TEMP TABLE m AS SELECT g, train_model('logistic', y, {features}) AS m FROM t GROUP BY g")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE fitted AS SELECT g, train_model('logistic', y, {features}) AS m FROM t GROUP BY g"
+    )
     sql = f"""SELECT sum(predict(m, {features})), sum(predict_proba(m, {features})), sum(decision(m, {features}))
-              FROM t JOIN m USING (g)"""
+              FROM t JOIN fitted USING (g)"""
     assert np.isfinite(con.execute(sql).fetchall()[0]).all()
-    con.execute("SELECT count(*) FROM m, model_summary((SELECT m FROM m WHERE g = 1))").fetchall()
+    con.execute(
+        "SELECT count(*) FROM fitted, model_summary((SELECT m FROM fitted WHERE g = 1))"
+    ).fetchall()
 
 
 def test_metrics(con: duckdb.DuckDBPyConnection) -> None:
@@ -206,20 +236,26 @@ def test_metrics(con: duckdb.DuckDBPyConnection) -> None:
                         FROM t {grouped}""").fetchall()  # fmt: skip
     con.execute("SELECT auc(y, v) OVER (ORDER BY v ROWS 50 PRECEDING) FROM t").fetchall()
     try:
-        con.execute("SELECT train_model('linear', v, x) OVER (ORDER BY v ROWS 20 PRECEDING) FROM (FROM t LIMIT 300)").fetchall()
+        con.execute(
+            "SELECT train_model('linear', v, x) OVER (ORDER BY v ROWS 20 PRECEDING) FROM (FROM t LIMIT 300)"
+        ).fetchall()
     except duckdb.Error as error:
-        assert "window" in str(error)
+        assert "window" in str(error)  # noqa: PT017
 
 
 def test_hashing(con: duckdb.DuckDBPyConnection) -> None:
     for bits in (1, 8, 30):
-        con.execute("SELECT hash_features(['a:' || v, 'g=' || g, NULL, ''], ?) FROM t", [bits]).fetchall()
+        con.execute(
+            "SELECT hash_features(['a:' || v, 'g=' || g, NULL, ''], ?) FROM t", [bits]
+        ).fetchall()
         con.execute("SELECT hash_features(MAP {'a': v, 'b': NULL}, ?) FROM t", [bits]).fetchall()
 
 
 def test_explained(con: duckdb.DuckDBPyConnection) -> None:
     for grouped in ("", "GROUP BY g"):
-        for (text,) in con.execute(f"SELECT explain_training('svm', y, x) FROM t {grouped}").fetchall():
+        for (text,) in con.execute(
+            f"SELECT explain_training('svm', y, x) FROM t {grouped}"
+        ).fetchall():
             assert text.startswith("svm: ")
 
 
@@ -228,4 +264,6 @@ def test_databases_come_and_go() -> None:
         with tuskml.connect(threads=2) as one, tuskml.connect(threads=2) as other:
             for con in (one, other, one):
                 con.execute("SELECT tuskml_set_memory(?, '')", [budget]).fetchall()
-                con.execute("SELECT train_model('linear', i, [i, i % 7]) FROM range(5000) t(i)").fetchall()
+                con.execute(
+                    "SELECT train_model('linear', i, [i, i % 7]) FROM range(5000) t(i)"
+                ).fetchall()

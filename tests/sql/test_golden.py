@@ -5,6 +5,8 @@ same files. `pytest tests/sql/test_golden.py --golden-update` writes the answers
 review; `test_reference.py` holds the numbers against other packages.
 """
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -103,7 +105,10 @@ def test_each_answer_has_its_case() -> None:
 
 
 def test_statements_are_split_at_the_ends_of_lines() -> None:
-    assert statements("-- a; b\nSELECT ';',\n  1;\n\nSELECT 2;") == ["SELECT ';',\n  1", "SELECT 2"]
+    assert statements("-- a; b\nSELECT ';',\n  1;\n\nSELECT 2;") == [
+        "SELECT ';',\n  1",
+        "SELECT 2",
+    ]
 
 
 @pytest.mark.parametrize("case", cases())

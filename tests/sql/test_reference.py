@@ -1,5 +1,7 @@
 """The numbers in the golden files against statsmodels, scipy and scikit-learn, and against R's manual."""
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import json
 import re
 from decimal import Decimal
@@ -136,7 +138,10 @@ def test_logistic_is_what_madlib_prints() -> None:
     """Apache MADlib 2.1, logregr_train on the patients; shared/data/README.md has more digits."""
     exact = [-6.363469941846, -1.024106052408, 0.119044916670]
     close([row[2] for row in golden("model_summary", 1)], exact)
-    close([row[3] for row in golden("model_summary", 1)], [3.213904524734, 1.171080146495, 0.054979175575])
+    close(
+        [row[3] for row in golden("model_summary", 1)],
+        [3.213904524734, 1.171080146495, 0.054979175575],
+    )
 
 
 def test_svm(cars) -> None:
@@ -165,7 +170,10 @@ def test_filter_and_distinct(cars) -> None:
     for n, hp, own in ((n_light, light, cars["wt"] < 3), (n_heavy, heavy, cars["wt"] >= 3)):
         assert int(n) == own.sum()
         close([hp], ols(cars["mpg"][own], cars["hp"][own]).params[1])
-    close(golden("distinct", 1)[0][2:], np.full(2, ols(cars["mpg"], cars["wt"], cars["hp"]).params[1]))
+    close(
+        golden("distinct", 1)[0][2:],
+        np.full(2, ols(cars["mpg"], cars["wt"], cars["hp"]).params[1]),
+    )
     heaviest = {}
     for key in zip(cars["cyl"], cars["manual"], cars["wt"], cars["mpg"], strict=True):
         heaviest[key[:2]] = max(heaviest.get(key[:2], key), key, key=lambda k: k[2])
@@ -209,7 +217,11 @@ def test_metrics(cars, patients) -> None:
     from sklearn import metrics
 
     y, p = patients["second_attack"], logit(patients).predict()
-    expected = [metrics.log_loss(y, p), metrics.roc_auc_score(y, p), metrics.accuracy_score(y, p > 0.5)]
+    expected = [
+        metrics.log_loss(y, p),
+        metrics.roc_auc_score(y, p),
+        metrics.accuracy_score(y, p > 0.5),
+    ]
     close(golden("metrics")[0], expected)
     fit = ols(cars["mpg"], cars["wt"])
     for cyl, *found in golden("metrics", 1):
@@ -221,7 +233,9 @@ def test_metrics(cars, patients) -> None:
 
 def test_sparse() -> None:
     x = np.zeros((8, 6))
-    entries = re.findall(r"\((\d), ARRAY\[(.*?)\], ARRAY\[(.*?)\]\)", (CASES / "sparse.sql").read_text())
+    entries = re.findall(
+        r"\((\d), ARRAY\[(.*?)\], ARRAY\[(.*?)\]\)", (CASES / "sparse.sql").read_text()
+    )
     for row, (_, ids, amounts) in enumerate(entries):
         np.add.at(x[row], list(map(int, ids.split(","))), list(map(float, amounts.split(","))))
     y = np.array([float(entry[0]) for entry in entries])
@@ -264,7 +278,9 @@ def test_options(name: str, patients) -> None:
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 @pytest.mark.parametrize("which", ["ok", "collinear features", "constant feature", "separable"])
-def test_hinge_loss_is_least_on_small_groups(con: duckdb.DuckDBPyConnection, which: str, l2: float) -> None:
+def test_hinge_loss_is_least_on_small_groups(
+    con: duckdb.DuckDBPyConnection, which: str, l2: float
+) -> None:
     create, insert, *_ = (CASES / "statuses.sql").read_text().split(";\n")
     con.execute(create)
     con.execute(insert)

@@ -1,5 +1,7 @@
 """train_model and predict wherever SQL allows an aggregate and a scalar, and over every shape of input."""
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import itertools
 import json
 import subprocess
@@ -50,7 +52,9 @@ def test_features_of_every_type(con: duckdb.DuckDBPyConnection, features: str) -
     con.execute(ROWS.format(n=5000))
     model = one(con, f"SELECT train_model('linear', y, {features}) FROM rows")
     assert weights(model) == pytest.approx(least_squares(con), abs=2e-5)
-    predicted, expected = fetch(con, f"SELECT predict(?, {features}), 3 * a - 2 * b + 1 FROM rows LIMIT 1", (model,))[0]
+    predicted, expected = fetch(
+        con, f"SELECT predict(?, {features}), 3 * a - 2 * b + 1 FROM rows LIMIT 1", (model,)
+    )[0]
     assert predicted == pytest.approx(expected, abs=0.02)
 
 
@@ -78,19 +82,29 @@ def test_no_rows(con: duckdb.DuckDBPyConnection) -> None:
     assert fetch(con, "SELECT explain_training('linear', y, x) FROM nothing") == [(None,)]
     assert fetch(con, "SELECT train_model('no task', y, x) FROM nothing") == [(None,)]
     assert fetch(con, "SELECT predict(NULL, [1.0])") == [(None,)]
-    assert fetch(con, "SELECT predict((SELECT train_model('linear', y, x) FROM nothing), [1.0])") == [(None,)]
-    assert fetch(con, "FROM model_summary((SELECT train_model('linear', y, x) FROM nothing))") == []
+    assert fetch(
+        con, "SELECT predict((SELECT train_model('linear', y, x) FROM nothing), [1.0])"
+    ) == [(None,)]
+    assert (
+        fetch(con, "FROM model_summary((SELECT train_model('linear', y, x) FROM nothing))") == []
+    )
 
 
 def test_scan_of_parquet(con: duckdb.DuckDBPyConnection, tmp_path) -> None:
     con.execute(ROWS.format(n=20000))
     file = tmp_path / "rows.parquet"
-    con.execute(f"COPY (SELECT *, [a, b]::FLOAT[] AS x FROM rows) TO '{file}' (ROW_GROUP_SIZE 2048)")
-    grouped = fetch(con, f"SELECT g, train_model('linear', y, x) FROM '{file}' GROUP BY g ORDER BY g")
+    con.execute(
+        f"COPY (SELECT *, [a, b]::FLOAT[] AS x FROM rows) TO '{file}' (ROW_GROUP_SIZE 2048)"
+    )
+    grouped = fetch(
+        con, f"SELECT g, train_model('linear', y, x) FROM '{file}' GROUP BY g ORDER BY g"
+    )
     assert len(grouped) == 7
     for g, model in grouped:
         assert weights(model) == pytest.approx(least_squares(con, f"g = {g}"), abs=2e-5)
-    con.execute(f"COPY (SELECT g, train_model('linear', y, x) AS m FROM '{file}' GROUP BY g) TO '{tmp_path}/m.parquet'")
+    con.execute(
+        f"COPY (SELECT g, train_model('linear', y, x) AS m FROM '{file}' GROUP BY g) TO '{tmp_path}/m.parquet'"
+    )
     stored = fetch(con, f"SELECT g, m FROM '{tmp_path}/m.parquet' ORDER BY g")
     for (_, kept), (_, model) in zip(stored, grouped, strict=True):
         assert weights(kept) == pytest.approx(weights(model), abs=1e-6)
@@ -106,10 +120,14 @@ def test_many_chunks(con: duckdb.DuckDBPyConnection, threads: int, where: str) -
     model = one(con, f"SELECT train_model('linear', y, [a, b]) FROM rows WHERE {where}")
     assert model["n_rows"] == one(con, f"SELECT count(*) FROM rows WHERE {where}")
     assert weights(model) == pytest.approx(least_squares(con, where), abs=1e-8)
-    grouped = fetch(con, f"SELECT g, train_model('linear', y, [a, b]) FROM rows WHERE {where} GROUP BY g")
+    grouped = fetch(
+        con, f"SELECT g, train_model('linear', y, [a, b]) FROM rows WHERE {where} GROUP BY g"
+    )
     assert sorted(g for g, _ in grouped) == list(range(7))
     for g, model in grouped:
-        assert weights(model) == pytest.approx(least_squares(con, f"{where} AND g = {g}"), abs=1e-8)
+        assert weights(model) == pytest.approx(
+            least_squares(con, f"{where} AND g = {g}"), abs=1e-8
+        )
 
 
 def test_many_tiny_groups(con: duckdb.DuckDBPyConnection) -> None:
@@ -118,7 +136,9 @@ def test_many_tiny_groups(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE TABLE models AS SELECT i % 20000 AS g, train_model('linear', y, [b]) AS m,"
         " regr_slope(y, b) AS slope, regr_intercept(y, b) AS intercept, count(*) AS n FROM rows GROUP BY 1"
     )
-    found = fetch(con, "SELECT count(*), count(m), sum(m.n_rows), bool_and(m.n_rows = n) FROM models")
+    found = fetch(
+        con, "SELECT count(*), count(m), sum(m.n_rows), bool_and(m.n_rows = n) FROM models"
+    )
     assert found == [(20000, 20000, 100_000, True)]
     off = one(con, """SELECT max(greatest(abs(m.coef[1] - slope), abs(m.intercept - intercept)) / (1 + abs(slope)))
                       FROM models WHERE m.status = 'ok'""")  # fmt: skip
@@ -150,10 +170,18 @@ def test_options_by_group(con: duckdb.DuckDBPyConnection) -> None:
 def test_parameters(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(ROWS.format(n=500))
     by_hand = one(con, """SELECT train_model('linear', y, [a, b], '{"l2": 0.5}').coef FROM rows""")
-    assert one(con, "SELECT train_model('linear', y, [a, b], ?).coef FROM rows", ('{"l2": 0.5}',)) == by_hand
-    assert one(con, "SELECT train_model(?, y, [a, b], ?).coef FROM rows", ("linear", '{"l2": 0.5}')) == by_hand
+    assert (
+        one(con, "SELECT train_model('linear', y, [a, b], ?).coef FROM rows", ('{"l2": 0.5}',))
+        == by_hand
+    )
+    assert (
+        one(con, "SELECT train_model(?, y, [a, b], ?).coef FROM rows", ("linear", '{"l2": 0.5}'))
+        == by_hand
+    )
     named = {"task": "linear", "options": '{"l2": 0.5}'}
-    assert con.execute("SELECT train_model($task, y, [a, b], $options).coef FROM rows", named).fetchall() == [(by_hand,)]
+    assert con.execute(
+        "SELECT train_model($task, y, [a, b], $options).coef FROM rows", named
+    ).fetchall() == [(by_hand,)]
     con.execute("PREPARE fit AS SELECT train_model('linear', y, [a, b], $1).coef FROM rows")
     for l2 in (0.5, 2, 0.5):
         (coef,) = con.execute(f"EXECUTE fit('{{\"l2\": {l2}}}')").fetchone()
@@ -181,7 +209,9 @@ FRAMES = [
 
 @pytest.mark.parametrize("n", [30, 3000])
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_window_is_right_or_refused(con: duckdb.DuckDBPyConnection, survives, frame: str, n: int) -> None:
+def test_a_window_is_right_or_refused(
+    con: duckdb.DuckDBPyConnection, survives, frame: str, n: int
+) -> None:
     """A frame whose states DuckDB would combine twice must not give other rows' models."""
     create = f"CREATE TABLE t AS SELECT x::DOUBLE AS x, (x * 7919) % 101 AS y FROM range({n}) r(x)"
     con.execute(create)
@@ -192,7 +222,10 @@ def test_a_window_is_right_or_refused(con: duckdb.DuckDBPyConnection, survives, 
     try:
         rows = fetch(con, sql)
     except duckdb.Error as error:
-        assert "train_model is an aggregate for GROUP BY and cannot be used as a window function (OVER)" in str(error)
+        assert (  # noqa: PT017
+            "train_model is an aggregate for GROUP BY and cannot be used as a window function (OVER)"
+            in str(error)
+        )
     else:
         for coef, n_rows, slope, rows_in_frame in rows:
             assert (n_rows or 0) == rows_in_frame
@@ -225,10 +258,15 @@ def test_rows_in_order(con: duckdb.DuckDBPyConnection, survives, within: str) ->
 def test_two_databases(con: duckdb.DuckDBPyConnection) -> None:
     with tuskml.connect(threads=1) as other:
         for db, slope in itertools.product((con, other), (2,)):
-            assert one(db, f"SELECT train_model('linear', {slope} * x, [x]).coef[1] FROM range(9) t(x)") == pytest.approx(slope)
+            assert one(
+                db, f"SELECT train_model('linear', {slope} * x, [x]).coef[1] FROM range(9) t(x)"
+            ) == pytest.approx(slope)
         other.execute("SET memory_limit = '1GB'")
         tuskml.load(other)
-        assert one(other, "SELECT tuskml_memory()")["budget"] < one(con, "SELECT tuskml_memory()")["budget"]
+        assert (
+            one(other, "SELECT tuskml_memory()")["budget"]
+            < one(con, "SELECT tuskml_memory()")["budget"]
+        )
     assert one(con, "SELECT train_model('linear', 2 * x, [x]).n_rows FROM range(9) t(x)") == 9
 
 
@@ -242,7 +280,9 @@ def test_cursors(con: duckdb.DuckDBPyConnection) -> None:
 def test_cursors_of_a_file(tmp_path) -> None:
     with tuskml.connect(tmp_path / "db.duckdb") as con:
         cursor = tuskml.load(con.cursor())
-        assert one(cursor, "SELECT predict(train_model('linear', 2 * x, [x]), [5.0]) FROM range(9) t(x)") == pytest.approx(10)
+        assert one(
+            cursor, "SELECT predict(train_model('linear', 2 * x, [x]), [5.0]) FROM range(9) t(x)"
+        ) == pytest.approx(10)
 
 
 PLAIN = """
@@ -257,13 +297,19 @@ print(con.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetc
 def test_a_file_keeps_nothing_of_tuskml(tmp_path) -> None:
     file = tmp_path / "db.duckdb"
     with tuskml.connect(file) as con:
-        con.execute("CREATE TABLE models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)")
+        con.execute(
+            "CREATE TABLE models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)"
+        )
         assert one(con, "SELECT predict(m, [4]) FROM models") == pytest.approx(8)
-    done = subprocess.run([sys.executable, "-c", PLAIN, file], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, file], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["[('ok', 9, 2.0)]", "[(0,)]", "[(0,)]"]
     with tuskml.connect(file, read_only=True) as con:
         assert one(con, "SELECT predict(m, [4]) FROM models") == pytest.approx(8)
-        assert one(con, "SELECT train_model('linear', 3 * x, [x]).coef[1] FROM range(9) t(x)") == pytest.approx(3)
+        assert one(
+            con, "SELECT train_model('linear', 3 * x, [x]).coef[1] FROM range(9) t(x)"
+        ) == pytest.approx(3)
         with pytest.raises(duckdb.Error, match="read-only"):
             con.execute("CREATE TABLE t (i INTEGER)")
     assert [path.name for path in tmp_path.iterdir()] == ["db.duckdb"]
@@ -271,15 +317,28 @@ def test_a_file_keeps_nothing_of_tuskml(tmp_path) -> None:
 
 def test_attached_database(con: duckdb.DuckDBPyConnection, tmp_path) -> None:
     con.execute(f"ATTACH '{tmp_path / 'other.duckdb'}' AS other")
-    con.execute("CREATE TABLE other.models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)")
+    con.execute(
+        "CREATE TABLE other.models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)"
+    )
     assert one(con, "SELECT predict(m, [4]) FROM other.models") == pytest.approx(8)
     con.execute("USE other")
     assert one(con, "SELECT predict(m, [4]) FROM models") == pytest.approx(8)
 
 
+@pytest.mark.parametrize("name", ["m", "terms", "estimates", "fitted", "model"])
+def test_macros_leave_names_to_their_users(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    con.execute(
+        f"CREATE TABLE {name} AS SELECT train_model('linear', 2 * x, [x]) AS {name} FROM range(9) t(x)"
+    )
+    assert one(con, f"SELECT count(*) FROM model_summary((SELECT {name} FROM {name}))") == 2
+    assert one(con, f"SELECT predict({name}, [4]) FROM {name}") == pytest.approx(8)
+
+
 def test_transaction(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("BEGIN")
-    con.execute("CREATE TABLE models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)")
+    con.execute(
+        "CREATE TABLE models AS SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x)"
+    )
     con.execute("ROLLBACK")
     with pytest.raises(duckdb.Error, match="does not exist"):
         con.execute("FROM models")
@@ -308,7 +367,9 @@ def test_arrow_and_pandas(con: duckdb.DuckDBPyConnection) -> None:
 def test_wide_rows(con: duckdb.DuckDBPyConnection) -> None:
     """A row larger than the pieces that rows are packed into."""
     wide = "list_transform(range(300000), lambda j: ((i + 1) * j % 17)::FLOAT)"
-    model = one(con, f"SELECT train_model('linear', i, {wide}, '{{\"max_iter\": 1}}') FROM range(5) t(i)")
+    model = one(
+        con, f"SELECT train_model('linear', i, {wide}, '{{\"max_iter\": 1}}') FROM range(5) t(i)"
+    )
     assert (model["n_rows"], model["n_features"], len(model["coef"])) == (5, 300000, 300000)
     with pytest.raises(duckdb.Error, match="has 1000001 features, at most 1000000 are allowed"):
         con.execute("SELECT train_model('linear', 1, range(1000001)::FLOAT[])").fetchall()

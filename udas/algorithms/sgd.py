@@ -53,8 +53,8 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
     """The step (G,) with the lowest loss over a sample, each row's before its update.
 
     Bottou, Stochastic gradient descent tricks, 2012, section 4.2. The sample is spread over the
-    rows, which may be sorted by time, and visited again if it is small. Steps rise, and if that never helped fall, by factors
-    of 4 from a quarter of the gradient's Lipschitz step.
+    rows, which may be sorted by time, and visited again if it is small. Steps rise, and if that
+    never helped fall, by factors of 4 from a quarter of the gradient's Lipschitz step.
     """
     wanted = max(TRIAL_ROWS, 64 * plan.batch_size)
     most = 1 << int(np.log2(problem.rows.groups["n_rows"].max()))

@@ -1,8 +1,8 @@
 """Stochastic variance-reduced gradient descent: an iteration is a full gradient and an epoch.
 
 Johnson and Zhang, Accelerating stochastic gradient descent using predictive variance reduction,
-NIPS 2013. The step is constant, so convergence is linear; it is halved when an epoch does not
-lower the objective.
+NIPS 2013. Within an epoch the step is constant, so convergence is linear; between epochs it grows
+until one does not lower the objective, is taken back, and halves it.
 """
 
 import numpy as np
@@ -13,6 +13,9 @@ from tuskml.udas.kernels import Floats
 from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows, as_given
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
+
+GROW = 1.1
+"""Of the step, after an epoch that lowered the objective."""
 
 
 class Anchor:
@@ -32,6 +35,7 @@ class Anchor:
         rejected = state.memory.setdefault("rejected", np.zeros(len(state.v), bool))
         worse = ~(found.objective <= best + found.slack)
         rejected[active] = worse
+        state.memory["step"][active[~worse]] *= GROW
         if worse.any():
             back = active[worse]
             state.memory["step"][back] *= 0.5

@@ -1,4 +1,5 @@
-/* _tusk_p_value(statistic, degrees of freedom): two-sided p-values, by the Python package's statistics library. */
+/* _tusk_p_value(statistic, degrees of freedom): two-sided p-values, by the Python package's
+ * statistics library. */
 #include "door.h"
 
 typedef void (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p);
@@ -6,18 +7,22 @@ typedef void (*p_values)(int64_t n, const double *statistic, const double *freed
 static p_values library;
 
 /* The Python package sets it once; freedom may be infinite (the normal distribution). */
-TUSK_EXPORT void tusk_set_p_values(p_values f) { __atomic_store_n(&library, f, __ATOMIC_RELEASE); }
+TUSK_EXPORT void tusk_set_p_values(p_values f) {
+    __atomic_store_n(&library, f, __ATOMIC_RELEASE);
+}
 
 static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
     p_values compute = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (!compute) {
-        duckdb_scalar_function_set_error(info, "model_summary: the extension was loaded without its Python package: "
-                                               "call tuskml.load(connection)");
+        duckdb_scalar_function_set_error(
+            info, "model_summary: the extension was loaded without its Python package: "
+                  "call tuskml.load(connection)");
         return;
     }
     const double *statistic = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 0));
     const double *freedom = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 1));
-    compute((int64_t)duckdb_data_chunk_get_size(input), statistic, freedom, duckdb_vector_get_data(output));
+    compute((int64_t)duckdb_data_chunk_get_size(input), statistic, freedom,
+            duckdb_vector_get_data(output));
 }
 
 bool register_distribution(duckdb_connection connection) {

@@ -14,7 +14,8 @@ DUCKDB_EXTENSION_EXTERN
 
 #define TUSK_EXPORT __attribute__((visibility("default")))
 
-/* One loaded database: its account of memory. It lives as long as the functions registered with it. */
+/* One loaded database: its account of memory. It lives as long as the functions registered with
+ * it. */
 typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
@@ -32,16 +33,17 @@ bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 
-/* --- types ------------------------------------------------------------------------------------------------- */
+/* --- types
+ * -------------------------------------------------------------------------------------------------
+ */
 
-/* A feature argument: a LIST of T, or STRUCT(indices LIST of I, values LIST of T). */
+/* A feature argument: a LIST of T, or STRUCT(indices INTEGER[], values LIST of T). */
 typedef struct feature_type {
     bool sparse;
-    bool wide; /* sparse: BIGINT ids, else INTEGER */
     bool f64;
 } feature_type;
 
-#define N_FEATURE_TYPES 6
+#define N_FEATURE_TYPES 4
 extern const feature_type FEATURE_TYPES[N_FEATURE_TYPES];
 
 duckdb_logical_type make_list_type(duckdb_type child);
@@ -50,11 +52,28 @@ duckdb_logical_type make_model_type(void);
 
 /* The fields of a model value, in order. */
 enum model_field {
-    M_TASK, M_COEF, M_INTERCEPT, M_STD_ERR, M_CLASSES, M_N_ROWS, M_N_SKIPPED, M_N_FEATURES, M_LOSS, M_HISTORY,
-    M_ITERATIONS, M_CONVERGED, M_STATUS, M_PLAN, M_SECONDS, M_OPTIONS, M_STORE, MODEL_FIELDS
+    M_TASK,
+    M_COEF,
+    M_INTERCEPT,
+    M_STD_ERR,
+    M_CLASSES,
+    M_N_ROWS,
+    M_N_SKIPPED,
+    M_N_FEATURES,
+    M_LOSS,
+    M_HISTORY,
+    M_ITERATIONS,
+    M_CONVERGED,
+    M_STATUS,
+    M_PLAN,
+    M_SECONDS,
+    M_OPTIONS,
+    M_STORE,
+    MODEL_FIELDS
 };
 
-/* --- reading vectors --------------------------------------------------------------------------------------- */
+/* --- reading vectors
+ * --------------------------------------------------------------------------------------- */
 
 typedef struct column {
     duckdb_vector vector;
@@ -72,9 +91,11 @@ static inline bool is_valid(const column *c, idx_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
 }
 static inline bool all_valid(const column *c, idx_t from, idx_t n) {
-    if (!c->validity) return true;
+    if (!c->validity)
+        return true;
     for (idx_t i = from; i < from + n; i++)
-        if (!is_valid(c, i)) return false;
+        if (!is_valid(c, i))
+            return false;
     return true;
 }
 
@@ -93,16 +114,17 @@ static inline duckdb_list_entry list_entry(const list_column *c, idx_t row) {
 /* The features of a chunk of rows. */
 typedef struct feature_column {
     feature_type type;
-    column self;          /* sparse: the struct */
+    column self; /* sparse: the struct */
     list_column values;
-    list_column indices;  /* sparse only */
+    list_column indices; /* sparse only */
 } feature_column;
 
 feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False when the row's features are NULL or hold a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
 
-/* --- writing vectors --------------------------------------------------------------------------------------- */
+/* --- writing vectors
+ * --------------------------------------------------------------------------------------- */
 
 void set_null(duckdb_vector v, idx_t row);
 /* Appends values to the list column and makes them the row's item. */

@@ -1,15 +1,19 @@
-/* LOAD 'tuskml.duckdb_extension' starts here: every function is registered in the database that loads it. */
+/* LOAD 'tuskml.duckdb_extension' starts here: every function is registered in the database that
+ * loads it. */
 #include "door.h"
 
 #include <stdlib.h>
 
 #include "specs.h"
 
-TUSK_EXPORT const char *tusk_version(void) { return TUSKML_VERSION; }
+TUSK_EXPORT const char *tusk_version(void) {
+    return TUSKML_VERSION;
+}
 
 static door *door_new(void) {
     door *d = calloc(1, sizeof *d);
-    if (!d) return NULL;
+    if (!d)
+        return NULL;
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
     d->references = 1;
@@ -23,7 +27,8 @@ door *door_retain(door *d) {
 
 void door_release(void *p) {
     door *d = p;
-    if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL)) return;
+    if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL))
+        return;
     tusk_memory_free(d->memory);
     spec_table_free(d->specs);
     free(d);
@@ -32,10 +37,13 @@ void door_release(void *p) {
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     door *d = door_new();
-    bool done = d && d->memory && d->specs && register_train_model(connection, d) && register_predict(connection) &&
-                register_metrics(connection) && register_hash_features(connection) && register_distribution(connection) &&
+    bool done = d && d->memory && d->specs && register_train_model(connection, d) &&
+                register_predict(connection) && register_metrics(connection) &&
+                register_hash_features(connection) && register_distribution(connection) &&
                 register_settings(connection, d);
-    if (d) door_release(d);
-    if (!done) access->set_error(info, "tuskml: DuckDB refused one of its functions");
+    if (d)
+        door_release(d);
+    if (!done)
+        access->set_error(info, "tuskml: DuckDB refused one of its functions");
     return done;
 }

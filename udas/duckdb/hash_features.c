@@ -1,8 +1,9 @@
 /* hash_features: named features into sparse ones by the hashing trick.
  *
- * K. Weinberger, A. Dasgupta, J. Langford, A. Smola, J. Attenberg: Feature hashing for large scale multitask
- * learning, ICML 2009. MurmurHash3_x86_32 of the name, seed 0, as a signed number h: the id is |h| mod 2^bits and
- * the sign of h is the sign of the value, so that ids and signs are those of scikit-learn's FeatureHasher.
+ * K. Weinberger, A. Dasgupta, J. Langford, A. Smola, J. Attenberg: Feature hashing for large scale
+ * multitask learning, ICML 2009. MurmurHash3_x86_32 of the name, seed 0, as a signed number h: the
+ * id is |h| mod 2^bits and the sign of h is the sign of the value, so that ids and signs are those
+ * of scikit-learn's FeatureHasher.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strtod_l */
@@ -22,30 +23,40 @@
 #define MAX_BITS 30
 #define MAX_NUMBER 63
 
-/* --- hashing ----------------------------------------------------------------------------------------------- */
+/* --- hashing
+ * -----------------------------------------------------------------------------------------------
+ */
 
-static uint32_t rotate(uint32_t x, int by) { return x << by | x >> (32 - by); }
+static uint32_t rotate(uint32_t x, int by) {
+    return x << by | x >> (32 - by);
+}
 
-static uint32_t scramble(uint32_t k) { return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
+static uint32_t scramble(uint32_t k) {
+    return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
+}
 
-/* MurmurHash3_x86_32 (A. Appleby, public domain), which reads its blocks as little-endian numbers. */
+/* MurmurHash3_x86_32 (A. Appleby, public domain), which reads its blocks as little-endian numbers.
+ */
 static uint32_t murmur3(const unsigned char *data, size_t n) {
     uint32_t h = 0;
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         uint32_t k = 0;
-        for (size_t j = i + 4; j > i; j--) k = k << 8 | data[j - 1];
+        for (size_t j = i + 4; j > i; j--)
+            k = k << 8 | data[j - 1];
         h = rotate(h ^ scramble(k), 13) * 5 + 0xe6546b64u;
     }
     uint32_t k = 0;
-    for (size_t j = n; j > i; j--) k = k << 8 | data[j - 1];
+    for (size_t j = n; j > i; j--)
+        k = k << 8 | data[j - 1];
     h ^= scramble(k) ^ (uint32_t)n;
     h = (h ^ h >> 16) * 0x85ebca6bu;
     h = (h ^ h >> 13) * 0xc2b2ae35u;
     return h ^ h >> 16;
 }
 
-/* --- names and values -------------------------------------------------------------------------------------- */
+/* --- names and values
+ * -------------------------------------------------------------------------------------- */
 
 typedef struct feature {
     const char *name;
@@ -53,10 +64,13 @@ typedef struct feature {
     double value;
 } feature;
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 static const char *skip_digits(const char *p, const char *end) {
-    while (p < end && is_digit(*p)) p++;
+    while (p < end && is_digit(*p))
+        p++;
     return p;
 }
 
@@ -74,11 +88,13 @@ static bool is_number(const char *p, const char *end) {
         p = skip_digits(p, end);
         digits += p - start;
     }
-    if (!digits) return false;
+    if (!digits)
+        return false;
     if (p < end && (*p == 'e' || *p == 'E')) {
         start = p = skip_sign(p + 1, end);
         p = skip_digits(p, end);
-        if (p == start) return false;
+        if (p == start)
+            return false;
     }
     return p == end;
 }
@@ -94,13 +110,16 @@ static double to_number(const char *p, size_t length, locale_t locale) {
 /* `name:value`, or `name`, which counts 1. */
 static feature parse_feature(const char *text, size_t length, locale_t locale) {
     size_t colon = length;
-    while (colon && text[colon - 1] != ':') colon--;
+    while (colon && text[colon - 1] != ':')
+        colon--;
     const char *number = text + colon, *end = text + length;
-    if (colon < 2 || end - number > MAX_NUMBER || !is_number(number, end)) return (feature){text, length, 1};
+    if (colon < 2 || end - number > MAX_NUMBER || !is_number(number, end))
+        return (feature){text, length, 1};
     return (feature){text, colon - 1, to_number(number, (size_t)(end - number), locale)};
 }
 
-/* --- the function ------------------------------------------------------------------------------------------ */
+/* --- the function
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct overload {
     bool map; /* else a list of texts */
@@ -120,7 +139,8 @@ typedef struct call {
 
 /* False when there is nothing to hash: NULL, or a value of 0, which weighs nothing. */
 static bool feature_at(const call *c, idx_t i, feature *f) {
-    if (!is_valid(&c->names, i) || (c->o->map && !is_valid(&c->values, i))) return false;
+    if (!is_valid(&c->names, i) || (c->o->map && !is_valid(&c->values, i)))
+        return false;
     duckdb_string_t *s = (duckdb_string_t *)c->names.data + i;
     const char *text = duckdb_string_t_data(s);
     size_t length = duckdb_string_t_length(*s);
@@ -134,7 +154,8 @@ static void hash_row(call *c, idx_t row, int bits) {
     idx_t first = c->used;
     feature f;
     for (idx_t i = e.offset; i < e.offset + e.length; i++) {
-        if (!feature_at(c, i, &f)) continue;
+        if (!feature_at(c, i, &f))
+            continue;
         uint32_t h = murmur3((const unsigned char *)f.name, f.length);
         bool negative = h >> 31;
         c->indices_out[c->used] = (int32_t)((negative ? 0 - h : h) & ((1u << bits) - 1));
@@ -148,7 +169,8 @@ static void hash_row(call *c, idx_t row, int bits) {
 static idx_t count_items(const list_column *items, idx_t n) {
     idx_t total = 0;
     for (idx_t row = 0; row < n; row++)
-        if (is_valid(&items->self, row)) total += list_entry(items, row).length;
+        if (is_valid(&items->self, row))
+            total += list_entry(items, row).length;
     return total;
 }
 
@@ -182,7 +204,8 @@ static void hash_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckd
         int32_t b = ((const int32_t *)bits.data)[row];
         if (b < MIN_BITS || b > MAX_BITS) {
             char text[80];
-            snprintf(text, sizeof text, "hash_features: bits is %d, expected %d to %d", b, MIN_BITS, MAX_BITS);
+            snprintf(text, sizeof text, "hash_features: bits is %d, expected %d to %d", b,
+                     MIN_BITS, MAX_BITS);
             duckdb_scalar_function_set_error(info, text);
             return;
         }
@@ -192,7 +215,8 @@ static void hash_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckd
     duckdb_list_vector_set_size(c.values_list, c.used);
 }
 
-/* --- registration ------------------------------------------------------------------------------------------ */
+/* --- registration
+ * ------------------------------------------------------------------------------------------ */
 
 static duckdb_logical_type make_map_type(void) {
     duckdb_logical_type key = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
@@ -210,22 +234,26 @@ static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
 
 static void overload_free(void *p) {
     overload *o = p;
-    if (o->locale) freelocale(o->locale);
+    if (o->locale)
+        freelocale(o->locale);
     free(o);
 }
 
 static overload *overload_new(bool map) {
     overload *o = malloc(sizeof *o);
-    if (!o) return NULL;
+    if (!o)
+        return NULL;
     *o = (overload){map, newlocale(LC_ALL_MASK, "C", (locale_t)0)};
-    if (o->locale) return o;
+    if (o->locale)
+        return o;
     free(o);
     return NULL;
 }
 
 static bool add_overload(duckdb_scalar_function_set set, bool map) {
     overload *o = overload_new(map);
-    if (!o) return false;
+    if (!o)
+        return false;
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, "hash_features");
     add_parameter(f, map ? make_map_type() : make_list_type(DUCKDB_TYPE_VARCHAR));

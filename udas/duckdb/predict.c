@@ -1,8 +1,9 @@
 /* predict, predict_proba and decision: a model value and the features of a row into a number.
  *
- * DuckDB flattens the arguments of a C function: a struct joined to many rows is copied field by field for each
- * of them. So the functions here take only the fields that they use, as the type of their first argument; SQL
- * macros give them their public names and cast the whole model to that type, which drops the others for free.
+ * DuckDB flattens the arguments of a C function: a struct joined to many rows is copied field by
+ * field for each of them. So the functions here take only the fields that they use, as the type of
+ * their first argument; SQL macros give them their public names and cast the whole model to that
+ * type, which drops the others for free.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ typedef struct overload {
     feature_type features;
 } overload;
 
-/* The fields of a model that a prediction uses: `store`, usually NULL, alone would cost 13 % of the time. */
+/* The fields of a model that a prediction uses: `store`, usually NULL, alone would cost 13 % of
+ * the time. */
 enum used_field { U_TASK, U_COEF, U_INTERCEPT, U_CLASSES, U_OPTIONS, USED_FIELDS };
 
 typedef struct model_column {
@@ -58,10 +60,13 @@ typedef struct call {
     uint64_t *validity; /* of the result; NULL until the first NULL */
 } call;
 
-/* --- arithmetic -------------------------------------------------------------------------------------------- */
+/* --- arithmetic
+ * -------------------------------------------------------------------------------------------- */
 
-/* One body, compiled for each level of x86 vectors; the loader picks. Sanitizers do not survive its resolvers. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* One body, compiled for each level of x86 vectors; the loader picks. Sanitizers do not survive
+ * its resolvers. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CLONES
@@ -71,45 +76,48 @@ typedef struct call {
 typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float))));
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double))));
 
-/* sum += x[0 .. LANES - 1] * w[0 .. LANES - 1]. gcc 12 makes one instruction of this conversion, and four of
+/* sum += x[0 .. LANES - 1] * w[0 .. LANES - 1]. gcc 12 makes one instruction of this conversion,
+ * and four of
  * __builtin_convertvector. */
-#define ADD_LANES(lanes_T, sum, x, w)                                                                            \
-    do {                                                                                                         \
-        lanes_T u;                                                                                               \
-        lanes_f64 v;                                                                                             \
-        memcpy(&u, x, sizeof u);                                                                                 \
-        memcpy(&v, w, sizeof v);                                                                                 \
-        lanes_f64 t = {u[0], u[1], u[2], u[3]};                                                                  \
-        sum += t * v;                                                                                            \
+#define ADD_LANES(lanes_T, sum, x, w)           \
+    do {                                        \
+        lanes_T u;                              \
+        lanes_f64 v;                            \
+        memcpy(&u, x, sizeof u);                \
+        memcpy(&v, w, sizeof v);                \
+        lanes_f64 t = {u[0], u[1], u[2], u[3]}; \
+        sum += t * v;                           \
     } while (0)
 
-/* out = x w + b for x of shape (n, d). Every row adds up in the same order, so its margin does not depend on the
- * rows around it. */
-#define DEFINE_MARGINS(name, T, lanes_T)                                                                         \
-    CLONES static void name(const T *x, idx_t d, idx_t n, const double *w, double b, double *out) {              \
-        for (idx_t i = 0; i < n; i++, x += d) {                                                                  \
-            lanes_f64 even = {0}, odd = {0};                                                                     \
-            idx_t j = 0;                                                                                         \
-            for (; j + 2 * LANES <= d; j += 2 * LANES) {                                                         \
-                ADD_LANES(lanes_T, even, x + j, w + j);                                                          \
-                ADD_LANES(lanes_T, odd, x + j + LANES, w + j + LANES);                                           \
-            }                                                                                                    \
-            if (j + LANES <= d) {                                                                                \
-                ADD_LANES(lanes_T, even, x + j, w + j);                                                          \
-                j += LANES;                                                                                      \
-            }                                                                                                    \
-            even += odd;                                                                                         \
-            double sum = b;                                                                                      \
-            for (; j < d; j++) sum += x[j] * w[j];                                                               \
-            out[i] = sum + ((even[0] + even[2]) + (even[1] + even[3]));                                          \
-        }                                                                                                        \
+/* out = x w + b for x of shape (n, d). Every row adds up in the same order, so its margin does not
+ * depend on the rows around it. */
+#define DEFINE_MARGINS(name, T, lanes_T)                                             \
+    CLONES static void name(const T *x, idx_t d, idx_t n, const double *w, double b, \
+                            double *out) {                                           \
+        for (idx_t i = 0; i < n; i++, x += d) {                                      \
+            lanes_f64 even = {0}, odd = {0};                                         \
+            idx_t j = 0;                                                             \
+            for (; j + 2 * LANES <= d; j += 2 * LANES) {                             \
+                ADD_LANES(lanes_T, even, x + j, w + j);                              \
+                ADD_LANES(lanes_T, odd, x + j + LANES, w + j + LANES);               \
+            }                                                                        \
+            if (j + LANES <= d) {                                                    \
+                ADD_LANES(lanes_T, even, x + j, w + j);                              \
+                j += LANES;                                                          \
+            }                                                                        \
+            even += odd;                                                             \
+            double sum = b;                                                          \
+            for (; j < d; j++)                                                       \
+                sum += x[j] * w[j];                                                  \
+            out[i] = sum + ((even[0] + even[2]) + (even[1] + even[3]));              \
+        }                                                                            \
     }
 
 DEFINE_MARGINS(margins_f32, float, lanes_f32)
 DEFINE_MARGINS(margins_f64, double, lanes_f64)
 
-/* 2^k for an integral k in [-1022, 1023]: k + 1023 is the exponent field, and adding 2^52 + 1023 to k leaves that
- * integer in the lowest bits of the sum. */
+/* 2^k for an integral k in [-1022, 1023]: k + 1023 is the exponent field, and adding 2^52 + 1023
+ * to k leaves that integer in the lowest bits of the sum. */
 static inline double power_of_two(double k) {
     double shifted = k + (0x1p52 + 1023), power;
     uint64_t bits;
@@ -119,9 +127,10 @@ static inline double power_of_two(double k) {
     return power;
 }
 
-/* exp(x) for x <= 0, to 2 units in the last place, without a branch so that loops over it become vector code.
- * x = k ln 2 + r with |r| <= ln 2 / 2: exp(x) = 2^k exp(r), and the Taylor terms left out are below
- * r^14 / 14! < 5e-18. ln 2 in two parts keeps r exact; 2^k in two factors reaches the denormal numbers. */
+/* exp(x) for x <= 0, to 2 units in the last place, without a branch so that loops over it become
+ * vector code. x = k ln 2 + r with |r| <= ln 2 / 2: exp(x) = 2^k exp(r), and the Taylor terms left
+ * out are below r^14 / 14! < 5e-18. ln 2 in two parts keeps r exact; 2^k in two factors reaches
+ * the denormal numbers. */
 static inline double exp_of_negative(double x) {
     x = x < -800 ? -800 : x;
     double k = x * 0x1.71547652b82fep+0 + 0x1.8p52 - 0x1.8p52; /* rounds to the nearest integer */
@@ -144,7 +153,8 @@ static inline double exp_of_negative(double x) {
     return p * power_of_two(half) * power_of_two(k - half);
 }
 
-/* 1 / (1 + exp(-m)), by exp of a number <= 0 only: nothing overflows, and small probabilities keep all digits. */
+/* 1 / (1 + exp(-m)), by exp of a number <= 0 only: nothing overflows, and small probabilities keep
+ * all digits. */
 CLONES static void to_probabilities(double *m, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         double e = exp_of_negative(-__builtin_fabs(m[i]));
@@ -154,30 +164,32 @@ CLONES static void to_probabilities(double *m, idx_t n) {
 
 /* The class on each side of the margin; a margin that is not a number has none. */
 static void to_classes(double *m, idx_t n, double negative, double positive) {
-    for (idx_t i = 0; i < n; i++) m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
+    for (idx_t i = 0; i < n; i++)
+        m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
 }
 
 /* Ids that the model has not seen weigh 0. False at a negative id, which *bad then is. */
-#define DEFINE_MARGIN(name, I, T)                                                                                \
-    static bool name(const I *ids, const T *x, idx_t n, const scorer *s, double *out, int64_t *bad) {            \
-        double sum = s->intercept;                                                                               \
-        for (idx_t i = 0; i < n; i++) {                                                                          \
-            if (ids[i] < 0) {                                                                                    \
-                *bad = ids[i];                                                                                   \
-                return false;                                                                                    \
-            }                                                                                                    \
-            if ((uint64_t)ids[i] < s->n_coef) sum += x[i] * s->coef[ids[i]];                                     \
-        }                                                                                                        \
-        *out = sum;                                                                                              \
-        return true;                                                                                             \
+#define DEFINE_MARGIN(name, I, T)                                                     \
+    static bool name(const I *ids, const T *x, idx_t n, const scorer *s, double *out, \
+                     int64_t *bad) {                                                  \
+        double sum = s->intercept;                                                    \
+        for (idx_t i = 0; i < n; i++) {                                               \
+            if (ids[i] < 0) {                                                         \
+                *bad = ids[i];                                                        \
+                return false;                                                         \
+            }                                                                         \
+            if ((uint64_t)ids[i] < s->n_coef)                                         \
+                sum += x[i] * s->coef[ids[i]];                                        \
+        }                                                                             \
+        *out = sum;                                                                   \
+        return true;                                                                  \
     }
 
 DEFINE_MARGIN(margin_i32_f32, int32_t, float)
 DEFINE_MARGIN(margin_i32_f64, int32_t, double)
-DEFINE_MARGIN(margin_i64_f32, int64_t, float)
-DEFINE_MARGIN(margin_i64_f64, int64_t, double)
 
-/* --- reading the model ------------------------------------------------------------------------------------- */
+/* --- reading the model
+ * ------------------------------------------------------------------------------------- */
 
 static bool refuse(const call *c, const char *sentence) {
     char text[512];
@@ -197,21 +209,26 @@ static model_column model_column_of(duckdb_vector v) {
 }
 
 static idx_t same_validity(const column *c, idx_t row, idx_t n) {
-    if (!c->validity) return n;
+    if (!c->validity)
+        return n;
     bool valid = is_valid(c, row);
     for (idx_t i = 1; i < n; i++)
-        if (is_valid(c, row + i) != valid) return i;
+        if (is_valid(c, row + i) != valid)
+            return i;
     return n;
 }
 
-/* How many of the n items from row on have the bytes of the first. An array of equal items equals itself shifted
- * by one, so that the usual case is one memcmp. */
+/* How many of the n items from row on have the bytes of the first. An array of equal items equals
+ * itself shifted by one, so that the usual case is one memcmp. */
 static idx_t same_bytes(const column *c, size_t size, idx_t row, idx_t n) {
-    if (n == 1) return 1;
+    if (n == 1)
+        return 1;
     const char *first = (const char *)c->data + row * size;
-    if (memcmp(first, first + size, (n - 1) * size) == 0) return n;
+    if (memcmp(first, first + size, (n - 1) * size) == 0)
+        return n;
     idx_t i = 1;
-    while (memcmp(first, first + i * size, size) == 0) i++;
+    while (memcmp(first, first + i * size, size) == 0)
+        i++;
     return i;
 }
 
@@ -219,7 +236,8 @@ static idx_t same_field(const column *c, size_t size, idx_t row, idx_t n) {
     return same_validity(c, row, same_bytes(c, size, row, n));
 }
 
-/* How many rows from row on have one model: the same list in the same place, the same texts, the same numbers. */
+/* How many rows from row on have one model: the same list in the same place, the same texts, the
+ * same numbers. */
 static idx_t model_run(const call *c, idx_t row) {
     const model_column *m = &c->models;
     idx_t n = c->n - row;
@@ -242,30 +260,39 @@ static bool check_format(const call *c, idx_t row) {
     static const char prefix[] = MODEL_PREFIX;
     char sentence[160];
     if (!is_valid(&c->models.options, row))
-        return refuse(c, "the model has no options, which carry its format version: it is not one of train_model");
+        return refuse(c, "the model has no options, which carry its format version: it is not one "
+                         "of train_model");
     size_t length, at = sizeof prefix - 1;
     const char *text = string_at(&c->models.options, row, &length);
     if (length <= at || memcmp(text, prefix, at) != 0) {
-        snprintf(sentence, sizeof sentence, "the options of the model begin with '%.*s', expected '%s%d'",
+        snprintf(sentence, sizeof sentence,
+                 "the options of the model begin with '%.*s', expected '%s%d'",
                  (int)(length < 20 ? length : 20), text, prefix, MODEL_FORMAT);
         return refuse(c, sentence);
     }
     size_t end = at;
-    while (end < length && text[end] >= '0' && text[end] <= '9') end++;
-    if (end == at + 1 && text[at] == '0' + MODEL_FORMAT) return true;
-    if (end == at) end = length < at + 20 ? length : at + 20;
-    snprintf(sentence, sizeof sentence, "the model has format version %.*s, this tuskml %s reads version %d",
+    while (end < length && text[end] >= '0' && text[end] <= '9')
+        end++;
+    if (end == at + 1 && text[at] == '0' + MODEL_FORMAT)
+        return true;
+    if (end == at)
+        end = length < at + 20 ? length : at + 20;
+    snprintf(sentence, sizeof sentence,
+             "the model has format version %.*s, this tuskml %s reads version %d",
              (int)(end - at < 20 ? end - at : 20), text + at, TUSKML_VERSION, MODEL_FORMAT);
     return refuse(c, sentence);
 }
 
 static bool read_task(const call *c, idx_t row, scorer *s) {
     size_t length = 0;
-    const char *text = is_valid(&c->models.task, row) ? string_at(&c->models.task, row, &length) : "";
+    const char *text =
+        is_valid(&c->models.task, row) ? string_at(&c->models.task, row, &length) : "";
     for (int t = 0; t < TASKS; t++) {
-        if (length != strlen(TASK_NAMES[t]) || memcmp(text, TASK_NAMES[t], length) != 0) continue;
+        if (length != strlen(TASK_NAMES[t]) || memcmp(text, TASK_NAMES[t], length) != 0)
+            continue;
         s->task = (enum task)t;
-        if (c->o->answer != PREDICT_PROBA || s->task == LOGISTIC) return true;
+        if (c->o->answer != PREDICT_PROBA || s->task == LOGISTIC)
+            return true;
     }
     char sentence[160];
     snprintf(sentence, sizeof sentence,
@@ -278,20 +305,23 @@ static bool read_task(const call *c, idx_t row, scorer *s) {
 
 static const double *list_at(const list_column *l, idx_t row, idx_t *n) {
     *n = 0;
-    if (!is_valid(&l->self, row)) return NULL;
+    if (!is_valid(&l->self, row))
+        return NULL;
     duckdb_list_entry e = list_entry(l, row);
     *n = e.length;
     return (const double *)l->child.data + e.offset;
 }
 
 static bool list_complete(const list_column *l, idx_t row) {
-    if (!l->child.validity || !is_valid(&l->self, row)) return true;
+    if (!l->child.validity || !is_valid(&l->self, row))
+        return true;
     duckdb_list_entry e = list_entry(l, row);
     return all_valid(&l->child, e.offset, e.length);
 }
 
 static bool read_classes(const call *c, idx_t row, scorer *s) {
-    if (s->task == LINEAR) return true;
+    if (s->task == LINEAR)
+        return true;
     const double *classes = list_at(&c->models.classes, row, &s->n_classes);
     if (s->n_classes != 1 && s->n_classes != 2)
         return refuse(c, "the model has no classes, expected a list of one or two numbers");
@@ -300,25 +330,33 @@ static bool read_classes(const call *c, idx_t row, scorer *s) {
     return true;
 }
 
-/* Without coefficients a model of one class says the same of every row, another one is in a store; without an
- * intercept too it says nothing. */
+/* Without coefficients a model of one class says the same of every row, another one is in a store;
+ * without an intercept too it says nothing. */
 static bool read_coef(const call *c, idx_t row, scorer *s) {
     const model_column *m = &c->models;
     bool has_intercept = is_valid(&m->intercept, row);
     s->intercept = has_intercept ? ((const double *)m->intercept.data)[row] : 0;
     s->coef = list_at(&m->coef, row, &s->n_coef);
-    s->null = (!s->n_coef && !has_intercept) || !list_complete(&m->coef, row) || !list_complete(&m->classes, row);
-    if (s->null || s->n_coef || s->n_classes == 1) return true;
-    return refuse(c, "the model has no coefficients: it lies in a store, which this version of tuskml lacks");
+    s->null = (!s->n_coef && !has_intercept) || !list_complete(&m->coef, row) ||
+              !list_complete(&m->classes, row);
+    if (s->null || s->n_coef || s->n_classes == 1)
+        return true;
+    return refuse(
+        c,
+        "the model has no coefficients: it lies in a store, which this version of tuskml lacks");
 }
 
 static bool read_model(const call *c, idx_t row, scorer *s) {
     *s = (scorer){.null = !is_valid(&c->models.self, row)};
-    if (s->null) return true;
-    return check_format(c, row) && read_task(c, row, s) && read_classes(c, row, s) && read_coef(c, row, s);
+    if (s->null)
+        return true;
+    return check_format(c, row) && read_task(c, row, s) && read_classes(c, row, s) &&
+           read_coef(c, row, s);
 }
 
-/* --- scoring ----------------------------------------------------------------------------------------------- */
+/* --- scoring
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void put_null(call *c, idx_t row) {
     if (!c->validity) {
@@ -331,14 +369,17 @@ static void put_null(call *c, idx_t row) {
 
 /* Whole words of the mask at a time: a mask without a zero costs next to nothing. */
 static bool column_complete(const column *c, idx_t n) {
-    if (!c->validity) return true;
+    if (!c->validity)
+        return true;
     for (idx_t word = 0; word < n / 64; word++)
-        if (~c->validity[word]) return false;
+        if (~c->validity[word])
+            return false;
     return all_valid(c, n / 64 * 64, n % 64);
 }
 
 static bool list_column_complete(const list_column *l, idx_t n) {
-    return column_complete(&l->self, n) && column_complete(&l->child, duckdb_list_vector_get_size(l->self.vector));
+    return column_complete(&l->self, n) &&
+           column_complete(&l->child, duckdb_list_vector_get_size(l->self.vector));
 }
 
 static bool features_complete(const feature_column *f, idx_t n) {
@@ -346,12 +387,15 @@ static bool features_complete(const feature_column *f, idx_t n) {
            (!f->type.sparse || list_column_complete(&f->indices, n));
 }
 
-static bool usable(const call *c, idx_t row) { return c->features_complete || features_valid(&c->features, row); }
+static bool usable(const call *c, idx_t row) {
+    return c->features_complete || features_valid(&c->features, row);
+}
 
 /* Are these n lists of one length, one behind the other? */
 CLONES static bool is_matrix(const duckdb_list_entry *e, idx_t n) {
     uint64_t d = e->length, next = e->offset, wrong = 0;
-    for (idx_t i = 0; i < n; i++, next += d) wrong |= (e[i].length ^ d) | (e[i].offset ^ next);
+    for (idx_t i = 0; i < n; i++, next += d)
+        wrong |= (e[i].length ^ d) | (e[i].offset ^ next);
     return !wrong;
 }
 
@@ -359,7 +403,9 @@ CLONES static bool is_matrix(const duckdb_list_entry *e, idx_t n) {
 static idx_t dense_run(const call *c, idx_t row, idx_t end) {
     const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
     idx_t n = 1, d = e->length;
-    while (row + n < end && e[n].length == d && e[n].offset == e->offset + n * d && usable(c, row + n)) n++;
+    while (row + n < end && e[n].length == d && e[n].offset == e->offset + n * d &&
+           usable(c, row + n))
+        n++;
     return n;
 }
 
@@ -373,19 +419,23 @@ static bool score_dense(call *c, const scorer *s, idx_t row, idx_t n) {
     }
     const void *x = c->features.values.child.data;
     if (!s->n_coef)
-        for (idx_t i = 0; i < n; i++) c->out[row + i] = s->intercept;
+        for (idx_t i = 0; i < n; i++)
+            c->out[row + i] = s->intercept;
     else if (c->features.type.f64)
-        margins_f64((const double *)x + e.offset, e.length, n, s->coef, s->intercept, c->out + row);
+        margins_f64((const double *)x + e.offset, e.length, n, s->coef, s->intercept,
+                    c->out + row);
     else
         margins_f32((const float *)x + e.offset, e.length, n, s->coef, s->intercept, c->out + row);
     return true;
 }
 
 static bool score_sparse(call *c, const scorer *s, idx_t row) {
-    duckdb_list_entry i = list_entry(&c->features.indices, row), v = list_entry(&c->features.values, row);
+    duckdb_list_entry i = list_entry(&c->features.indices, row),
+                      v = list_entry(&c->features.values, row);
     char sentence[120];
     if (i.length != v.length) {
-        snprintf(sentence, sizeof sentence, "row has %llu indices and %llu values, expected as many of both",
+        snprintf(sentence, sizeof sentence,
+                 "row has %llu indices and %llu values, expected as many of both",
                  (unsigned long long)i.length, (unsigned long long)v.length);
         return refuse(c, sentence);
     }
@@ -393,20 +443,16 @@ static bool score_sparse(call *c, const scorer *s, idx_t row) {
     feature_type type = c->features.type;
     int64_t bad = 0;
     bool good;
-    if (type.wide && type.f64)
-        good = margin_i64_f64((const int64_t *)ids + i.offset, (const double *)x + v.offset, i.length, s,
-                              c->out + row, &bad);
-    else if (type.wide)
-        good = margin_i64_f32((const int64_t *)ids + i.offset, (const float *)x + v.offset, i.length, s,
-                              c->out + row, &bad);
-    else if (type.f64)
-        good = margin_i32_f64((const int32_t *)ids + i.offset, (const double *)x + v.offset, i.length, s,
-                              c->out + row, &bad);
+    if (type.f64)
+        good = margin_i32_f64((const int32_t *)ids + i.offset, (const double *)x + v.offset,
+                              i.length, s, c->out + row, &bad);
     else
-        good = margin_i32_f32((const int32_t *)ids + i.offset, (const float *)x + v.offset, i.length, s,
-                              c->out + row, &bad);
-    if (good) return true;
-    snprintf(sentence, sizeof sentence, "feature id %lld is negative, ids start at 0", (long long)bad);
+        good = margin_i32_f32((const int32_t *)ids + i.offset, (const float *)x + v.offset,
+                              i.length, s, c->out + row, &bad);
+    if (good)
+        return true;
+    snprintf(sentence, sizeof sentence, "feature id %lld is negative, ids start at 0",
+             (long long)bad);
     return refuse(c, sentence);
 }
 
@@ -421,10 +467,12 @@ static bool score_run(call *c, const scorer *s, idx_t row, idx_t end) {
         if (s->null || !usable(c, row)) {
             put_null(c, row);
         } else if (c->features.type.sparse) {
-            if (!score_sparse(c, s, row)) return false;
+            if (!score_sparse(c, s, row))
+                return false;
         } else {
             n = dense_run(c, row, end);
-            if (!score_dense(c, s, row, n)) return false;
+            if (!score_dense(c, s, row, n))
+                return false;
         }
     }
     return true;
@@ -440,13 +488,17 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     scorer s;
     for (idx_t row = 0, n; row < c.n; row += n) {
         n = model_run(&c, row);
-        if (!read_model(&c, row, &s) || !score_run(&c, &s, row, row + n)) return;
-        if (o->answer == PREDICT && s.task != LINEAR) to_classes(c.out + row, n, s.negative, s.positive);
+        if (!read_model(&c, row, &s) || !score_run(&c, &s, row, row + n))
+            return;
+        if (o->answer == PREDICT && s.task != LINEAR)
+            to_classes(c.out + row, n, s.negative, s.positive);
     }
-    if (o->answer == PREDICT_PROBA) to_probabilities(c.out, c.n);
+    if (o->answer == PREDICT_PROBA)
+        to_probabilities(c.out, c.n);
 }
 
-/* --- registration ------------------------------------------------------------------------------------------ */
+/* --- registration
+ * ------------------------------------------------------------------------------------------ */
 
 static duckdb_logical_type make_used_type(void) {
     duckdb_logical_type types[USED_FIELDS] = {
@@ -458,7 +510,8 @@ static duckdb_logical_type make_used_type(void) {
     };
     const char *names[USED_FIELDS] = {"task", "coef", "intercept", "classes", "options"};
     duckdb_logical_type used = duckdb_create_struct_type(types, names, USED_FIELDS);
-    for (int i = 0; i < USED_FIELDS; i++) duckdb_destroy_logical_type(&types[i]);
+    for (int i = 0; i < USED_FIELDS; i++)
+        duckdb_destroy_logical_type(&types[i]);
     return used;
 }
 
@@ -469,7 +522,8 @@ static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
 
 static bool add_overload(duckdb_scalar_function_set set, const char *name, overload like) {
     overload *o = malloc(sizeof *o);
-    if (!o) return false;
+    if (!o)
+        return false;
     *o = like;
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
@@ -500,6 +554,7 @@ static bool register_one(duckdb_connection connection, enum answer answer) {
 
 bool register_predict(duckdb_connection connection) {
     bool done = true;
-    for (int a = 0; a < ANSWERS; a++) done = done && register_one(connection, (enum answer)a);
+    for (int a = 0; a < ANSWERS; a++)
+        done = done && register_one(connection, (enum answer)a);
     return done;
 }

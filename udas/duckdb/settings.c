@@ -1,4 +1,5 @@
-/* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from SQL. */
+/* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from
+ * SQL. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,12 @@ static bool refuse(duckdb_function_info info, const char *sentence) {
 }
 
 static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t *directory) {
-    if (budget < 0) return refuse(info, "tuskml_set_memory: budget is negative, expected a number of bytes");
+    if (budget < 0)
+        return refuse(info, "tuskml_set_memory: budget is negative, expected a number of bytes");
     size_t length = duckdb_string_t_length(*directory);
     char *path = malloc(length + 1);
-    if (!path) return refuse(info, "tuskml_set_memory: out of memory");
+    if (!path)
+        return refuse(info, "tuskml_set_memory: out of memory");
     memcpy(path, duckdb_string_t_data(directory), length);
     path[length] = 0;
     tusk_memory_limit(memory_of(info), budget, path);
@@ -35,7 +38,8 @@ static void set_memory(duckdb_function_info info, duckdb_data_chunk chunk, duckd
             continue;
         }
         out[row] = ((const int64_t *)budget.data)[row];
-        if (!set_limit(info, out[row], (duckdb_string_t *)directory.data + row)) return;
+        if (!set_limit(info, out[row], (duckdb_string_t *)directory.data + row))
+            return;
     }
 }
 
@@ -48,7 +52,8 @@ static void read_memory(duckdb_function_info info, duckdb_data_chunk chunk, duck
     idx_t n = duckdb_data_chunk_get_size(chunk);
     for (idx_t f = 0; f < 4; f++) {
         int64_t *out = duckdb_vector_get_data(duckdb_struct_vector_get_child(result, f));
-        for (idx_t row = 0; row < n; row++) out[row] = values[f];
+        for (idx_t row = 0; row < n; row++)
+            out[row] = values[f];
     }
 }
 
@@ -67,7 +72,8 @@ static void add_parameter(duckdb_scalar_function f, duckdb_type id) {
 }
 
 /* Volatile, or DuckDB would call it once when it plans the statement. */
-static duckdb_scalar_function new_function(const char *name, door *d, duckdb_scalar_function_t body) {
+static duckdb_scalar_function new_function(const char *name, door *d,
+                                           duckdb_scalar_function_t body) {
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
     duckdb_scalar_function_set_volatile(f);
@@ -76,7 +82,8 @@ static duckdb_scalar_function new_function(const char *name, door *d, duckdb_sca
     return f;
 }
 
-static bool register_function(duckdb_connection connection, duckdb_scalar_function f, duckdb_logical_type result) {
+static bool register_function(duckdb_connection connection, duckdb_scalar_function f,
+                              duckdb_logical_type result) {
     duckdb_scalar_function_set_return_type(f, result);
     bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
     duckdb_destroy_logical_type(&result);

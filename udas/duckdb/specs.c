@@ -15,19 +15,22 @@ struct spec_table {
 
 spec_table *spec_table_new(void) {
     spec_table *t = calloc(1, sizeof *t);
-    if (t) pthread_mutex_init(&t->lock, NULL);
+    if (t)
+        pthread_mutex_init(&t->lock, NULL);
     return t;
 }
 
 void spec_table_free(spec_table *t) {
-    if (!t) return;
+    if (!t)
+        return;
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
 
 /* FNV-1a */
 static uint64_t hash(uint64_t h, text t) {
-    for (size_t i = 0; i < t.length; i++) h = (h ^ (unsigned char)t.data[i]) * 1099511628211u;
+    for (size_t i = 0; i < t.length; i++)
+        h = (h ^ (unsigned char)t.data[i]) * 1099511628211u;
     return h;
 }
 
@@ -37,7 +40,8 @@ static bool same(const char *data, size_t length, text t) {
 
 static char *copy(text t) {
     char *p = malloc(t.length + 1);
-    if (!p) return NULL;
+    if (!p)
+        return NULL;
     memcpy(p, t.data, t.length);
     p[t.length] = 0;
     return p;
@@ -51,9 +55,15 @@ static void spec_free(spec *s) {
 
 static spec *spec_new(spec_table *table, size_t bucket, text task, text options) {
     spec *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    *s = (spec){.task = copy(task), .options = copy(options), .task_length = task.length,
-                .options_length = options.length, .table = table, .bucket = bucket, .references = 1};
+    if (!s)
+        return NULL;
+    *s = (spec){.task = copy(task),
+                .options = copy(options),
+                .task_length = task.length,
+                .options_length = options.length,
+                .table = table,
+                .bucket = bucket,
+                .references = 1};
     if (!s->task || !s->options) {
         spec_free(s);
         return NULL;
@@ -67,7 +77,9 @@ spec *spec_intern(spec_table *table, text task, text options) {
     size_t bucket = hash(hash(14695981039346656037u, task), options) % BUCKETS;
     pthread_mutex_lock(&table->lock);
     spec *s = table->buckets[bucket];
-    while (s && !(same(s->task, s->task_length, task) && same(s->options, s->options_length, options))) s = s->next;
+    while (s &&
+           !(same(s->task, s->task_length, task) && same(s->options, s->options_length, options)))
+        s = s->next;
     if (s)
         s->references++;
     else
@@ -87,7 +99,8 @@ void spec_release(spec *s) {
     pthread_mutex_lock(&table->lock);
     if (--s->references == 0) {
         spec **link = &table->buckets[s->bucket];
-        while (*link != s) link = &(*link)->next;
+        while (*link != s)
+            link = &(*link)->next;
         *link = s->next;
         spec_free(s);
     }

@@ -1,4 +1,5 @@
-/* The (task, options) texts of the groups alive: one object a distinct text, so that states compare pointers. */
+/* The (task, options) texts of the groups alive: one object a distinct text, so that states
+ * compare pointers. */
 #ifndef TUSK_SPECS_H
 #define TUSK_SPECS_H
 

@@ -25,13 +25,18 @@ typedef struct overload {
 static tusk_trainer trainer;
 
 /* The Python package sets it once, before any query. */
-TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) { __atomic_store_n(&trainer, t, __ATOMIC_RELEASE); }
+TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) {
+    __atomic_store_n(&trainer, t, __ATOMIC_RELEASE);
+}
 
-static overload *overload_of(duckdb_function_info info) { return duckdb_aggregate_function_get_extra_info(info); }
+static overload *overload_of(duckdb_function_info info) {
+    return duckdb_aggregate_function_get_extra_info(info);
+}
 
 static void refuse(duckdb_function_info info, const char *sentence) {
     char text[1200];
-    const char *name = overload_of(info)->request == TUSK_EXPLAIN ? "explain_training" : "train_model";
+    const char *name =
+        overload_of(info)->request == TUSK_EXPLAIN ? "explain_training" : "train_model";
     snprintf(text, sizeof text, "%s: %s", name, sentence);
     duckdb_aggregate_function_set_error(info, text);
 }
@@ -42,7 +47,9 @@ static void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
     refuse(info, sentence);
 }
 
-/* --- state ------------------------------------------------------------------------------------------------- */
+/* --- state
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static idx_t state_size(duckdb_function_info info) {
     (void)info;
@@ -58,12 +65,15 @@ static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         train_state *s = (train_state *)states[i];
         tusk_block_free(&s->block);
-        if (s->spec) spec_release(s->spec);
+        if (s->spec)
+            spec_release(s->spec);
         s->spec = NULL;
     }
 }
 
-/* --- update ------------------------------------------------------------------------------------------------ */
+/* --- update
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct rows {
     idx_t n;
@@ -73,11 +83,14 @@ typedef struct rows {
 } rows;
 
 static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
-    rows r = {.n = duckdb_data_chunk_get_size(chunk), .boolean_label = o->boolean_label, .has_options = o->has_options};
+    rows r = {.n = duckdb_data_chunk_get_size(chunk),
+              .boolean_label = o->boolean_label,
+              .has_options = o->has_options};
     r.task = chunk_column(chunk, 0);
     r.label = chunk_column(chunk, 1);
     r.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 2), o->features);
-    if (o->has_options) r.options = chunk_column(chunk, 3);
+    if (o->has_options)
+        r.options = chunk_column(chunk, 3);
     return r;
 }
 
@@ -93,15 +106,20 @@ static bool same_string(const column *c, idx_t a, idx_t b) {
 }
 
 static bool same_spec(const rows *r, idx_t a, idx_t b) {
-    if (is_valid(&r->task, a) != is_valid(&r->task, b) || !same_string(&r->task, a, b)) return false;
-    if (!r->has_options) return true;
+    if (is_valid(&r->task, a) != is_valid(&r->task, b) || !same_string(&r->task, a, b))
+        return false;
+    if (!r->has_options)
+        return true;
     return is_valid(&r->options, a) == is_valid(&r->options, b) && same_string(&r->options, a, b);
 }
 
 /* The spec of a row; the one of the row before when the texts are the same objects. */
-static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, idx_t before, spec *current) {
-    if (current && same_spec(r, row, before)) return current;
-    if (current) spec_release(current);
+static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, idx_t before,
+                         spec *current) {
+    if (current && same_spec(r, row, before))
+        return current;
+    if (current)
+        spec_release(current);
     if (!is_valid(&r->task, row)) {
         refuse(info, "task is NULL, expected one of 'linear', 'logistic', 'svm'");
         return NULL;
@@ -110,12 +128,14 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     bool given = r->has_options && is_valid(&r->options, row);
     spec *s = spec_intern(overload_of(info)->door->specs, text_at(&r->task, row),
                           given ? text_at(&r->options, row) : none);
-    if (!s) refuse(info, "out of memory");
+    if (!s)
+        refuse(info, "out of memory");
     return s;
 }
 
 static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
-    if (s->spec == spec) return true;
+    if (s->spec == spec)
+        return true;
     if (!s->spec) {
         spec_retain(spec);
         s->spec = spec;
@@ -126,29 +146,36 @@ static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
 }
 
 static double label_at(const rows *r, idx_t row) {
-    return r->boolean_label ? ((const bool *)r->label.data)[row] : ((const double *)r->label.data)[row];
+    return r->boolean_label ? ((const bool *)r->label.data)[row]
+                            : ((const double *)r->label.data)[row];
 }
 
-static bool usable(const rows *r, idx_t row) { return is_valid(&r->label, row) && features_valid(&r->features, row); }
+static bool usable(const rows *r, idx_t row) {
+    return is_valid(&r->label, row) && features_valid(&r->features, row);
+}
 
-/* How many rows from here on go to the same state as one matrix: lists of one length, one behind the other. */
+/* How many rows from here on go to the same state as one matrix: lists of one length, one behind
+ * the other. */
 static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
     duckdb_list_entry first = list_entry(&r->features.values, row);
     idx_t n = 1;
     while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n) &&
            same_spec(r, row, row + n)) {
         duckdb_list_entry e = list_entry(&r->features.values, row + n);
-        if (e.length != first.length || e.offset != first.offset + n * first.length) break;
+        if (e.length != first.length || e.offset != first.offset + n * first.length)
+            break;
         n++;
     }
     return n;
 }
 
-static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
+static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, train_state *s,
+                        tusk_fault *fault) {
     double labels[RUN];
     const double *y = (const double *)r->label.data + row;
     if (r->boolean_label) {
-        for (idx_t i = 0; i < n; i++) labels[i] = ((const bool *)r->label.data)[row + i];
+        for (idx_t i = 0; i < n; i++)
+            labels[i] = ((const bool *)r->label.data)[row + i];
         y = labels;
     }
     duckdb_list_entry e = list_entry(&r->features.values, row);
@@ -157,22 +184,27 @@ static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, 
     return tusk_append_dense(memory, &s->block, f64, x, (int64_t)e.length, y, (int64_t)n, fault);
 }
 
-static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
+static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_state *s,
+                         tusk_fault *fault) {
     feature_type type = r->features.type;
     duckdb_list_entry ids = list_entry(&r->features.indices, row);
     duckdb_list_entry values = list_entry(&r->features.values, row);
     if (ids.length != values.length) {
-        *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER, .row = s->block.n_rows + s->block.n_skipped + 1,
-                              .position = (int64_t)ids.length, .value = (double)values.length};
+        *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
+                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .position = (int64_t)ids.length,
+                              .value = (double)values.length};
         return fault->code;
     }
-    const char *index = (const char *)r->features.indices.child.data + ids.offset * (type.wide ? 8 : 4);
-    const char *x = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4);
-    return tusk_append_sparse(memory, &s->block, type.f64, index, type.wide, x, (int64_t)ids.length,
+    const char *index = (const char *)r->features.indices.child.data + ids.offset * 4;
+    const char *x =
+        (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4);
+    return tusk_append_sparse(memory, &s->block, type.f64, index, 0, x, (int64_t)ids.length,
                               label_at(r, row), fault);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_aggregate_state *states) {
+static void update(duckdb_function_info info, duckdb_data_chunk chunk,
+                   duckdb_aggregate_state *states) {
     const overload *o = overload_of(info);
     rows r = rows_of(chunk, o);
     spec *current = NULL;
@@ -182,8 +214,10 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_ag
         train_state *s = (train_state *)states[row];
         n = 1;
         current = spec_of_row(info, &r, row, row ? row - 1 : 0, current);
-        if (!current) return;
-        if (!adopt_spec(info, s, current)) break;
+        if (!current)
+            return;
+        if (!adopt_spec(info, s, current))
+            break;
         if (!usable(&r, row)) {
             s->block.n_skipped++;
             continue;
@@ -200,17 +234,21 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_ag
             break;
         }
     }
-    if (current) spec_release(current);
+    if (current)
+        spec_release(current);
 }
 
-/* --- combine ----------------------------------------------------------------------------------------------- */
+/* --- combine
+ * -----------------------------------------------------------------------------------------------
+ */
 
-static void combine(duckdb_function_info info, duckdb_aggregate_state *sources, duckdb_aggregate_state *targets,
-                    idx_t n) {
+static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+                    duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
     for (idx_t i = 0; i < n; i++) {
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
-        if (source->spec && !adopt_spec(info, target, source->spec)) return;
+        if (source->spec && !adopt_spec(info, target, source->spec))
+            return;
         if (tusk_block_splice(&target->block, &source->block, &fault)) {
             refuse_fault(info, &fault);
             return;
@@ -218,7 +256,9 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *sources, 
     }
 }
 
-/* --- finalize ---------------------------------------------------------------------------------------------- */
+/* --- finalize
+ * ----------------------------------------------------------------------------------------------
+ */
 
 /* Where the answers of one call go. */
 typedef struct answer {
@@ -253,15 +293,16 @@ static void call_free(call *c) {
 
 static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     for (int32_t i = *n_specs - 1; i >= 0; i--)
-        if (c->unique[i] == s) return i;
+        if (c->unique[i] == s)
+            return i;
     c->unique[*n_specs] = s;
     c->specs[*n_specs] = (tusk_spec){s->task, s->options};
     return (*n_specs)++;
 }
 
 /* Groups with usable rows go into the batch; the others are NULL at once. */
-static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states, duckdb_vector result, idx_t n,
-                       idx_t offset) {
+static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
+                       duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
         const train_state *s = (const train_state *)states[i];
         const tusk_block *b = &s->block;
@@ -276,8 +317,8 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t n,
-                     idx_t offset) {
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
+                     duckdb_vector result, idx_t n, idx_t offset) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
@@ -287,17 +328,23 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
     } else if (!call_new(&c, n)) {
         refuse(info, "out of memory");
     } else {
-        tusk_batch batch = {.groups = c.groups, .spec = c.spec, .specs = c.specs, .request = (int32_t)o->request,
+        tusk_batch batch = {.groups = c.groups,
+                            .spec = c.spec,
+                            .specs = c.specs,
+                            .request = (int32_t)o->request,
                             .memory = o->door->memory};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
-        if (batch.n_groups && train(&batch)) refuse(info, batch.error);
+        if (batch.n_groups && train(&batch))
+            refuse(info, batch.error);
     }
     call_free(&c);
 }
 
-/* --- answers ----------------------------------------------------------------------------------------------- */
+/* --- answers
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void put_double(duckdb_vector v, idx_t row, double x) {
     if (x != x)
@@ -306,7 +353,9 @@ static void put_double(duckdb_vector v, idx_t row, double x) {
         ((double *)duckdb_vector_get_data(v))[row] = x;
 }
 
-static void put_int64(duckdb_vector v, idx_t row, int64_t x) { ((int64_t *)duckdb_vector_get_data(v))[row] = x; }
+static void put_int64(duckdb_vector v, idx_t row, int64_t x) {
+    ((int64_t *)duckdb_vector_get_data(v))[row] = x;
+}
 
 static void put_string(duckdb_vector v, idx_t row, const tusk_strings *s, int64_t i) {
     if (s->code[i] < 0)
@@ -343,8 +392,10 @@ static void put_model(duckdb_vector *f, idx_t row, const tusk_models *m, int64_t
 TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
     const answer *a = batch->door;
     duckdb_vector fields[MODEL_FIELDS];
-    for (idx_t f = 0; f < MODEL_FIELDS; f++) fields[f] = duckdb_struct_vector_get_child(a->result, f);
-    for (int64_t i = 0; i < models->n; i++) put_model(fields, a->row[models->group[i]], models, i);
+    for (idx_t f = 0; f < MODEL_FIELDS; f++)
+        fields[f] = duckdb_struct_vector_get_child(a->result, f);
+    for (int64_t i = 0; i < models->n; i++)
+        put_model(fields, a->row[models->group[i]], models, i);
 }
 
 /* The trainer's answer to TUSK_EXPLAIN, a group at a time. */
@@ -353,7 +404,8 @@ TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *te
     duckdb_vector_assign_string_element(a->result, a->row[group], text);
 }
 
-/* --- registration ------------------------------------------------------------------------------------------ */
+/* --- registration
+ * ------------------------------------------------------------------------------------------ */
 
 static void overload_free(void *p) {
     overload *o = p;
@@ -368,17 +420,21 @@ static void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type)
 
 static bool add_overload(duckdb_aggregate_function_set set, const char *name, overload like) {
     overload *o = malloc(sizeof *o);
-    if (!o) return false;
+    if (!o)
+        return false;
     *o = like;
     door_retain(o->door);
     duckdb_aggregate_function f = duckdb_create_aggregate_function();
     duckdb_aggregate_function_set_name(f, name);
     add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
-    add_parameter(f, duckdb_create_logical_type(o->boolean_label ? DUCKDB_TYPE_BOOLEAN : DUCKDB_TYPE_DOUBLE));
+    add_parameter(f, duckdb_create_logical_type(o->boolean_label ? DUCKDB_TYPE_BOOLEAN
+                                                                 : DUCKDB_TYPE_DOUBLE));
     add_parameter(f, make_feature_type(o->features));
-    if (o->has_options) add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
-    duckdb_logical_type result =
-        o->request == TUSK_EXPLAIN ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR) : make_model_type();
+    if (o->has_options)
+        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+    duckdb_logical_type result = o->request == TUSK_EXPLAIN
+                                     ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR)
+                                     : make_model_type();
     duckdb_aggregate_function_set_return_type(f, result);
     duckdb_destroy_logical_type(&result);
     duckdb_aggregate_function_set_functions(f, state_size, state_init, update, combine, finalize);
@@ -390,13 +446,16 @@ static bool add_overload(duckdb_aggregate_function_set set, const char *name, ov
     return added;
 }
 
-static bool register_one(duckdb_connection connection, door *d, const char *name, enum tusk_request request) {
+static bool register_one(duckdb_connection connection, door *d, const char *name,
+                         enum tusk_request request) {
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
         for (int boolean = 0; boolean < 2; boolean++)
             for (int options = 0; options < 2; options++)
-                done = done && add_overload(set, name, (overload){d, FEATURE_TYPES[f], boolean, options, request});
+                done = done &&
+                       add_overload(set, name,
+                                    (overload){d, FEATURE_TYPES[f], boolean, options, request});
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;

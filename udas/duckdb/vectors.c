@@ -7,10 +7,8 @@
 const feature_type FEATURE_TYPES[N_FEATURE_TYPES] = {
     {.sparse = false, .f64 = false},
     {.sparse = false, .f64 = true},
-    {.sparse = true, .wide = false, .f64 = false},
-    {.sparse = true, .wide = false, .f64 = true},
-    {.sparse = true, .wide = true, .f64 = false},
-    {.sparse = true, .wide = true, .f64 = true},
+    {.sparse = true, .f64 = false},
+    {.sparse = true, .f64 = true},
 };
 
 duckdb_logical_type make_list_type(duckdb_type child) {
@@ -22,11 +20,13 @@ duckdb_logical_type make_list_type(duckdb_type child) {
 
 duckdb_logical_type make_feature_type(feature_type f) {
     duckdb_logical_type values = make_list_type(f.f64 ? DUCKDB_TYPE_DOUBLE : DUCKDB_TYPE_FLOAT);
-    if (!f.sparse) return values;
-    duckdb_logical_type types[] = {make_list_type(f.wide ? DUCKDB_TYPE_BIGINT : DUCKDB_TYPE_INTEGER), values};
+    if (!f.sparse)
+        return values;
+    duckdb_logical_type types[] = {make_list_type(DUCKDB_TYPE_INTEGER), values};
     const char *names[] = {"indices", "values"};
     duckdb_logical_type sparse = duckdb_create_struct_type(types, names, 2);
-    for (int i = 0; i < 2; i++) duckdb_destroy_logical_type(&types[i]);
+    for (int i = 0; i < 2; i++)
+        duckdb_destroy_logical_type(&types[i]);
     return sparse;
 }
 
@@ -61,10 +61,12 @@ duckdb_logical_type make_model_type(void) {
     const char *names[MODEL_FIELDS];
     for (int i = 0; i < MODEL_FIELDS; i++) {
         names[i] = MODEL[i].name;
-        types[i] = MODEL[i].list ? make_list_type(MODEL[i].type) : duckdb_create_logical_type(MODEL[i].type);
+        types[i] = MODEL[i].list ? make_list_type(MODEL[i].type)
+                                 : duckdb_create_logical_type(MODEL[i].type);
     }
     duckdb_logical_type model = duckdb_create_struct_type(types, names, MODEL_FIELDS);
-    for (int i = 0; i < MODEL_FIELDS; i++) duckdb_destroy_logical_type(&types[i]);
+    for (int i = 0; i < MODEL_FIELDS; i++)
+        duckdb_destroy_logical_type(&types[i]);
     return model;
 }
 
@@ -80,24 +82,28 @@ feature_column feature_column_of(duckdb_vector v, feature_type type) {
 }
 
 static bool list_valid(const list_column *c, idx_t row) {
-    if (!is_valid(&c->self, row)) return false;
+    if (!is_valid(&c->self, row))
+        return false;
     duckdb_list_entry e = list_entry(c, row);
     return all_valid(&c->child, e.offset, e.length);
 }
 
 bool features_valid(const feature_column *c, idx_t row) {
-    if (!is_valid(&c->self, row)) return false;
+    if (!is_valid(&c->self, row))
+        return false;
     return list_valid(&c->values, row) && (!c->type.sparse || list_valid(&c->indices, row));
 }
 
-/* A NULL struct whose children are not NULL too makes DuckDB read strings that were never written. */
+/* A NULL struct whose children are not NULL too makes DuckDB read strings that were never written.
+ */
 void set_null(duckdb_vector v, idx_t row) {
     duckdb_vector_ensure_validity_writable(v);
     duckdb_validity_set_row_invalid(duckdb_vector_get_validity(v), row);
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     if (duckdb_get_type_id(type) == DUCKDB_TYPE_STRUCT) {
         idx_t n = duckdb_struct_type_child_count(type);
-        for (idx_t i = 0; i < n; i++) set_null(duckdb_struct_vector_get_child(v, i), row);
+        for (idx_t i = 0; i < n; i++)
+            set_null(duckdb_struct_vector_get_child(v, i), row);
     } else if (duckdb_get_type_id(type) == DUCKDB_TYPE_LIST) {
         ((duckdb_list_entry *)duckdb_vector_get_data(v))[row] = (duckdb_list_entry){0, 0};
     }
@@ -115,6 +121,7 @@ void put_list(duckdb_vector v, idx_t row, const double *values, idx_t n) {
     duckdb_vector child = duckdb_list_vector_get_child(v);
     memcpy((double *)duckdb_vector_get_data(child) + at, values, n * sizeof *values);
     for (idx_t i = 0; i < n; i++)
-        if (isnan(values[i])) set_null(child, at + i);
+        if (isnan(values[i]))
+            set_null(child, at + i);
     ((duckdb_list_entry *)duckdb_vector_get_data(v))[row] = (duckdb_list_entry){at, n};
 }

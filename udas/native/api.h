@@ -1,12 +1,13 @@
 /* The kernels' whole interface: plain C, called from Python with the GIL released.
  *
- * A pass reads the rows of a batch of groups that share one number of features d and one kind of storage. Weights
- * are double, of shape (n_groups, d + 1), the intercept last, C order; so is everything with one item a weight.
- * Sums over rows are taken in chunks whose borders depend on the rows alone, so results do not depend on threads
- * (the lock-free kernels excepted).
+ * A pass reads the rows of a batch of groups that share one number of features d and one kind of
+ * storage. Weights are double, of shape (n_groups, d + 1), the intercept last, C order; so is
+ * everything with one item a weight. Sums over rows are taken in chunks whose borders depend on
+ * the rows alone, so results do not depend on threads (the lock-free kernels excepted).
  *
- * Coordinates. Rows are stored as they came. Where a kernel takes shift and scale, of shape (n_groups, d), it works on
- * z = (x - shift) * scale, with v the weights of z: w = v * scale, b = v_d - w.shift (0 for sparse rows).
+ * Coordinates. Rows are stored as they came. Where a kernel takes shift and scale, of shape
+ * (n_groups, d), it works on z = (x - shift) * scale, with v the weights of z: w = v * scale, b =
+ * v_d - w.shift (0 for sparse rows).
  *
  * Every function returns TK_OK or one of the codes below.
  */
@@ -28,20 +29,21 @@ enum tk_code { TK_OK = 0, TK_CANCELLED = 1, TK_NO_MEMORY = 2, TK_DISK_FULL = 3 }
 typedef struct tk_pass {
     const tusk_group *groups;
     int64_t n_groups;
-    const double *positive;      /* (n_groups,) the label that counts as +1; unused for squared loss */
-    const double *class_weight;  /* (n_groups, 2) weights of the -1 and the +1 examples */
-    int32_t loss;                /* 0 squared, 1 logistic, 2 hinge */
+    const double *positive; /* (n_groups,) the label that counts as +1; unused for squared loss */
+    const double *class_weight; /* (n_groups, 2) weights of the -1 and the +1 examples */
+    int32_t loss;               /* 0 squared, 1 logistic, 2 hinge */
     int32_t fit_intercept;
-    double smoothing;            /* of the hinge's corner; 0: none */
+    double smoothing; /* of the hinge's corner; 0: none */
     int32_t threads;
-    int32_t loss_only;           /* tk_gradient: leave the gradient 0 */
-    int32_t stride;              /* read every stride-th chunk or partition only; 1: all rows */
-    int64_t cancel_mark;         /* tk_cancel_count() when the training began */
+    int32_t loss_only;   /* tk_gradient: leave the gradient 0 */
+    int32_t stride;      /* read every stride-th chunk or partition only; 1: all rows */
+    int64_t cancel_mark; /* tk_cancel_count() when the training began; -1: cannot be cancelled */
 } tk_pass;
 
 /* --- threads and cancelling --- */
 TK_API int tk_version(void);
-/* Cancels what runs: trainings whose cancel_mark is older stop within milliseconds. Safe in a signal handler. */
+/* Cancels what runs: trainings whose cancel_mark is older stop within milliseconds. Safe in a
+ * signal handler. */
 TK_API void tk_cancel(void);
 TK_API int64_t tk_cancel_count(void);
 /* While any training runs, SIGINT cancels it and is then handled as before. Calls nest. */
@@ -49,63 +51,75 @@ TK_API void tk_watch_sigint(int on);
 
 /* --- statistics --- */
 typedef struct tk_label_stats {
-    double low, high;        /* smallest and largest label */
-    int64_t n_rows, n_high;  /* all rows, and those with the largest */
-    int64_t third_row;       /* 1-based first row with a label that is neither, 0: none (squared: always 0) */
+    double low, high;       /* smallest and largest label */
+    int64_t n_rows, n_high; /* all rows, and those with the largest */
+    int64_t third_row; /* 1-based first row with a label that is neither, 0: none (squared: always
+                          0) */
     double third;
     double mean, variance;
 } tk_label_stats;
 TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
-/* Mean and standard deviation (0: constant) of dense features, shape (n_groups, d), of at most `sample` rows a group. */
-TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double *deviation);
+/* Mean and standard deviation (0: constant) of dense features, shape (n_groups, d), of at most
+ * `sample` rows a group. */
+TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
+                              double *deviation);
 /* Rows in which each sparse feature occurs and its largest |value|, shape (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
-/* Whether the largest sparse value of each group's first segment is between 1/16 and 16 in size. */
+/* Whether the largest sparse value of each group's first segment is between 1/16 and 16 in size.
+ */
 TK_API int tk_values_near_one(const tk_pass *pass);
 TK_API int64_t tk_nonzeros(const tusk_group *group);
 
 /* --- batch passes --- */
-/* out, shape (n_groups, d + 3): sum of losses, rows read, gradient sums (d features, then intercept). */
+/* out, shape (n_groups, d + 3): sum of losses, rows read, gradient sums (d features, then
+ * intercept). */
 TK_API int tk_gradient(const tk_pass *pass, const double *weights, double *out);
-/* The same behind which the lower triangle of sum(h z z') follows row by row, z with a last coordinate 1:
- * shape (n_groups, d + 3 + (d + 1)(d + 2)/2). Gradient in caller's coordinates, curvature in those of z; rows of
- * floats multiply in float unless `precise`, 64 at a time. */
-TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift, const double *scale,
-                        int precise, double *out);
-/* Solves H step = gradient by Cholesky for each group, H's lower triangle row by row, `stride` doubles from one group's to
- * the next. A coordinate that depends on those before it gets step 0. rank: (n_groups,) coordinates that do not; pivot:
- * (n_groups,) the smallest of their pivots relative to H's diagonal, near 0 when H is ill-conditioned;
- * inverse_diagonal: (n_groups, p), NaN for dependent coordinates, not computed when NULL. */
-TK_API int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride, const double *gradient,
-                    double *step, int64_t *rank, double *pivot, double *inverse_diagonal, int threads);
+/* The same behind which the lower triangle of sum(h z z') follows row by row, z with a last
+ * coordinate 1: shape (n_groups, d + 3 + (d + 1)(d + 2)/2). Gradient in caller's coordinates,
+ * curvature in those of z; rows of floats multiply in float unless `precise`, 64 at a time. */
+TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
+                        const double *scale, int precise, double *out);
+/* Solves H step = gradient by Cholesky for each group, H's lower triangle row by row, `stride`
+ * doubles from one group's to the next. A coordinate that depends on those before it gets step 0.
+ * rank: (n_groups,) coordinates that do not; pivot: (n_groups,) the smallest of their pivots
+ * relative to H's diagonal, near 0 when H is ill-conditioned; inverse_diagonal: (n_groups, p), NaN
+ * for dependent coordinates, not computed when NULL. */
+TK_API int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
+                    const double *gradient, double *step, int64_t *rank, double *pivot,
+                    double *inverse_diagonal, int threads);
 
 /* --- stochastic epochs --- */
 typedef struct tk_epoch {
     int32_t batch_size;
-    int32_t power;          /* step schedule: step / t^(power/2), t = epochs done + 1, fractions included */
-    double epochs_done;     /* also: which shuffle of the seed */
+    int32_t power; /* step schedule: step / t^(power/2), t = epochs done + 1, fractions included */
+    double epochs_done; /* also: which shuffle of the seed */
     double l1, l2;
-    const double *step;     /* (n_groups,) */
-    const double *shift, *scale;  /* (n_groups, d) */
-    const double *frequency;      /* sparse: (n_groups, d) rows with the feature / rows; NULL: no penalty */
+    const double *step;          /* (n_groups,) */
+    const double *shift, *scale; /* (n_groups, d) */
+    const double
+        *frequency; /* sparse: (n_groups, d) rows with the feature / rows; NULL: no penalty */
     uint64_t seed;
-    int32_t shuffle;              /* 0: rows in their order; 1: runs of eight rows in random order */
+    int32_t shuffle; /* 0: rows in their order; 1: runs of eight rows in random order */
 } tk_epoch;
 /* One epoch. weights in coordinates of z, in and out; average: mean of the weights over
  * the epoch; loss: (n_groups,) sum of losses, each before its own update. */
-TK_API int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss);
-/* The same by several threads on one shared model without locks; batch_size 1 is HOGWILD!, more is HogBatch. The average
- * is over each thread's views of the model. */
-TK_API int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss);
-/* One SVRG epoch: anchor (weights of z) and its full mean gradient (without penalty, in coordinates of z). */
-TK_API int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor, const double *full,
-                   double *weights, double *average);
+TK_API int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
+                  double *loss);
+/* The same by several threads on one shared model without locks; batch_size 1 is HOGWILD!, more is
+ * HogBatch. The average is over each thread's views of the model. */
+TK_API int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
+                      double *loss);
+/* One SVRG epoch: anchor (weights of z) and its full mean gradient (without penalty, in
+ * coordinates of z). */
+TK_API int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor,
+                   const double *full, double *weights, double *average);
 
 /* --- order --- */
-/* Copies each group's rows in the order of a seeded hash of their content: the same order whatever order they came in,
- * and a uniform shuffle. The first held_out[g] rows go to held, the others to kept; both own their segments. */
-TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
-                      tusk_group *kept, tusk_group *held);
+/* Copies each group's rows in the order of a seeded hash of their content: the same order whatever
+ * order they came in, and a uniform shuffle. The first held_out[g] rows go to held, the others to
+ * kept; both own their segments. */
+TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
+                      const int64_t *held_out, tusk_group *kept, tusk_group *held);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-// Loss, gradient and curvature H = sum h_i z_i z_i' in one pass, z = ((x - shift) * scale, 1) and h_i = l''(m_i).
+// Loss, gradient and curvature H = sum h_i z_i z_i' in one pass, z = ((x - shift) * scale, 1) and
+// h_i = l''(m_i).
 //
-// Blocks of rows become panels of sqrt(h_i) z_i, centred and scaled so that even float keeps what matters; H is the
-// panels' product with themselves, in tiles of registers.
+// Blocks of rows become panels of sqrt(h_i) z_i, centred and scaled so that even float keeps what
+// matters; H is the panels' product with themselves, in tiles of registers.
 #include <cmath>
 #include <vector>
 
@@ -49,14 +50,17 @@ void multiply_tile(const E *panel, int64_t width, int n, int64_t j, int64_t c, d
     for (int i = 0; i < n; i++) {
         const E *row = panel + i * width;
         Vector<E> right[NC];
-        for (int v = 0; v < NC; v++) std::memcpy(&right[v], row + c + v * WIDTH<E>, 64);
+        for (int v = 0; v < NC; v++)
+            std::memcpy(&right[v], row + c + v * WIDTH<E>, 64);
         for (int t = 0; t < TILE_ROWS; t++)
-            for (int v = 0; v < NC; v++) sums[t][v] += row[j + t] * right[v];
+            for (int v = 0; v < NC; v++)
+                sums[t][v] += row[j + t] * right[v];
     }
     for (int t = 0; t < TILE_ROWS; t++)
         for (int v = 0; v < NC; v++) {
             double *out = product + (j + t) * width + c + v * WIDTH<E>;
-            for (int k = 0; k < WIDTH<E>; k++) out[k] += (double)sums[t][v][k];
+            for (int k = 0; k < WIDTH<E>; k++)
+                out[k] += (double)sums[t][v][k];
         }
 }
 
@@ -66,11 +70,14 @@ template <class E> void multiply(Scratch<E> &s, int64_t p, int n) {
         int64_t columns = std::min<int64_t>(j + TILE_ROWS, p), c = 0;
         for (; c + WIDTH<E> < columns; c += 2 * WIDTH<E>)
             multiply_tile<E, 2>(s.panel.data(), s.width, n, j, c, s.product.data());
-        if (c < columns) multiply_tile<E, 1>(s.panel.data(), s.width, n, j, c, s.product.data());
+        if (c < columns)
+            multiply_tile<E, 1>(s.panel.data(), s.width, n, j, c, s.product.data());
     }
 }
 
-void store_as(double *p, v8d v) { store(p, v); }
+void store_as(double *p, v8d v) {
+    store(p, v);
+}
 void store_as(float *p, v8d v) {
     v8f n = narrow(v);
     std::memcpy(p, &n, sizeof n);
@@ -108,19 +115,22 @@ struct Model {
     const double *w, *w_padded, *shift, *scale;
 };
 
-template <class Rows> void margins(const Rows &rows, int n, int64_t d, const Model &m, double *out) {
+template <class Rows>
+void margins(const Rows &rows, int n, int64_t d, const Model &m, double *out) {
     margins(rows, n, d, m.w_padded, m.w[d], out);
 }
-template <class T> void margins(const SparseBlock<T> &rows, int, int64_t d, const Model &m, double *out) {
+template <class T>
+void margins(const SparseBlock<T> &rows, int, int64_t d, const Model &m, double *out) {
     margins(rows, m.w, m.w[d], out);
 }
-template <class T> void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, double *g) {
+template <class T>
+void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, double *g) {
     add_gradient(rows, r, g);
 }
 
 template <class E, class T, class Loss>
-void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels, int64_t d, const Model &model,
-                     double *out) {
+void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels,
+                     int64_t d, const Model &model, double *out) {
     static thread_local Scratch<E> s;
     s.reset(d + 1, model.shift, model.scale);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
@@ -133,36 +143,42 @@ void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels
         multiply(s, d + 1, n);
     };
     if (sparse)
-        for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
+        for_sparse_blocks<T>(c, BLOCK_ROWS,
+                             [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
     else
         for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
     out[1] += (double)c.rows;
-    for (int64_t k = 0; k < d; k++) out[2 + k] += s.gradient[k];
+    for (int64_t k = 0; k < d; k++)
+        out[2 + k] += s.gradient[k];
     double *h_out = out + d + 3;
     for (int64_t j = 0; j <= d; j++)
-        for (int64_t k = 0; k <= j; k++) *h_out++ += s.product[j * s.width + k];
+        for (int64_t k = 0; k <= j; k++)
+            *h_out++ += s.product[j * s.width + k];
 }
 
 template <class E, class T, class Loss>
-int curvature(const tk_pass *pass, const Loss &loss, const double *weights, const double *shift, const double *scale,
-              double *out) {
+int curvature(const tk_pass *pass, const Loss &loss, const double *weights, const double *shift,
+              const double *scale, double *out) {
     int64_t d = pass->groups[0].dim, p = d + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
     std::vector<double> w(pass->n_groups * padded(d), 0.0);
-    for (int64_t g = 0; g < pass->n_groups; g++) std::copy_n(weights + g * p, d, w.begin() + g * padded(d));
+    for (int64_t g = 0; g < pass->n_groups; g++)
+        std::copy_n(weights + g * p, d, w.begin() + g * padded(d));
     // Every chunk has a triangle of its own: not so many chunks that these outgrow the rows.
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
-    return sum_over_chunks(pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
-        Model model{weights + c.group * p, w.data() + c.group * padded(d), shift + c.group * d, scale + c.group * d};
-        curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
-    });
+    return sum_over_chunks(
+        pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
+            Model model{weights + c.group * p, w.data() + c.group * padded(d), shift + c.group * d,
+                        scale + c.group * d};
+            curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
+        });
 }
 
 } // namespace
 } // namespace tusk
 
-int tk_curvature(const tk_pass *pass, const double *weights, const double *shift, const double *scale, int precise,
-                 double *out) {
+int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
+                 const double *scale, int precise, double *out) {
     using namespace tusk;
     return with_loss(pass, [&](auto loss) {
         return with_storage(pass, [&]<class T>(const T *) {

@@ -1,7 +1,9 @@
-// What the stochastic algorithms share: the step schedule, and the update of a dense model from a batch's gradient.
+// What the stochastic algorithms share: the step schedule, and the update of a dense model from a
+// batch's gradient.
 //
-// In coordinates of z = (x - shift) * scale the update is v -= step (mean gradient), followed by the proximal step
-// of the penalties. It is applied to w = v * scale directly, so that rows need not be transformed:
+// In coordinates of z = (x - shift) * scale the update is v -= step (mean gradient), followed by
+// the proximal step of the penalties. It is applied to w = v * scale directly, so that rows need
+// not be transformed:
 //   w -= step scale^2 (g - shift s) / n,   v_d -= step s / n,   s = sum of the derivatives,
 //   w  = sign(w) max(|w| - step l1 scale^2, 0) / (1 + step l2 scale^2),
 // the proximal step of both penalties: stable whatever the features' units make of l2.
@@ -14,42 +16,51 @@
 
 namespace tusk {
 
-// step / t^(power/2), t = 1 + epochs done: constant, 1/sqrt(i), 1/i and 1/i^2 for power 0, 1, 2 and 4.
+// step / t^(power/2), t = 1 + epochs done: constant, 1/sqrt(i), 1/i and 1/i^2 for power 0, 1, 2
+// and 4.
 struct Schedule {
     double first;
     int power;
     double done, per_row;
 
     Schedule(const tk_epoch *e, int64_t g, int64_t rows)
-        : first(e->step[g]), power(e->power), done(1 + e->epochs_done), per_row(1.0 / std::max<int64_t>(1, rows)) {}
+        : first(e->step[g]), power(e->power), done(1 + e->epochs_done),
+          per_row(1.0 / std::max<int64_t>(1, rows)) {}
 
     double at(int64_t row) const {
         double t = done + (double)row * per_row;
         switch (power) {
-        case 0: return first;
-        case 1: return first / std::sqrt(t);
-        case 2: return first / t;
-        default: return first / (t * t);
+        case 0:
+            return first;
+        case 1:
+            return first / std::sqrt(t);
+        case 2:
+            return first / t;
+        default:
+            return first / (t * t);
         }
     }
 };
 
-inline double shrink(double w, double by) { return w > by ? w - by : w < -by ? w + by : 0; }
+inline double shrink(double w, double by) {
+    return w > by ? w - by : w < -by ? w + by : 0;
+}
 
 inline v8d shrink(v8d w, v8d by) {
     return select(w > by, w - by, select(w < -by, w + by, splat(0.0)));
 }
 
-// One dense model in training. All arrays are padded(d) long, scale2 zero behind d, so that w stays zero there.
+// One dense model in training. All arrays are padded(d) long, scale2 zero behind d, so that w
+// stays zero there.
 class DenseModel {
-  public:
+public:
     std::vector<double> w, gradient;
     double v_d; // the intercept in coordinates of z
     double b;   // and of x: v_d - w.shift
 
     DenseModel(const tk_epoch *e, int64_t g, int64_t d, bool fit_intercept, const double *v)
-        : w(padded(d)), gradient(padded(d)), v_d(v[d]), shift_(padded(d)), scale_(padded(d)), scale2_(padded(d)), d_(d),
-          l1_(e->l1), l2_(e->l2), fit_(fit_intercept) {
+        : w(padded(d)), gradient(padded(d)), v_d(v[d]), shift_(padded(d)), scale_(padded(d)),
+          scale2_(padded(d)), d_(d), l1_(e->l1), l2_(e->l2), fit_(fit_intercept) {
         double centre = 0;
         for (int64_t k = 0; k < d; k++) {
             shift_[k] = e->shift[g * d + k];
@@ -61,67 +72,77 @@ class DenseModel {
         b = v_d - centre;
     }
 
-    // Uses up `gradient`, the sum of r_i x_i over n rows whose derivatives sum to s. extra: a constant gradient in
-    // coordinates of z to add (SVRG's anchor), or NULL.
+    // Uses up `gradient`, the sum of r_i x_i over n rows whose derivatives sum to s. extra: a
+    // constant gradient in coordinates of z to add (SVRG's anchor), or NULL.
     void update(double step, double s, double n, const double *extra) {
         v8d centre = splat(0.0);
         double per_row = step / n;
         for (int64_t k = 0; k < (int64_t)w.size(); k += LANES) {
             v8d q = load(&scale2_[k]), x = load(&w[k]), c = load(&shift_[k]);
             x -= q * per_row * (load(&gradient[k]) - c * s);
-            if (extra) x -= step * load(&scale_[k]) * load(extra + k);
-            if (l1_ > 0) x = shrink(x, step * l1_ * q);
-            if (l2_ > 0) x /= 1.0 + step * l2_ * q;
+            if (extra)
+                x -= step * load(&scale_[k]) * load(extra + k);
+            if (l1_ > 0)
+                x = shrink(x, step * l1_ * q);
+            if (l2_ > 0)
+                x /= 1.0 + step * l2_ * q;
             store(&w[k], x);
             store(&gradient[k], splat(0.0));
             centre += c * x;
         }
-        if (fit_) v_d -= per_row * s + (extra ? step * extra[w.size()] : 0);
+        if (fit_)
+            v_d -= per_row * s + (extra ? step * extra[w.size()] : 0);
         b = v_d - sum(centre);
     }
 
     void write(double *v) const {
-        for (int64_t k = 0; k < d_; k++) v[k] = scale_[k] > 0 ? w[k] / scale_[k] : 0;
+        for (int64_t k = 0; k < d_; k++)
+            v[k] = scale_[k] > 0 ? w[k] / scale_[k] : 0;
         v[d_] = v_d;
     }
 
-  private:
+private:
     std::vector<double> shift_, scale_, scale2_;
     int64_t d_;
     double l1_, l2_;
     bool fit_;
 };
 
-// The mean of the iterates, which is closer to the optimum than the last of them (Polyak and Juditsky, 1992).
+// The mean of the iterates, which is closer to the optimum than the last of them (Polyak and
+// Juditsky, 1992).
 class RunningMean {
-  public:
+public:
     explicit RunningMean(int64_t d) : sum_(padded(d)), d_(d) {}
 
     void add(const RunningMean &other) {
-        for (int64_t k = 0; k < (int64_t)sum_.size(); k++) sum_[k] += other.sum_[k];
+        for (int64_t k = 0; k < (int64_t)sum_.size(); k++)
+            sum_[k] += other.sum_[k];
         v_d_ += other.v_d_;
         n_ += other.n_;
     }
 
     void add(const DenseModel &m) {
-        for (int64_t k = 0; k < (int64_t)sum_.size(); k += LANES) store(&sum_[k], load(&sum_[k]) + load(&m.w[k]));
+        for (int64_t k = 0; k < (int64_t)sum_.size(); k += LANES)
+            store(&sum_[k], load(&sum_[k]) + load(&m.w[k]));
         v_d_ += m.v_d;
         n_++;
     }
 
     void write(const double *scale, double *v) const {
-        for (int64_t k = 0; k < d_; k++) v[k] = scale[k] > 0 && n_ ? sum_[k] / n_ / scale[k] : 0;
+        for (int64_t k = 0; k < d_; k++)
+            v[k] = scale[k] > 0 && n_ ? sum_[k] / n_ / scale[k] : 0;
         v[d_] = n_ ? v_d_ / n_ : 0;
     }
 
-  private:
+private:
     std::vector<double> sum_;
     int64_t d_;
     double v_d_ = 0, n_ = 0;
 };
 
-// Sparse rows: a penalty on every weight at every step would cost d operations, so a weight is penalised when one of its
-// rows comes by, by as much more as these are rare: the same objective in expectation (HOGWILD!, 2011, section 3).
+// Sparse rows: a penalty on every weight at every step would cost d operations, so a weight is
+// penalised when one of its rows comes by, by as much more as these are rare: the same objective
+// in expectation (HOGWILD!, 2011, section 3).
 struct SparsePenalty {
     double l1, l2;
     const double *frequency; // rows with the feature / rows
@@ -131,7 +152,8 @@ struct SparsePenalty {
         : l1(e->l1), l2(e->l2), frequency(e->frequency ? e->frequency + g * d : nullptr),
           any(frequency && (l1 > 0 || l2 > 0)) {}
 
-    // One row's step on feature id. The l2 part is implicit, so that rare features cannot overshoot.
+    // One row's step on feature id. The l2 part is implicit, so that rare features cannot
+    // overshoot.
     double apply(double w, double step, int32_t id, double scale2) const {
         double each = step * scale2 / frequency[id];
         return shrink(w / (1 + each * l2), each * l1 / (1 + each * l2));
@@ -143,8 +165,10 @@ struct SparseRules {
     const double *scale; // NULL: all 1
     SparsePenalty penalty;
 
-    SparseRules(const tk_epoch *e, int64_t g, int64_t d) : scale(e->scale + g * d), penalty(e, g, d) {
-        if (std::all_of(scale, scale + d, [](double s) { return s == 1.0; })) scale = nullptr;
+    SparseRules(const tk_epoch *e, int64_t g, int64_t d)
+        : scale(e->scale + g * d), penalty(e, g, d) {
+        if (std::all_of(scale, scale + d, [](double s) { return s == 1.0; }))
+            scale = nullptr;
     }
 
     bool plain() const { return !scale && !penalty.any; }
@@ -157,21 +181,25 @@ struct SparseRules {
     }
 };
 
-// One sparse model in training by one thread; W float where the gradient's noise is larger than its rounding.
+// One sparse model in training by one thread; W float where the gradient's noise is larger than
+// its rounding.
 template <class W> struct SparseModel {
     std::vector<W> w;
     double b;
     SparseRules rules;
 
-    SparseModel(const tk_epoch *e, int64_t g, int64_t d, const double *v) : w(d), b(v[d]), rules(e, g, d) {
-        for (int64_t k = 0; k < d; k++) w[k] = (W)(rules.scale ? v[k] * rules.scale[k] : v[k]);
+    SparseModel(const tk_epoch *e, int64_t g, int64_t d, const double *v)
+        : w(d), b(v[d]), rules(e, g, d) {
+        for (int64_t k = 0; k < d; k++)
+            w[k] = (W)(rules.scale ? v[k] * rules.scale[k] : v[k]);
     }
 
     // w -= by * scale^2 x for one row, and its share of the penalty for a step.
     template <class T> void update(const SparseRow<T> &x, double step, double by) {
         if (rules.plain()) {
             W factor = (W)by;
-            for (uint32_t k = 0; k < x.n; k++) w[x.index[k]] -= factor * (W)x.value[k];
+            for (uint32_t k = 0; k < x.n; k++)
+                w[x.index[k]] -= factor * (W)x.value[k];
             return;
         }
         for (uint32_t k = 0; k < x.n; k++)
@@ -180,7 +208,8 @@ template <class W> struct SparseModel {
 
     void write(double *v) const {
         const double *scale = rules.scale;
-        for (size_t k = 0; k < w.size(); k++) v[k] = !scale ? w[k] : scale[k] > 0 ? w[k] / scale[k] : 0;
+        for (size_t k = 0; k < w.size(); k++)
+            v[k] = !scale ? w[k] : scale[k] > 0 ? w[k] / scale[k] : 0;
         v[w.size()] = b;
     }
 };

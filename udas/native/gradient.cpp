@@ -1,4 +1,5 @@
-// Loss and gradient in one pass over the rows: f(w) = sum loss(w.x_i + b, y_i), df/dw = sum l'(m_i) x_i, df/db = sum l'.
+// Loss and gradient in one pass over the rows: f(w) = sum loss(w.x_i + b, y_i), df/dw = sum
+// l'(m_i) x_i, df/db = sum l'.
 #include <vector>
 
 #include "dense.hpp"
@@ -18,14 +19,15 @@ std::vector<double> padded_weights(const tk_pass *pass, const double *weights, i
 }
 
 template <class T, class Loss>
-void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t d, const double *w, double b,
-                 double *g, double *out, bool loss_only) {
+void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t d,
+                 const double *w, double b, double *g, double *out, bool loss_only) {
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double total = 0, intercept = 0;
     for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
         margins(x, n, d, w, b, m);
         total += evaluate(loss, labels, m, y, n, r, nullptr);
-        if (loss_only) return;
+        if (loss_only)
+            return;
         add_gradient(x, n, d, r, g);
         intercept += sum_block(r);
     });
@@ -46,7 +48,8 @@ int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights,
         double *g = width > 256 ? large.data() : small;
         dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.data() + c.group * width,
                        weights[c.group * (d + 1) + d], g, acc, pass->loss_only);
-        for (int64_t k = 0; k < d; k++) acc[GRADIENT + k] += g[k];
+        for (int64_t k = 0; k < d; k++)
+            acc[GRADIENT + k] += g[k];
     });
 }
 
@@ -57,7 +60,8 @@ int tk_gradient(const tk_pass *pass, const double *weights, double *out) {
     using namespace tusk;
     return with_loss(pass, [&](auto loss) {
         return with_storage(pass, [&]<class T>(const T *) {
-            if (tusk_is_sparse(pass->groups[0].kind)) return sparse_gradient<T>(pass, loss, weights, out);
+            if (tusk_is_sparse(pass->groups[0].kind))
+                return sparse_gradient<T>(pass, loss, weights, out);
             return dense_gradient<T>(pass, loss, weights, out);
         });
     });

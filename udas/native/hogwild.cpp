@@ -1,10 +1,13 @@
-// HOGWILD!: several threads update one shared model without locks. A thread reads the weights that it needs, computes the
-// gradient of one row, and writes the changed weights back; an update that meets another's may be lost, which sparse
-// problems hardly notice. Niu, Recht, Re and Wright, HOGWILD!: A lock-free approach to parallelizing stochastic gradient
-// descent, NIPS 2011. HogBatch writes once a batch instead (Sallinen et al., High performance parallel stochastic
-// gradient descent in shared memory, 2016), which dense models need: their threads would fight for every cache line.
+// HOGWILD!: several threads update one shared model without locks. A thread reads the weights that
+// it needs, computes the gradient of one row, and writes the changed weights back; an update that
+// meets another's may be lost, which sparse problems hardly notice. Niu, Recht, Re and Wright,
+// HOGWILD!: A lock-free approach to parallelizing stochastic gradient descent, NIPS 2011. HogBatch
+// writes once a batch instead (Sallinen et al., High performance parallel stochastic gradient
+// descent in shared memory, 2016), which dense models need: their threads would fight for every
+// cache line.
 //
-// Shared weights are read and written by relaxed atomics: on the machines at hand plain moves, to the language no race.
+// Shared weights are read and written by relaxed atomics: on the machines at hand plain moves, to
+// the language no race.
 #include <atomic>
 #include <mutex>
 
@@ -13,10 +16,15 @@
 namespace tusk {
 namespace {
 
-template <class W> inline W read(W &x) { return std::atomic_ref<W>(x).load(std::memory_order_relaxed); }
-template <class W> inline void write(W &x, W v) { std::atomic_ref<W>(x).store(v, std::memory_order_relaxed); }
+template <class W> inline W read(W &x) {
+    return std::atomic_ref<W>(x).load(std::memory_order_relaxed);
+}
+template <class W> inline void write(W &x, W v) {
+    std::atomic_ref<W>(x).store(v, std::memory_order_relaxed);
+}
 
-// What the threads of one group share: w, behind it the intercept in coordinates of z, and what they sum up.
+// What the threads of one group share: w, behind it the intercept in coordinates of z, and what
+// they sum up.
 template <class W> struct Shared {
     const tk_pass *pass;
     const tk_epoch *epoch;
@@ -28,20 +36,24 @@ template <class W> struct Shared {
     double loss = 0;
 
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
-        : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1), runs(make_runs(p->groups[group], e, p->stride)), mean(d) {
+        : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1),
+          runs(make_runs(p->groups[group], e, p->stride)), mean(d) {
         const double *scale = e->scale + g * d;
-        for (int64_t k = 0; k < d; k++) w[k] = (W)(v[k] * scale[k]);
+        for (int64_t k = 0; k < d; k++)
+            w[k] = (W)(v[k] * scale[k]);
         w[d] = (W)v[d];
     }
 
     void write(double *v) const {
         const double *scale = epoch->scale + g * d;
-        for (int64_t k = 0; k < d; k++) v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
+        for (int64_t k = 0; k < d; k++)
+            v[k] = scale[k] > 0 ? w[k] / scale[k] : 0;
         v[d] = w[d];
     }
 };
 
-template <class T, class Loss> void dense_share(Shared<double> &shared, const Loss &loss, size_t first, size_t last) {
+template <class T, class Loss>
+void dense_share(Shared<double> &shared, const Loss &loss, size_t first, size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
@@ -66,7 +78,8 @@ template <class T, class Loss> void dense_share(Shared<double> &shared, const Lo
     };
     auto write_batch = [&] {
         mine.update(schedule.at(row), s, (double)gathered, nullptr);
-        for (int64_t k = 0; k < d; k++) write(w[k], read(w[k]) + (mine.w[k] - before[k]));
+        for (int64_t k = 0; k < d; k++)
+            write(w[k], read(w[k]) + (mine.w[k] - before[k]));
         write(w[d], read(w[d]) + (mine.v_d - v_d));
         mean.add(mine);
         row += gathered;
@@ -74,14 +87,17 @@ template <class T, class Loss> void dense_share(Shared<double> &shared, const Lo
         s = 0;
     };
     auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
-        if (cancelled(pass->cancel_mark)) return;
-        if (!gathered) read_model();
+        if (cancelled(pass->cancel_mark))
+            return;
+        if (!gathered)
+            read_model();
         margins(x, n, d, mine.w.data(), v_d - centre, m);
         sum_of_losses += evaluate(loss, labels, m, y, n, r, nullptr);
         add_gradient(x, n, d, r, mine.gradient.data());
         s += sum_block(r);
         gathered += n;
-        if (last) write_batch();
+        if (last)
+            write_batch();
     };
     for_dense_batches<T>(shared.runs, first, last, d, e->batch_size, block);
     std::lock_guard guard(shared.lock);
@@ -98,11 +114,13 @@ template <class T> double dot_shared(const SparseRow<T> &x, float *w) {
         c += (double)x.value[k + 2] * read(w[x.index[k + 2]]);
         e += (double)x.value[k + 3] * read(w[x.index[k + 3]]);
     }
-    for (; k < x.n; k++) a += (double)x.value[k] * read(w[x.index[k]]);
+    for (; k < x.n; k++)
+        a += (double)x.value[k] * read(w[x.index[k]]);
     return (a + b) + (c + e);
 }
 
-template <class T, class Loss> void sparse_share(Shared<float> &shared, const Loss &loss, size_t first, size_t last) {
+template <class T, class Loss>
+void sparse_share(Shared<float> &shared, const Loss &loss, size_t first, size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
@@ -114,25 +132,29 @@ template <class T, class Loss> void sparse_share(Shared<float> &shared, const Lo
     float *w = shared.w.data();
     bool plain = rules.plain();
     auto margin = [&](const SparseRow<T> &x) { return b + dot_shared(x, w); };
-    for_sparse_batches<T>(shared.runs, first, last, e->batch_size, [&](const SparseBatch<T> &batch) {
-        if (cancelled(pass->cancel_mark)) return;
-        prefetch_weights(batch.next(), w);
-        b = read(w[d]);
-        sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
-        double step = schedule.at(row) / (double)batch.n, s = 0;
-        for (int64_t i = 0; i < batch.n; i++) {
-            const SparseRow<T> &x = batch.rows[i];
-            double by = step * r[i];
-            s += r[i];
-            for (uint32_t k = 0; k < x.n; k++) {
-                float &weight = w[x.index[k]];
-                double now = read(weight), move = by * x.value[k];
-                write(weight, (float)(plain ? now - move : rules.apply(now, move, step, x.index[k])));
+    for_sparse_batches<T>(
+        shared.runs, first, last, e->batch_size, [&](const SparseBatch<T> &batch) {
+            if (cancelled(pass->cancel_mark))
+                return;
+            prefetch_weights(batch.next(), w);
+            b = read(w[d]);
+            sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
+            double step = schedule.at(row) / (double)batch.n, s = 0;
+            for (int64_t i = 0; i < batch.n; i++) {
+                const SparseRow<T> &x = batch.rows[i];
+                double by = step * r[i];
+                s += r[i];
+                for (uint32_t k = 0; k < x.n; k++) {
+                    float &weight = w[x.index[k]];
+                    double now = read(weight), move = by * x.value[k];
+                    write(weight,
+                          (float)(plain ? now - move : rules.apply(now, move, step, x.index[k])));
+                }
             }
-        }
-        if (pass->fit_intercept) write(w[d], (float)(b - step * s));
-        row += batch.n;
-    });
+            if (pass->fit_intercept)
+                write(w[d], (float)(b - step * s));
+            row += batch.n;
+        });
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
 }
@@ -140,33 +162,39 @@ template <class T, class Loss> void sparse_share(Shared<float> &shared, const Lo
 // Shares are short, so that threads end together, and of at least a batch.
 template <class W, class Body> void share_out(Shared<W> &shared, int threads, Body &&body) {
     size_t runs = shared.runs.size(), least = (size_t)shared.epoch->batch_size / RUN_ROWS + 1;
-    size_t each = std::clamp<size_t>(runs / (8 * threads) + 1, least, std::max<size_t>(least, 1024));
+    size_t each =
+        std::clamp<size_t>(runs / (8 * threads) + 1, least, std::max<size_t>(least, 1024));
     parallel_for((int64_t)((runs + each - 1) / each), threads,
                  [&](int64_t i) { body(i * each, std::min(runs, (i + 1) * each)); });
 }
 
 template <class T, class Loss>
-void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, int threads, double *v,
-                 double *average, double *total) {
+void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, int threads,
+                 double *v, double *average, double *total) {
     if (tusk_is_sparse(pass->groups[0].kind)) {
         Shared<float> shared(pass, e, g, v);
-        share_out(shared, threads, [&](size_t first, size_t last) { sparse_share<T>(shared, loss, first, last); });
+        share_out(shared, threads,
+                  [&](size_t first, size_t last) { sparse_share<T>(shared, loss, first, last); });
         shared.write(v);
         *total = shared.loss;
-        if (average) shared.write(average);
+        if (average)
+            shared.write(average);
     } else {
         Shared<double> shared(pass, e, g, v);
-        share_out(shared, threads, [&](size_t first, size_t last) { dense_share<T>(shared, loss, first, last); });
+        share_out(shared, threads,
+                  [&](size_t first, size_t last) { dense_share<T>(shared, loss, first, last); });
         shared.write(v);
         *total = shared.loss;
-        if (average) shared.mean.write(e->scale + g * shared.d, average);
+        if (average)
+            shared.mean.write(e->scale + g * shared.d, average);
     }
 }
 
 } // namespace
 } // namespace tusk
 
-int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss) {
+int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
+               double *loss) {
     using namespace tusk;
     int64_t p = pass->groups[0].dim + 1;
     // Many groups: a thread each, without sharing. Few: all threads on one after the other.

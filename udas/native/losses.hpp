@@ -1,7 +1,8 @@
-// Losses of one example as a function of its margin m = w.x + b and its label y; see design.md, section 3.
+// Losses of one example as a function of its margin m = w.x + b and its label y; see design.md,
+// section 3.
 //
-// Each gives the loss, its derivative d = dl/dm and its curvature h = d2l/dm2 for eight examples. The same code
-// serves every algorithm.
+// Each gives the loss, its derivative d = dl/dm and its curvature h = d2l/dm2 for eight examples.
+// The same code serves every algorithm.
 #pragma once
 
 #include "simd.hpp"
@@ -24,7 +25,8 @@ struct Squared {
     }
 };
 
-// log(1 + exp(-y m)), y in {-1, +1}, by exp(-|m|) <= 1 so that nothing overflows and nothing cancels.
+// log(1 + exp(-y m)), y in {-1, +1}, by exp(-|m|) <= 1 so that nothing overflows and nothing
+// cancels.
 struct Logistic {
     static constexpr bool classifies = true;
     explicit Logistic(double) {}
@@ -37,8 +39,9 @@ struct Logistic {
     }
 };
 
-// max(0, z) with z = 1 - y m. With smoothing g > 0 the corner is a parabola, z^2 / 2g for 0 <= z <= g and z - g/2
-// beyond, which is below the hinge by at most g/2 (Nesterov, Smooth minimization of non-smooth functions, 2005).
+// max(0, z) with z = 1 - y m. With smoothing g > 0 the corner is a parabola, z^2 / 2g for 0 <= z
+// <= g and z - g/2 beyond, which is below the hinge by at most g/2 (Nesterov, Smooth minimization
+// of non-smooth functions, 2005).
 struct Hinge {
     static constexpr bool classifies = true;
     double g;
@@ -46,7 +49,8 @@ struct Hinge {
     LossValues operator()(v8d m, v8d y) const {
         v8d z = 1.0 - y * m;
         v8d positive = vmax(z, splat(0.0));
-        if (g == 0.0) return {positive, select(z > 0.0, -y, splat(0.0)), splat(0.0)};
+        if (g == 0.0)
+            return {positive, select(z > 0.0, -y, splat(0.0)), splat(0.0)};
         v8i corner = positive < g;
         v8d curved = positive * (1.0 / g);
         return {select(corner, 0.5 * positive * curved, positive - 0.5 * g),

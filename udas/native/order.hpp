@@ -1,6 +1,7 @@
-// The order in which a stochastic epoch visits rows. Partitions of PARTITION_ROWS neighbours are taken in random order,
-// STREAMS of them at once, RUN_ROWS rows from each in turn: memory is read in a few streams, at nearly the speed of a scan,
-// while a batch still mixes rows from all over the group.
+// The order in which a stochastic epoch visits rows. Partitions of PARTITION_ROWS neighbours are
+// taken in random order, STREAMS of them at once, RUN_ROWS rows from each in turn: memory is read
+// in a few streams, at nearly the speed of a scan, while a batch still mixes rows from all over
+// the group.
 #pragma once
 
 #include <vector>
@@ -33,7 +34,8 @@ inline std::vector<Run> split(const tusk_group &group, uint32_t rows) {
     int64_t left = group.n_rows;
     for (const tusk_segment *s = group.head; s && left > 0; s = s->next) {
         uint32_t here = (uint32_t)std::min<int64_t>(left, s->n_rows);
-        for (uint32_t at = 0; at < here; at += rows) out.push_back({s, at, std::min(rows, here - at)});
+        for (uint32_t at = 0; at < here; at += rows)
+            out.push_back({s, at, std::min(rows, here - at)});
         left -= here;
     }
     return out;
@@ -50,11 +52,13 @@ inline void shuffle(std::vector<Run> &runs, uint64_t seed) {
 inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, int32_t stride) {
     std::vector<Run> partitions = split(group, PARTITION_ROWS), runs;
     if (stride > 1) {
-        for (size_t p = 0; p < partitions.size(); p += stride) runs.push_back(partitions[p]);
+        for (size_t p = 0; p < partitions.size(); p += stride)
+            runs.push_back(partitions[p]);
         partitions.swap(runs);
         runs.clear();
     }
-    if (!e->shuffle) return partitions;
+    if (!e->shuffle)
+        return partitions;
     shuffle(partitions, e->seed + (uint64_t)e->epochs_done * 0xd1342543de82ef95u);
     runs.reserve(group.n_rows / RUN_ROWS + partitions.size());
     for (size_t p = 0; p < partitions.size(); p += STREAMS) {
@@ -76,33 +80,38 @@ template <class T> const T *dense_row(const Run &r, int64_t d) {
 template <class T> void prefetch_run(const Run &r, int64_t d) {
     const char *x = (const char *)dense_row<T>(r, d);
     size_t bytes = std::min<size_t>(r.n * d * sizeof(T), 2048);
-    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(x + at);
+    for (size_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch(x + at);
 }
 
-// Calls body(rows, y, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to runs[end - 1]; `last` tells that
-// a block completes a batch of `batch` rows.
+// Calls body(rows, y, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to runs[end
+// - 1]; `last` tells that a block completes a batch of `batch` rows.
 template <class T, class Body>
-void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t d, int64_t batch, Body &&body) {
+void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t d,
+                       int64_t batch, Body &&body) {
     constexpr size_t AHEAD = 2 * STREAMS;
     const T *rows[BLOCK_ROWS];
     alignas(64) double y[BLOCK_ROWS];
     int n = 0;
     int64_t gathered = 0; // of the batch, in blocks before this one
     for (size_t i = first; i < end; i++) {
-        if (i + AHEAD < end) prefetch_run<T>(runs[i + AHEAD], d);
+        if (i + AHEAD < end)
+            prefetch_run<T>(runs[i + AHEAD], d);
         const T *x = dense_row<T>(runs[i], d);
         const double *label = tusk_labels(runs[i].segment) + runs[i].first;
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = x + k * d;
             y[n] = label[k];
             bool last = gathered + ++n == batch;
-            if (n < BLOCK_ROWS && !last) continue;
+            if (n < BLOCK_ROWS && !last)
+                continue;
             body(Gathered<T>{rows}, y, n, last);
             gathered = last ? 0 : gathered + n;
             n = 0;
         }
     }
-    if (n || gathered) body(Gathered<T>{rows}, y, n, true);
+    if (n || gathered)
+        body(Gathered<T>{rows}, y, n, true);
 }
 
 // A batch of sparse rows, and the row behind it, so that its weights can be fetched early.
@@ -115,7 +124,8 @@ template <class T> struct SparseBatch {
 
 // The same for sparse rows, a whole batch at a time: body(SparseBatch).
 template <class T, class Body>
-void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t batch, Body &&body) {
+void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t batch,
+                        Body &&body) {
     std::vector<SparseRow<T>> rows;
     std::vector<double> y;
     for (size_t i = first; i < end; i++) {
@@ -127,28 +137,32 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, 
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows.push_back({index + start[k], value + start[k], start[k + 1] - start[k]});
             y.push_back(label[k]);
-            if ((int64_t)rows.size() <= batch) continue;
+            if ((int64_t)rows.size() <= batch)
+                continue;
             body(SparseBatch<T>{rows.data(), y.data(), batch});
             rows.erase(rows.begin(), rows.end() - 1);
             y.erase(y.begin(), y.end() - 1);
         }
     }
-    if (rows.empty()) return;
+    if (rows.empty())
+        return;
     int64_t n = (int64_t)rows.size();
     rows.push_back({nullptr, nullptr, 0});
     body(SparseBatch<T>{rows.data(), y.data(), n});
 }
 
-// Derivatives of a sparse batch at fixed weights: margin(row) gives each margin; returns the sum of losses.
+// Derivatives of a sparse batch at fixed weights: margin(row) gives each margin; returns the sum
+// of losses.
 template <class T, class Loss, class Margin>
-double evaluate_batch(const SparseBatch<T> &batch, const Loss &loss, const Labels &labels, Margin &&margin,
-                      std::vector<double> &r) {
+double evaluate_batch(const SparseBatch<T> &batch, const Loss &loss, const Labels &labels,
+                      Margin &&margin, std::vector<double> &r) {
     alignas(64) double m[BLOCK_ROWS], block[BLOCK_ROWS];
     double total = 0;
     r.resize(batch.n);
     for (int64_t at = 0; at < batch.n; at += BLOCK_ROWS) {
         int n = (int)std::min<int64_t>(BLOCK_ROWS, batch.n - at);
-        for (int i = 0; i < n; i++) m[i] = margin(batch.rows[at + i]);
+        for (int i = 0; i < n; i++)
+            m[i] = margin(batch.rows[at + i]);
         total += evaluate(loss, labels, m, batch.y + at, n, block, nullptr);
         std::copy_n(block, n, r.begin() + at);
     }

@@ -25,12 +25,13 @@ struct Job {
     int helpers_inside = 0; // guarded by the pool's mutex
 
     void work() {
-        for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < n;) (*body)(task);
+        for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < n;)
+            (*body)(task);
     }
 };
 
 class Pool {
-  public:
+public:
     void run(Job &job) {
         {
             std::lock_guard lock(mutex_);
@@ -44,19 +45,21 @@ class Pool {
         idle_.wait(lock, [&] { return job.helpers_inside == 0; });
     }
 
-  private:
+private:
     // A worker must never take a signal that the host program handles on its main thread.
     void grow(int wanted) {
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &before);
-        for (; workers_ < wanted; workers_++) std::thread([this] { serve(); }).detach();
+        for (; workers_ < wanted; workers_++)
+            std::thread([this] { serve(); }).detach();
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
     Job *open_job() {
         for (Job *job : jobs_)
-            if (job->helpers_inside < job->helpers_wanted && job->next.load(std::memory_order_relaxed) < job->n)
+            if (job->helpers_inside < job->helpers_wanted &&
+                job->next.load(std::memory_order_relaxed) < job->n)
                 return job;
         return nullptr;
     }
@@ -70,7 +73,8 @@ class Pool {
             lock.unlock();
             job->work();
             lock.lock();
-            if (--job->helpers_inside == 0) idle_.notify_all();
+            if (--job->helpers_inside == 0)
+                idle_.notify_all();
         }
     }
 
@@ -84,7 +88,9 @@ class Pool {
 Pool *pool_of_process = nullptr;
 std::once_flag pool_once;
 
-void forget_pool() { pool_of_process = new Pool; }
+void forget_pool() {
+    pool_of_process = new Pool;
+}
 
 Pool &pool() {
     std::call_once(pool_once, [] {
@@ -95,7 +101,8 @@ Pool &pool() {
 }
 
 std::atomic<int64_t> cancels{0};
-static_assert(std::atomic<int64_t>::is_always_lock_free, "tk_cancel is called from signal handlers");
+static_assert(std::atomic<int64_t>::is_always_lock_free,
+              "tk_cancel is called from signal handlers");
 
 std::mutex watch_mutex;
 int watchers = 0;
@@ -123,22 +130,30 @@ void parallel_for(int64_t n, int threads, const std::function<void(int64_t)> &bo
         pool().run(job);
 }
 
-int64_t cancel_count() { return cancels.load(std::memory_order_relaxed); }
+int64_t cancel_count() {
+    return cancels.load(std::memory_order_relaxed);
+}
 
 } // namespace tusk
 
 extern "C" {
 
-void tk_cancel(void) { tusk::cancels.fetch_add(1); }
+void tk_cancel(void) {
+    tusk::cancels.fetch_add(1);
+}
 
-int64_t tk_cancel_count(void) { return tusk::cancel_count(); }
+int64_t tk_cancel_count(void) {
+    return tusk::cancel_count();
+}
 
 void tk_watch_sigint(int on) {
     std::lock_guard lock(tusk::watch_mutex);
     if (on && tusk::watchers++ == 0) {
         sigaction(SIGINT, nullptr, &tusk::before_watch);
-        if (!(tusk::before_watch.sa_flags & SA_SIGINFO) && tusk::before_watch.sa_handler == SIG_DFL) return;
-        struct sigaction watch {};
+        if (!(tusk::before_watch.sa_flags & SA_SIGINFO) &&
+            tusk::before_watch.sa_handler == SIG_DFL)
+            return;
+        struct sigaction watch{};
         watch.sa_sigaction = tusk::on_sigint;
         watch.sa_flags = SA_SIGINFO | SA_RESTART;
         sigaction(SIGINT, &watch, nullptr);
@@ -147,5 +162,7 @@ void tk_watch_sigint(int on) {
     }
 }
 
-int tk_version(void) { return 1; }
+int tk_version(void) {
+    return 1;
+}
 }

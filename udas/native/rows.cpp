@@ -2,7 +2,8 @@
 
 namespace tusk {
 
-std::vector<Chunk> make_chunks(const tk_pass *pass, const std::function<int64_t(int64_t group)> &chunk_rows) {
+std::vector<Chunk> make_chunks(const tk_pass *pass,
+                               const std::function<int64_t(int64_t group)> &chunk_rows) {
     std::vector<Chunk> chunks;
     int64_t number = 0;
     for (int64_t g = 0; g < pass->n_groups; g++) {
@@ -12,7 +13,8 @@ std::vector<Chunk> make_chunks(const tk_pass *pass, const std::function<int64_t(
         int64_t most = chunk_rows(g);
         while (left > 0) {
             int64_t rows = std::min(left, most);
-            if (number++ % pass->stride == 0) chunks.push_back({g, s, offset, rows});
+            if (number++ % pass->stride == 0)
+                chunks.push_back({g, s, offset, rows});
             left -= rows;
             for (int64_t skip = rows; skip > 0 && left > 0;) {
                 int64_t step = std::min<int64_t>(skip, s->n_rows - offset);
@@ -33,6 +35,7 @@ std::vector<Chunk> make_chunks(const tk_pass *pass, const std::function<int64_t(
 
 extern "C" int64_t tk_nonzeros(const tusk_group *group) {
     int64_t total = 0;
-    for (const tusk_segment *s = group->head; s; s = s->next) total += s->nnz;
+    for (const tusk_segment *s = group->head; s; s = s->next)
+        total += s->nnz;
     return total;
 }

@@ -1,4 +1,5 @@
-// Walking the rows of a pass: chunks for the threads, and within a chunk small blocks that stay in the L1 cache.
+// Walking the rows of a pass: chunks for the threads, and within a chunk small blocks that stay in
+// the L1 cache.
 #pragma once
 
 #include <algorithm>
@@ -41,12 +42,14 @@ struct Chunk {
 };
 
 // Chunk borders depend on the rows alone, never on the number of threads.
-std::vector<Chunk> make_chunks(const tk_pass *pass, const std::function<int64_t(int64_t group)> &chunk_rows);
+std::vector<Chunk> make_chunks(const tk_pass *pass,
+                               const std::function<int64_t(int64_t group)> &chunk_rows);
 inline std::vector<Chunk> make_chunks(const tk_pass *pass, int64_t chunk_rows) {
     return make_chunks(pass, [=](int64_t) { return chunk_rows; });
 }
 
-// About half a megabyte a chunk: large enough to forget the overhead, small enough to share out and to cancel.
+// About half a megabyte a chunk: large enough to forget the overhead, small enough to share out
+// and to cancel.
 inline int64_t chunk_rows_for(const tk_pass *pass) {
     int64_t bytes = 8 + pass->groups[0].dim * (int64_t)tusk_value_size(pass->groups[0].kind);
     return std::clamp<int64_t>((1 << 19) / bytes, 256, 16384);
@@ -57,9 +60,11 @@ template <class T> int block_rows(int64_t d) {
     return (int)std::clamp<int64_t>(24576 / (d * (int64_t)sizeof(T)) / 8 * 8, 8, BLOCK_ROWS);
 }
 
-// Calls body(rows, y, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS. The short segments of small
-// groups are gathered into whole blocks: vectors of eight rows want to be full.
-template <class T, class Body> void for_dense_blocks(const Chunk &c, int64_t d, int most, Body &&body) {
+// Calls body(rows, y, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS. The
+// short segments of small groups are gathered into whole blocks: vectors of eight rows want to be
+// full.
+template <class T, class Body>
+void for_dense_blocks(const Chunk &c, int64_t d, int most, Body &&body) {
     const tusk_segment *s = c.segment;
     uint32_t at = c.offset;
     const T *rows[BLOCK_ROWS];
@@ -77,7 +82,8 @@ template <class T, class Body> void for_dense_blocks(const Chunk &c, int64_t d, 
             body(Contiguous<T>{x, d}, tusk_labels(s) + at, n);
         } else {
             std::copy_n(tusk_labels(s) + at, n, y + gathered);
-            for (int i = 0; i < n; i++) rows[gathered++] = x + i * d;
+            for (int i = 0; i < n; i++)
+                rows[gathered++] = x + i * d;
         }
         at += n;
         left -= n;
@@ -99,25 +105,28 @@ template <class T, class Body> void for_sparse_blocks(const Chunk &c, int most, 
             continue;
         }
         int n = (int)std::min<int64_t>({most, left, (int64_t)(s->n_rows - at)});
-        body(SparseBlock<T>{tusk_row_starts(s) + at, tusk_indices(s), (const T *)tusk_sparse_values(s),
-                            tusk_labels(s) + at, n});
+        body(SparseBlock<T>{tusk_row_starts(s) + at, tusk_indices(s),
+                            (const T *)tusk_sparse_values(s), tusk_labels(s) + at, n});
         at += n;
         left -= n;
     }
 }
 
-// Sums over rows: body(chunk, acc) adds to acc, `width` doubles that start at 0; out, (n_groups, width), gets the sums
-// of each group's chunks in their order.
+// Sums over rows: body(chunk, acc) adds to acc, `width` doubles that start at 0; out, (n_groups,
+// width), gets the sums of each group's chunks in their order.
 template <class Body>
-int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64_t width, double *out, Body &&body) {
+int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64_t width,
+                    double *out, Body &&body) {
     std::fill(out, out + pass->n_groups * width, 0.0);
-    // A group of one chunk adds straight into its place in out; the chunks of larger ones have room of their own.
+    // A group of one chunk adds straight into its place in out; the chunks of larger ones have
+    // room of their own.
     std::vector<int64_t> place(chunks.size(), -1);
     int64_t shared = 0;
     for (size_t i = 0; i < chunks.size(); i++) {
         bool alone = (i == 0 || chunks[i - 1].group != chunks[i].group) &&
                      (i + 1 == chunks.size() || chunks[i + 1].group != chunks[i].group);
-        if (!alone) place[i] = shared++;
+        if (!alone)
+            place[i] = shared++;
     }
     std::vector<double> partial(shared * width, 0.0);
     std::atomic<bool> stop{false};
@@ -126,14 +135,18 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
             stop.store(true, std::memory_order_relaxed);
             return;
         }
-        body(chunks[i], place[i] < 0 ? out + chunks[i].group * width : partial.data() + place[i] * width);
+        body(chunks[i],
+             place[i] < 0 ? out + chunks[i].group * width : partial.data() + place[i] * width);
     });
-    if (stop) return TK_CANCELLED;
+    if (stop)
+        return TK_CANCELLED;
     for (size_t i = 0; i < chunks.size(); i++) {
-        if (place[i] < 0) continue;
+        if (place[i] < 0)
+            continue;
         double *to = out + chunks[i].group * width;
         const double *from = partial.data() + place[i] * width;
-        for (int64_t k = 0; k < width; k++) to[k] += from[k];
+        for (int64_t k = 0; k < width; k++)
+            to[k] += from[k];
     }
     return TK_OK;
 }

@@ -1,13 +1,14 @@
-// Stochastic gradient descent, serial: for each batch in the rows' order, v -= step * (mean gradient of the batch).
-// Robbins and Monro, A stochastic approximation method, 1951; mini-batches and schedules as in design.md, section 4.
+// Stochastic gradient descent, serial: for each batch in the rows' order, v -= step * (mean
+// gradient of the batch). Robbins and Monro, A stochastic approximation method, 1951; mini-batches
+// and schedules as in design.md, section 4.
 #include "epoch.hpp"
 
 namespace tusk {
 namespace {
 
 template <class T, class Loss>
-void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *average,
-                 double *total) {
+void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v,
+                 double *average, double *total) {
     int64_t d = pass->groups[0].dim, batch = e->batch_size;
     DenseModel model(e, g, d, pass->fit_intercept, v);
     RunningMean mean(d);
@@ -18,36 +19,45 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
     int64_t gathered = 0, row = 0;
     auto finish_batch = [&] {
         model.update(schedule.at(row), s, (double)gathered, nullptr);
-        if (average) mean.add(model);
+        if (average)
+            mean.add(model);
         row += gathered;
         gathered = 0;
         s = 0;
     };
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
-    for_dense_batches<T>(runs, 0, runs.size(), d, batch, [&](const Gathered<T> &x, const double *y, int n, bool last) {
-        if (cancelled(pass->cancel_mark)) return;
-        margins(x, n, d, model.w.data(), model.b, m);
-        *total += evaluate(loss, labels, m, y, n, r, nullptr);
-        add_gradient(x, n, d, r, model.gradient.data());
-        s += sum_block(r);
-        gathered += n;
-        if (last) finish_batch();
-    });
+    for_dense_batches<T>(runs, 0, runs.size(), d, batch,
+                         [&](const Gathered<T> &x, const double *y, int n, bool last) {
+                             if (cancelled(pass->cancel_mark))
+                                 return;
+                             margins(x, n, d, model.w.data(), model.b, m);
+                             *total += evaluate(loss, labels, m, y, n, r, nullptr);
+                             add_gradient(x, n, d, r, model.gradient.data());
+                             s += sum_block(r);
+                             gathered += n;
+                             if (last)
+                                 finish_batch();
+                         });
     model.write(v);
-    if (average) mean.write(e->scale + g * d, average);
+    if (average)
+        mean.write(e->scale + g * d, average);
 }
 
 template <class T, class Loss>
-void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v, double *total) {
+void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v,
+                  double *total) {
     int64_t d = pass->groups[0].dim, row = 0;
     SparseModel<float> model(e, g, d, v);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
     std::vector<double> r;
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
-    auto margin = [&](const SparseRow<T> &x) { return model.b + dot_sparse(x.index, x.value, x.n, model.w.data()); };
+    auto margin = [&](const SparseRow<T> &x) {
+        return model.b + dot_sparse(x.index, x.value, x.n, model.w.data());
+    };
     for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
-        if (cancelled(pass->cancel_mark)) return;
+        if (cancelled(pass->cancel_mark))
+            return;
         prefetch_weights(batch.next(), model.w.data());
         *total += evaluate_batch(batch, loss, labels, margin, r);
         double step = schedule.at(row) / (double)batch.n, s = 0;
@@ -55,7 +65,8 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
             model.update(batch.rows[i], step, step * r[i]);
             s += r[i];
         }
-        if (pass->fit_intercept) model.b -= step * s;
+        if (pass->fit_intercept)
+            model.b -= step * s;
         row += batch.n;
     });
     model.write(v);
@@ -64,7 +75,8 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
 } // namespace
 } // namespace tusk
 
-int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average, double *loss) {
+int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
+           double *loss) {
     using namespace tusk;
     int64_t p = pass->groups[0].dim + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
@@ -75,7 +87,8 @@ int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *
                 double *v = weights + g * p, *mean = average ? average + g * p : nullptr;
                 if (sparse) {
                     sparse_epoch<T>(pass, epoch, kind, g, v, &loss[g]);
-                    if (mean) std::copy_n(v, p, mean);
+                    if (mean)
+                        std::copy_n(v, p, mean);
                 } else {
                     dense_epoch<T>(pass, epoch, kind, g, v, mean, &loss[g]);
                 }

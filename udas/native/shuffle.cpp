@@ -1,5 +1,6 @@
-// Rows in the order of a seeded hash of their content: independent of the order in which a parallel scan delivered them,
-// and as random as a shuffle. Equal rows are interchangeable, so ties need no order unless unequal rows collide.
+// Rows in the order of a seeded hash of their content: independent of the order in which a
+// parallel scan delivered them, and as random as a shuffle. Equal rows are interchangeable, so
+// ties need no order unless unequal rows collide.
 #include <cstring>
 #include <vector>
 
@@ -45,14 +46,18 @@ RowBytes bytes_of(const tusk_group &group, const tusk_segment *s, uint32_t row) 
     size_t size = tusk_value_size(group.kind);
     double y = tusk_labels(s)[row];
     if (!tusk_is_sparse(group.kind))
-        return {(const char *)tusk_dense_values(s) + row * group.dim * size, nullptr, group.dim * size, 0, y};
+        return {(const char *)tusk_dense_values(s) + row * group.dim * size, nullptr,
+                group.dim * size, 0, y};
     uint32_t at = tusk_row_starts(s)[row], n = tusk_row_starts(s)[row + 1] - at;
-    return {(const char *)tusk_sparse_values(s) + at * size, tusk_indices(s) + at, n * size, n * sizeof(int32_t), y};
+    return {(const char *)tusk_sparse_values(s) + at * size, tusk_indices(s) + at, n * size,
+            n * sizeof(int32_t), y};
 }
 
 uint64_t hash_row(const RowBytes &b, uint64_t seed) {
-    uint64_t h = hash_bytes(mix(seed ^ 0xd1b54a32d192ed03u, 0x8cb92ba72f3d8dd7u), &b.y, sizeof b.y);
-    if (b.index) h = hash_bytes(h, b.index, b.index_size);
+    uint64_t h =
+        hash_bytes(mix(seed ^ 0xd1b54a32d192ed03u, 0x8cb92ba72f3d8dd7u), &b.y, sizeof b.y);
+    if (b.index)
+        h = hash_bytes(h, b.index, b.index_size);
     return mix(hash_bytes(h, b.values, b.values_size), 0xd6e8feb86659fd93u);
 }
 
@@ -62,9 +67,11 @@ int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
 }
 
 bool before(const tusk_group &group, const Key &a, const Key &b) {
-    if (a.hash != b.hash) return a.hash < b.hash;
+    if (a.hash != b.hash)
+        return a.hash < b.hash;
     RowBytes x = bytes_of(group, a.segment, a.row), y = bytes_of(group, b.segment, b.row);
-    if (x.y != y.y) return x.y < y.y;
+    if (x.y != y.y)
+        return x.y < y.y;
     int c = compare_bytes(x.values, x.values_size, y.values, y.values_size);
     return c ? c < 0 : compare_bytes(x.index, x.index_size, y.index, y.index_size) < 0;
 }
@@ -90,26 +97,31 @@ std::vector<Key> hash_rows(const tk_pass *pass, int64_t g, uint64_t seed, int th
 std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int threads) {
     auto less = [&](const Key &a, const Key &b) { return before(group, a, b); };
     int bits = 0;
-    while ((int64_t)keys.size() >> bits > 512 && bits < 16) bits++;
+    while ((int64_t)keys.size() >> bits > 512 && bits < 16)
+        bits++;
     if (!bits) {
         std::sort(keys.begin(), keys.end(), less);
         return keys;
     }
     std::vector<int64_t> start((1 << bits) + 1, 0);
-    for (const Key &k : keys) start[(k.hash >> (64 - bits)) + 1]++;
-    for (int i = 0; i < 1 << bits; i++) start[i + 1] += start[i];
+    for (const Key &k : keys)
+        start[(k.hash >> (64 - bits)) + 1]++;
+    for (int i = 0; i < 1 << bits; i++)
+        start[i + 1] += start[i];
     std::vector<Key> out(keys.size());
     std::vector<int64_t> at(start.begin(), start.end() - 1);
-    for (const Key &k : keys) out[at[k.hash >> (64 - bits)]++] = k;
+    for (const Key &k : keys)
+        out[at[k.hash >> (64 - bits)]++] = k;
     keys = {};
-    parallel_for(1 << bits, threads,
-                 [&](int64_t i) { std::sort(out.begin() + start[i], out.begin() + start[i + 1], less); });
+    parallel_for(1 << bits, threads, [&](int64_t i) {
+        std::sort(out.begin() + start[i], out.begin() + start[i + 1], less);
+    });
     return out;
 }
 
 // Rows from..to of the order, written into segments of about a megabyte.
 class Writer {
-  public:
+public:
     Writer(const tusk_group &group, tusk_memory *memory, int threads)
         : group_(group), memory_(memory), threads_(threads) {}
 
@@ -123,19 +135,22 @@ class Writer {
         for (int64_t at = 0; at < n;) {
             int64_t rows = rows_that_fit(keys + at, n - at), nnz = nonzeros(keys + at, rows);
             int code = TUSK_OK;
-            tusk_segment *s = tusk_segment_new(memory_, group_.kind, group_.dim, (uint32_t)rows, (uint32_t)nnz, &code);
-            if (!s) return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+            tusk_segment *s = tusk_segment_new(memory_, group_.kind, group_.dim, (uint32_t)rows,
+                                               (uint32_t)nnz, &code);
+            if (!s)
+                return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             *link = s;
             link = &s->next;
             parts.push_back({s, at});
             at += rows;
         }
-        parallel_for((int64_t)parts.size(), threads_,
-                     [&](int64_t i) { fill(parts[i].first, keys + parts[i].second, parts[i].first->cap_rows); });
+        parallel_for((int64_t)parts.size(), threads_, [&](int64_t i) {
+            fill(parts[i].first, keys + parts[i].second, parts[i].first->cap_rows);
+        });
         return TK_OK;
     }
 
-  private:
+private:
     static constexpr int64_t SEGMENT_BYTES = (1 << 21) - 256;
     static constexpr int64_t AHEAD = 16; // rows to prefetch: they lie anywhere
 
@@ -144,12 +159,14 @@ class Writer {
         if (!tusk_is_sparse(group_.kind))
             return std::min(n, std::max<int64_t>(1, SEGMENT_BYTES / (8 + group_.dim * size)));
         int64_t bytes = 0, rows = 0;
-        while (rows < n && (rows == 0 || bytes < SEGMENT_BYTES)) bytes += 12 + nonzeros(keys + rows++, 1) * (4 + size);
+        while (rows < n && (rows == 0 || bytes < SEGMENT_BYTES))
+            bytes += 12 + nonzeros(keys + rows++, 1) * (4 + size);
         return rows > 1 && bytes > SEGMENT_BYTES ? rows - 1 : rows;
     }
 
     int64_t nonzeros(const Key *keys, int64_t n) const {
-        if (!tusk_is_sparse(group_.kind)) return 0;
+        if (!tusk_is_sparse(group_.kind))
+            return 0;
         int64_t total = 0;
         for (int64_t i = 0; i < n; i++) {
             const uint32_t *start = tusk_row_starts(keys[i].segment) + keys[i].row;
@@ -162,11 +179,13 @@ class Writer {
         bool sparse = tusk_is_sparse(group_.kind);
         size_t size = tusk_value_size(group_.kind), width = group_.dim * size;
         for (uint32_t i = 0; i < n; i++) {
-            if (i + AHEAD < n) prefetch(keys[i + AHEAD]);
+            if (i + AHEAD < n)
+                prefetch(keys[i + AHEAD]);
             RowBytes row = bytes_of(group_, keys[i].segment, keys[i].row);
             tusk_labels(s)[i] = row.y;
             if (sparse) {
-                std::memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row.values, row.values_size);
+                std::memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row.values,
+                            row.values_size);
                 std::memcpy(tusk_indices(s) + s->nnz, row.index, row.index_size);
                 s->nnz += (uint32_t)(row.index_size / sizeof(int32_t));
                 tusk_row_starts(s)[i + 1] = s->nnz;
@@ -179,7 +198,8 @@ class Writer {
 
     void prefetch(const Key &k) const {
         __builtin_prefetch(tusk_labels(k.segment) + k.row);
-        if (tusk_is_sparse(group_.kind)) return;
+        if (tusk_is_sparse(group_.kind))
+            return;
         const char *x = (const char *)bytes_of(group_, k.segment, k.row).values;
         for (size_t at = 0; at < group_.dim * tusk_value_size(group_.kind) && at < 512; at += 64)
             __builtin_prefetch(x + at);
@@ -190,13 +210,14 @@ class Writer {
     int threads_;
 };
 
-int shuffle_group(const tk_pass *pass, tusk_memory *memory, uint64_t seed, int64_t g, int64_t held_out, int threads,
-                  tusk_group *kept, tusk_group *held) {
+int shuffle_group(const tk_pass *pass, tusk_memory *memory, uint64_t seed, int64_t g,
+                  int64_t held_out, int threads, tusk_group *kept, tusk_group *held) {
     const tusk_group &group = pass->groups[g];
     std::vector<Key> keys = sorted(group, hash_rows(pass, g, seed, threads), threads);
     Writer writer(group, memory, threads);
     int code = writer.copy(keys.data(), held_out, held);
-    if (!code) code = writer.copy(keys.data() + held_out, group.n_rows - held_out, kept);
+    if (!code)
+        code = writer.copy(keys.data() + held_out, group.n_rows - held_out, kept);
     kept->n_skipped = group.n_skipped;
     return code;
 }
@@ -204,19 +225,22 @@ int shuffle_group(const tk_pass *pass, tusk_memory *memory, uint64_t seed, int64
 } // namespace
 } // namespace tusk
 
-int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out, tusk_group *kept,
-               tusk_group *held) {
+int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
+               tusk_group *kept, tusk_group *held) {
     using namespace tusk;
     std::memset(kept, 0, pass->n_groups * sizeof *kept);
     std::memset(held, 0, pass->n_groups * sizeof *held);
     bool many = pass->n_groups >= 2 * pass->threads;
     std::atomic<int> code{TK_OK};
     parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
-        if (code) return;
+        if (code)
+            return;
         int result = cancelled(pass->cancel_mark)
                          ? (int)TK_CANCELLED
-                         : shuffle_group(pass, memory, seed, g, held_out[g], many ? 1 : pass->threads, kept + g, held + g);
-        if (result) code = result;
+                         : shuffle_group(pass, memory, seed, g, held_out[g],
+                                         many ? 1 : pass->threads, kept + g, held + g);
+        if (result)
+            code = result;
     });
     if (code) {
         tk_free_groups(kept, pass->n_groups);

@@ -1,4 +1,5 @@
-// Eight doubles at a time, whatever the machine's registers: rows are stored as float or double, arithmetic is double.
+// Eight doubles at a time, whatever the machine's registers: rows are stored as float or double,
+// arithmetic is double.
 #pragma once
 
 #include <cmath>
@@ -17,10 +18,18 @@ using v8f = float __attribute__((vector_size(32)));
 
 constexpr int LANES = 8;
 
-inline v8d splat(double x) { return v8d{x, x, x, x, x, x, x, x}; }
-inline v8d select(v8i mask, v8d a, v8d b) { return mask ? a : b; }
-inline v8d vmax(v8d a, v8d b) { return select(a > b, a, b); }
-inline v8d vabs(v8d a) { return (v8d)((v8i)a & INT64_MAX); }
+inline v8d splat(double x) {
+    return v8d{x, x, x, x, x, x, x, x};
+}
+inline v8d select(v8i mask, v8d a, v8d b) {
+    return mask ? a : b;
+}
+inline v8d vmax(v8d a, v8d b) {
+    return select(a > b, a, b);
+}
+inline v8d vabs(v8d a) {
+    return (v8d)((v8i)a & INT64_MAX);
+}
 
 inline v8d load(const double *p) {
     v8d v;
@@ -48,11 +57,15 @@ inline v8d load(const float *p) {
     std::memcpy(&v, p, sizeof v);
     return widen(v);
 }
-inline void store(double *p, v8d v) { std::memcpy(p, &v, sizeof v); }
+inline void store(double *p, v8d v) {
+    std::memcpy(p, &v, sizeof v);
+}
 
 // The first n < 8 values, zeros behind them; nothing beyond them is read.
 #if defined(__AVX512F__)
-inline v8d load_tail(const double *p, int n) { return (v8d)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
+inline v8d load_tail(const double *p, int n) {
+    return (v8d)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+}
 #if defined(__AVX512VL__)
 inline v8d load_tail(const float *p, int n) {
     return widen((v8f)_mm256_maskz_loadu_ps((__mmask8)((1u << n) - 1), p));
@@ -87,9 +100,13 @@ inline v8d load_tail(const float *p, int n) {
 }
 #endif
 
-inline void store_tail(double *p, v8d v, int n) { std::memcpy(p, &v, n * sizeof *p); }
+inline void store_tail(double *p, v8d v, int n) {
+    std::memcpy(p, &v, n * sizeof *p);
+}
 
-inline double sum(v8d v) { return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7])); }
+inline double sum(v8d v) {
+    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
+}
 
 // Lane i of the result is the sum of a[i].
 inline v8d sum_each(const v8d *a) {
@@ -105,7 +122,8 @@ inline v8d sum_each(const v8d *a) {
 }
 
 // exp(x) for x <= 0, to about one unit in the last place; below -708 it is 0.
-// x = k ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts (Cody and Waite), then Taylor's polynomial of degree 13.
+// x = k ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts (Cody and Waite), then Taylor's
+// polynomial of degree 13.
 inline v8d exp_negative(v8d x) {
     const v8d shifter = splat(0x1.8p52);
     v8d k = x * 1.4426950408889634074 + shifter;
@@ -113,11 +131,23 @@ inline v8d exp_negative(v8d x) {
     k -= shifter;
     v8d r = x - k * 6.93147180369123816490e-01;
     r -= k * 1.90821492927058770002e-10;
-    static const double inverse_factorial[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
-                                               1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
-                                               1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0};
+    static const double inverse_factorial[] = {1.0 / 6227020800,
+                                               1.0 / 479001600,
+                                               1.0 / 39916800,
+                                               1.0 / 3628800,
+                                               1.0 / 362880,
+                                               1.0 / 40320,
+                                               1.0 / 5040,
+                                               1.0 / 720,
+                                               1.0 / 120,
+                                               1.0 / 24,
+                                               1.0 / 6,
+                                               0.5,
+                                               1.0,
+                                               1.0};
     v8d p = splat(inverse_factorial[0]);
-    for (int i = 1; i < 14; i++) p = p * r + inverse_factorial[i];
+    for (int i = 1; i < 14; i++)
+        p = p * r + inverse_factorial[i];
     v8d scale = (v8d)((exponent + 1023) << 52);
     return select(x < -708.0, splat(0.0), p * scale);
 }
@@ -129,7 +159,8 @@ inline v8d log1p_unit(v8d t) {
     v8d s = u / (u + 2.0);
     v8d q = s * s;
     v8d p = splat(1.0 / 21);
-    for (int k = 19; k >= 1; k -= 2) p = p * q + 1.0 / k;
+    for (int k = 19; k >= 1; k -= 2)
+        p = p * q + 1.0 / k;
     return 2.0 * s * p + select(high, splat(0.40546510810816438198), splat(0.0));
 }
 

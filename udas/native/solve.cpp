@@ -1,7 +1,8 @@
 // Newton's linear systems: many small symmetric ones, H step = g.
 //
-// Cholesky, H = L L'. A coordinate whose pivot vanishes depends on those before it (collinear or constant features): it is
-// left out, as R's lm leaves out aliased coefficients, and the others are solved exactly.
+// Cholesky, H = L L'. A coordinate whose pivot vanishes depends on those before it (collinear or
+// constant features): it is left out, as R's lm leaves out aliased coefficients, and the others
+// are solved exactly.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -32,11 +33,13 @@ struct Factor {
             double diagonal = row[j];
             for (int64_t k = 0; k < j; k++) {
                 double s = row[k];
-                for (int64_t i = 0; i < k; i++) s -= l[j * p + i] * l[k * p + i];
+                for (int64_t i = 0; i < k; i++)
+                    s -= l[j * p + i] * l[k * p + i];
                 l[j * p + k] = kept[k] ? s / l[k * p + k] : 0;
             }
             double pivot = diagonal;
-            for (int64_t k = 0; k < j; k++) pivot -= l[j * p + k] * l[j * p + k];
+            for (int64_t k = 0; k < j; k++)
+                pivot -= l[j * p + k] * l[j * p + k];
             kept[j] = pivot > DEPENDENT * diagonal && std::isfinite(pivot);
             l[j * p + j] = kept[j] ? std::sqrt(pivot) : 0;
             if (!kept[j]) {
@@ -51,13 +54,16 @@ struct Factor {
     void solve(const double *g, double *step) const {
         for (int64_t j = 0; j < p; j++) {
             double s = g[j];
-            for (int64_t k = 0; k < j; k++) s -= l[j * p + k] * step[k];
+            for (int64_t k = 0; k < j; k++)
+                s -= l[j * p + k] * step[k];
             step[j] = kept[j] ? s / l[j * p + j] : 0;
         }
         for (int64_t j = p - 1; j >= 0; j--) {
-            if (!kept[j]) continue;
+            if (!kept[j])
+                continue;
             double s = step[j];
-            for (int64_t k = j + 1; k < p; k++) s -= l[k * p + j] * step[k];
+            for (int64_t k = j + 1; k < p; k++)
+                s -= l[k * p + j] * step[k];
             step[j] = s / l[j * p + j];
         }
     }
@@ -73,7 +79,8 @@ struct Factor {
             double total = 0;
             for (int64_t i = j; i < p; i++) {
                 double s = i == j;
-                for (int64_t k = j; k < i; k++) s -= l[i * p + k] * column[k];
+                for (int64_t k = j; k < i; k++)
+                    s -= l[i * p + k] * column[k];
                 column[i] = kept[i] ? s / l[i * p + i] : 0;
                 total += column[i] * column[i];
             }
@@ -85,8 +92,9 @@ struct Factor {
 } // namespace
 } // namespace tusk
 
-int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride, const double *gradient, double *step,
-             int64_t *rank, double *pivot, double *inverse_diagonal, int threads) {
+int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
+             const double *gradient, double *step, int64_t *rank, double *pivot,
+             double *inverse_diagonal, int threads) {
     constexpr int64_t TOGETHER = 64;
     tusk::parallel_for((n_groups + TOGETHER - 1) / TOGETHER, threads, [&](int64_t task) {
         tusk::Factor factor(p);
@@ -95,7 +103,8 @@ int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
             factor.solve(gradient + g * p, step + g * p);
             rank[g] = factor.rank;
             pivot[g] = factor.smallest;
-            if (inverse_diagonal) factor.inverse_diagonal(inverse_diagonal + g * p);
+            if (inverse_diagonal)
+                factor.inverse_diagonal(inverse_diagonal + g * p);
         }
     });
     return TK_OK;

@@ -13,7 +13,8 @@ struct Moments {
 
     // Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm, 1979.
     void merge(const Moments &o) {
-        if (o.n == 0) return;
+        if (o.n == 0)
+            return;
         double total = n + o.n, delta = o.mean - mean;
         mean += delta * o.n / total;
         m2 += o.m2 + delta * delta * n * o.n / total;
@@ -24,10 +25,12 @@ struct Moments {
 Moments moments_of(const double *y, uint32_t n) {
     Moments out;
     double sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += y[i];
+    for (uint32_t i = 0; i < n; i++)
+        sum += y[i];
     out.n = n;
     out.mean = sum / n;
-    for (uint32_t i = 0; i < n; i++) out.m2 += (y[i] - out.mean) * (y[i] - out.mean);
+    for (uint32_t i = 0; i < n; i++)
+        out.m2 += (y[i] - out.mean) * (y[i] - out.mean);
     return out;
 }
 
@@ -39,7 +42,8 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     out.n_rows = group.n_rows;
     Moments all;
     for (const tusk_segment *s = group.head; s; s = s->next) {
-        if (!s->n_rows) continue;
+        if (!s->n_rows)
+            continue;
         const double *y = tusk_labels(s);
         for (uint32_t i = 0; i < s->n_rows; i++) {
             out.low = std::min(out.low, y[i]);
@@ -61,7 +65,8 @@ struct TwoClasses {
     int64_t third_in(const tusk_segment *s, double *value) {
         const double *y = tusk_labels(s);
         for (uint32_t i = 0; i < s->n_rows; i++) {
-            if (y[i] == first) continue;
+            if (y[i] == first)
+                continue;
             if (!seen_second) {
                 second = y[i];
                 seen_second = true;
@@ -80,10 +85,13 @@ tk_label_stats class_labels(const tusk_group &group) {
     tk_label_stats out{};
     out.n_rows = group.n_rows;
     const tusk_segment *s = group.head;
-    while (s && !s->n_rows) s = s->next;
-    if (!s) return out;
+    while (s && !s->n_rows)
+        s = s->next;
+    if (!s)
+        return out;
     TwoClasses classes{tusk_labels(s)[0], tusk_labels(s)[0]};
-    for (; s && !out.third_row; s = s->next) out.third_row = classes.third_in(s, &out.third);
+    for (; s && !out.third_row; s = s->next)
+        out.third_row = classes.third_in(s, &out.third);
     bool ascending = classes.first <= classes.second;
     out.low = ascending ? classes.first : classes.second;
     out.high = ascending ? classes.second : classes.first;
@@ -94,7 +102,8 @@ tk_label_stats class_labels(const tusk_group &group) {
     return out;
 }
 
-// Sums of (x - first row) and of its squares: the first row as origin keeps large offsets from swallowing the spread.
+// Sums of (x - first row) and of its squares: the first row as origin keeps large offsets from
+// swallowing the spread.
 template <class T> struct ColumnSums {
     int64_t d;
     std::vector<double> origin, sum, square;
@@ -104,7 +113,8 @@ template <class T> struct ColumnSums {
 
     void add(const T *x) {
         if (n++ == 0)
-            for (int64_t k = 0; k < d; k++) origin[k] = (double)x[k];
+            for (int64_t k = 0; k < d; k++)
+                origin[k] = (double)x[k];
         for (int64_t k = 0; k < d; k++) {
             double v = (double)x[k] - origin[k];
             sum[k] += v;
@@ -125,11 +135,13 @@ template <class T> struct ColumnSums {
     }
 };
 
-template <class T> bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
+template <class T>
+bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
     ColumnSums<T> sums(group.dim);
     int64_t next = 0;
     for (const tusk_segment *s = group.head; s; s = s->next) {
-        for (; next < s->n_rows; next += step) sums.add((const T *)tusk_dense_values(s) + next * group.dim);
+        for (; next < s->n_rows; next += step)
+            sums.add((const T *)tusk_dense_values(s) + next * group.dim);
         next -= s->n_rows;
     }
     return sums.finish(mean, deviation);
@@ -152,7 +164,8 @@ template <class T> void count_features(const tusk_group &group, double *count, d
 int tk_labels(const tk_pass *pass, tk_label_stats *out) {
     bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
     tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-        out[g] = numeric ? tusk::numeric_labels(pass->groups[g]) : tusk::class_labels(pass->groups[g]);
+        out[g] =
+            numeric ? tusk::numeric_labels(pass->groups[g]) : tusk::class_labels(pass->groups[g]);
     });
     return TK_OK;
 }
@@ -164,7 +177,8 @@ int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double
         parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
             const tusk_group &group = pass->groups[g];
             int64_t step = std::max<int64_t>(1, group.n_rows / sample);
-            // What looks constant in a sample may be rare: look at every row before a feature is given up.
+            // What looks constant in a sample may be rare: look at every row before a feature is
+            // given up.
             if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
                 sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
         });
@@ -178,8 +192,9 @@ int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
     std::fill_n(count, pass->n_groups * d, 0.0);
     std::fill_n(largest, pass->n_groups * d, 0.0);
     return with_storage(pass, [&]<class T>(const T *) {
-        parallel_for(pass->n_groups, pass->threads,
-                     [&](int64_t g) { count_features<T>(pass->groups[g], count + g * d, largest + g * d); });
+        parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+            count_features<T>(pass->groups[g], count + g * d, largest + g * d);
+        });
         return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
     });
 }
@@ -191,8 +206,10 @@ int tk_values_near_one(const tk_pass *pass) {
             const tusk_segment *s = pass->groups[g].head;
             const T *value = (const T *)tusk_sparse_values(s);
             double largest = 0;
-            for (uint32_t k = 0; k < s->nnz; k++) largest = std::max(largest, (double)std::fabs(value[k]));
-            if (largest < 1.0 / 16 || largest > 16) return 0;
+            for (uint32_t k = 0; k < s->nnz; k++)
+                largest = std::max(largest, (double)std::fabs(value[k]));
+            if (largest < 1.0 / 16 || largest > 16)
+                return 0;
         }
         return 1;
     });

@@ -1,23 +1,26 @@
-// Stochastic variance-reduced gradient: with a = anchor and mu = full gradient at a, each batch B takes the step
+// Stochastic variance-reduced gradient: with a = anchor and mu = full gradient at a, each batch B
+// takes the step
 //   v -= step (grad_B(v) - grad_B(a) + mu),
-// whose variance vanishes as v and a approach the optimum. Johnson and Zhang, Accelerating stochastic gradient descent
-// using predictive variance reduction, NIPS 2013. Sparse rows add mu only where they have features, scaled up by how
-// rare these are (Mania et al., Perturbed iterate analysis, 2017, algorithm 5), so that a step costs no more than a row.
+// whose variance vanishes as v and a approach the optimum. Johnson and Zhang, Accelerating
+// stochastic gradient descent using predictive variance reduction, NIPS 2013. Sparse rows add mu
+// only where they have features, scaled up by how rare these are (Mania et al., Perturbed iterate
+// analysis, 2017, algorithm 5), so that a step costs no more than a row.
 #include "epoch.hpp"
 
 namespace tusk {
 namespace {
 
 template <class T, class Loss>
-void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, const double *anchor,
-                 const double *full, double *v, double *average) {
+void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g,
+                 const double *anchor, const double *full, double *v, double *average) {
     int64_t d = pass->groups[0].dim;
     bool fit = pass->fit_intercept;
     DenseModel model(e, g, d, fit, v), fixed(e, g, d, fit, anchor);
     RunningMean mean(d);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     Labels labels(pass, g);
-    std::vector<double> mu(padded(d) + 1, 0.0); // the intercept's behind the padding, where update looks for it
+    std::vector<double> mu(padded(d) + 1,
+                           0.0); // the intercept's behind the padding, where update looks for it
     std::copy_n(full, d, mu.begin());
     mu.back() = full[d];
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], r_fixed[BLOCK_ROWS];
@@ -25,16 +28,19 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
     double sum = 0;
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
     auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
-        if (cancelled(pass->cancel_mark)) return;
+        if (cancelled(pass->cancel_mark))
+            return;
         margins(x, n, d, model.w.data(), model.b, m);
         evaluate(loss, labels, m, y, n, r, nullptr);
         margins(x, n, d, fixed.w.data(), fixed.b, m);
         evaluate(loss, labels, m, y, n, r_fixed, nullptr);
-        for (int i = 0; i < BLOCK_ROWS; i++) r[i] -= r_fixed[i];
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            r[i] -= r_fixed[i];
         add_gradient(x, n, d, r, model.gradient.data());
         sum += sum_block(r);
         gathered += n;
-        if (!last) return;
+        if (!last)
+            return;
         model.update(schedule.at(row), sum, (double)gathered, mu.data());
         mean.add(model);
         row += gathered;
@@ -47,8 +53,8 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
 }
 
 template <class T, class Loss>
-void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, const double *anchor,
-                  const double *full, double *v) {
+void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g,
+                  const double *anchor, const double *full, double *v) {
     int64_t d = pass->groups[0].dim, row = 0;
     const double *frequency = e->frequency + g * d;
     SparseModel<double> model(e, g, d, v), fixed(e, g, d, anchor);
@@ -57,10 +63,13 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     std::vector<double> r, r_fixed;
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
     auto margin = [](const SparseModel<double> &at) {
-        return [&at](const SparseRow<T> &x) { return at.b + dot_sparse(x.index, x.value, x.n, at.w.data()); };
+        return [&at](const SparseRow<T> &x) {
+            return at.b + dot_sparse(x.index, x.value, x.n, at.w.data());
+        };
     };
     for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
-        if (cancelled(pass->cancel_mark)) return;
+        if (cancelled(pass->cancel_mark))
+            return;
         evaluate_batch(batch, loss, labels, margin(model), r);
         evaluate_batch(batch, loss, labels, margin(fixed), r_fixed);
         double step = schedule.at(row) / (double)batch.n;
@@ -69,10 +78,12 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
             double change = r[i] - r_fixed[i];
             for (uint32_t k = 0; k < x.n; k++) {
                 int32_t id = x.index[k];
-                model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) * full[id] / frequency[id];
+                model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) *
+                               full[id] / frequency[id];
             }
             model.update(x, step, step * change);
-            if (pass->fit_intercept) model.b -= step * (change + full[d]);
+            if (pass->fit_intercept)
+                model.b -= step * (change + full[d]);
         }
         row += batch.n;
     });
@@ -82,8 +93,8 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
 } // namespace
 } // namespace tusk
 
-int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor, const double *full, double *weights,
-            double *average) {
+int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor, const double *full,
+            double *weights, double *average) {
     using namespace tusk;
     int64_t p = pass->groups[0].dim + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);

@@ -1,8 +1,8 @@
 /* The contract between a door and the trainer: a batch of groups in, a batch of models out.
  *
- * The door calls the trainer with a tusk_batch. The trainer answers with tusk_emit_models or tusk_emit_text, as
- * often as it likes, while the call lasts; or it writes one sentence into error and returns non-zero. Pointers
- * in a batch are valid during the call only.
+ * The door calls the trainer with a tusk_batch. The trainer answers with tusk_emit_models or
+ * tusk_emit_text, as often as it likes, while the call lasts; or it writes one sentence into error
+ * and returns non-zero. Pointers in a batch are valid during the call only.
  */
 #ifndef TUSK_BATCH_H
 #define TUSK_BATCH_H
@@ -22,11 +22,11 @@ typedef struct tusk_spec {
 
 typedef struct tusk_batch {
     int64_t n_groups;
-    const tusk_group *groups;  /* [n_groups] */
-    const int32_t *spec;       /* [n_groups], index into specs */
+    const tusk_group *groups; /* [n_groups] */
+    const int32_t *spec;      /* [n_groups], index into specs */
     const tusk_spec *specs;
     int32_t n_specs;
-    int32_t request;           /* enum tusk_request */
+    int32_t request; /* enum tusk_request */
     tusk_memory *memory;
     void *door;
     char error[1024];
@@ -34,7 +34,8 @@ typedef struct tusk_batch {
 
 typedef int (*tusk_trainer)(tusk_batch *batch);
 
-/* Ragged lists: item i is values[offsets[i] .. offsets[i + 1]]; an empty one is SQL NULL, NaN a NULL element. */
+/* Ragged lists: item i is values[offsets[i] .. offsets[i + 1]]; an empty one is SQL NULL, NaN a
+ * NULL element. */
 typedef struct tusk_lists {
     const double *values;
     const int64_t *offsets;
@@ -49,7 +50,7 @@ typedef struct tusk_strings {
 /* Models by column, in the order of design.md section 3; every array has n items. */
 typedef struct tusk_models {
     int64_t n;
-    const int64_t *group;      /* which group of the batch each is the model of */
+    const int64_t *group; /* which group of the batch each is the model of */
     tusk_strings task;
     tusk_lists coef;
     const double *intercept;

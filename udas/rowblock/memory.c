@@ -53,33 +53,41 @@ struct tusk_memory {
 
 tusk_memory *tusk_memory_new(void) {
     tusk_memory *m = calloc(1, sizeof *m);
-    if (!m) return NULL;
-    for (int i = 0; i < LANES; i++) pthread_mutex_init(&m->lanes[i].lock, NULL);
+    if (!m)
+        return NULL;
+    for (int i = 0; i < LANES; i++)
+        pthread_mutex_init(&m->lanes[i].lock, NULL);
     pthread_mutex_init(&m->lock, NULL);
     m->spill_file = -1;
     atomic_store(&m->budget, INT64_MAX);
     return m;
 }
 
-static void unmap(tusk_slab *slab) { munmap(slab, slab->size); }
+static void unmap(tusk_slab *slab) {
+    munmap(slab, slab->size);
+}
 
 void tusk_memory_free(tusk_memory *m) {
-    if (!m) return;
+    if (!m)
+        return;
     for (int i = 0; i < LANES; i++)
-        if (m->lanes[i].slab) unmap(m->lanes[i].slab);
+        if (m->lanes[i].slab)
+            unmap(m->lanes[i].slab);
     while (m->cached) {
         tusk_slab *next = m->cached->next_cached;
         unmap(m->cached);
         m->cached = next;
     }
-    if (m->spill_file >= 0) close(m->spill_file);
+    if (m->spill_file >= 0)
+        close(m->spill_file);
     free(m->temp_directory);
     free(m);
 }
 
 void tusk_memory_limit(tusk_memory *m, int64_t budget, const char *temp_directory) {
     atomic_store(&m->budget, budget);
-    if (!temp_directory) return;
+    if (!temp_directory)
+        return;
     pthread_mutex_lock(&m->lock);
     free(m->temp_directory);
     m->temp_directory = strdup(temp_directory);
@@ -103,36 +111,43 @@ static void note_peak(tusk_memory *m) {
 /* A file without a name: nothing is left behind, whatever ends the process. */
 static int open_spill_file(const char *directory) {
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
     char path[4096];
-    if (snprintf(path, sizeof path, "%s/tuskml-XXXXXX", directory) >= (int)sizeof path) return -1;
+    if (snprintf(path, sizeof path, "%s/tuskml-XXXXXX", directory) >= (int)sizeof path)
+        return -1;
     fd = mkstemp(path);
-    if (fd >= 0) unlink(path);
+    if (fd >= 0)
+        unlink(path);
     return fd;
 }
 
-/* In the database's temporary directory, which need not exist before the database itself spills, else in the system's.
- * A directory made for it goes at once: a file without a name needs none. */
+/* In the database's temporary directory, which need not exist before the database itself spills,
+ * else in the system's. A directory made for it goes at once: a file without a name needs none. */
 static int open_spill(const tusk_memory *m) {
     const char *named = m->temp_directory;
     if (named && *named) {
         bool made = mkdir(named, 0700) == 0;
         int fd = open_spill_file(named);
-        if (made) rmdir(named);
-        if (fd >= 0) return fd;
+        if (made)
+            rmdir(named);
+        if (fd >= 0)
+            return fd;
     }
     const char *system = getenv("TMPDIR");
     return open_spill_file(system && *system ? system : "/tmp");
 }
 
-/* A region of the spill file, its blocks allocated now so that a full disk is an error and not a SIGBUS. */
+/* A region of the spill file, its blocks allocated now so that a full disk is an error and not a
+ * SIGBUS. */
 static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
     pthread_mutex_lock(&m->lock);
-    if (m->spill_file < 0) m->spill_file = open_spill(m);
+    if (m->spill_file < 0)
+        m->spill_file = open_spill(m);
     void *p = MAP_FAILED;
     if (m->spill_file >= 0 && posix_fallocate(m->spill_file, m->spill_end, (off_t)size) == 0)
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                 m->spill_file, m->spill_end);
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, m->spill_file,
+                 m->spill_end);
     if (p != MAP_FAILED) {
         *offset = m->spill_end;
         m->spill_end += (int64_t)size;
@@ -144,16 +159,20 @@ static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
 static void *map_resident(size_t size) {
     size_t room = size + SLAB_BYTES;
     char *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
+    if (p == MAP_FAILED)
+        return NULL;
     char *aligned = (char *)(((uintptr_t)p + SLAB_BYTES - 1) & ~(uintptr_t)(SLAB_BYTES - 1));
-    if (aligned > p) munmap(p, (size_t)(aligned - p));
-    if (aligned + size < p + room) munmap(aligned + size, (size_t)(p + room - aligned - size));
+    if (aligned > p)
+        munmap(p, (size_t)(aligned - p));
+    if (aligned + size < p + room)
+        munmap(aligned + size, (size_t)(p + room - aligned - size));
     madvise(aligned, size, MADV_HUGEPAGE);
     return aligned;
 }
 
 static tusk_slab *take_cached(tusk_memory *m, size_t size) {
-    if (size != SLAB_BYTES) return NULL;
+    if (size != SLAB_BYTES)
+        return NULL;
     pthread_mutex_lock(&m->lock);
     tusk_slab *slab = m->cached;
     if (slab) {
@@ -165,7 +184,8 @@ static tusk_slab *take_cached(tusk_memory *m, size_t size) {
 }
 
 static bool reserve(tusk_memory *m, int64_t size) {
-    if (atomic_fetch_add(&m->resident, size) + size <= atomic_load(&m->budget)) return true;
+    if (atomic_fetch_add(&m->resident, size) + size <= atomic_load(&m->budget))
+        return true;
     atomic_fetch_sub(&m->resident, size);
     return false;
 }
@@ -175,8 +195,10 @@ static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
     tusk_slab *slab = NULL;
     if (reserve(m, (int64_t)size)) {
         slab = take_cached(m, size);
-        if (!slab) slab = map_resident(size);
-        if (!slab) atomic_fetch_sub(&m->resident, (int64_t)size);
+        if (!slab)
+            slab = map_resident(size);
+        if (!slab)
+            atomic_fetch_sub(&m->resident, (int64_t)size);
     }
     if (!slab) {
         slab = map_spilled(m, size, &offset);
@@ -196,7 +218,8 @@ static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
 }
 
 static bool cache(tusk_memory *m, tusk_slab *slab) {
-    if (slab->size != SLAB_BYTES) return false;
+    if (slab->size != SLAB_BYTES)
+        return false;
     pthread_mutex_lock(&m->lock);
     bool room = m->n_cached < CACHED_SLABS;
     if (room) {
@@ -224,20 +247,23 @@ static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
 }
 
 void tusk_slab_drop(tusk_slab *slab) {
-    if (atomic_fetch_sub(&slab->pieces, 1) != 1) return;
+    if (atomic_fetch_sub(&slab->pieces, 1) != 1)
+        return;
     tusk_memory *m = slab->memory;
     if (slab->file_offset >= 0) {
         slab_free_spilled(m, slab);
         return;
     }
     atomic_fetch_sub(&m->resident, (int64_t)slab->size);
-    if (!cache(m, slab)) unmap(slab);
+    if (!cache(m, slab))
+        unmap(slab);
 }
 
 static void *take_own_slab(tusk_memory *m, size_t size, tusk_slab **out, int *code) {
     size_t whole = (size + SLAB_HEADER + SLAB_BYTES - 1) & ~(SLAB_BYTES - 1);
     tusk_slab *slab = slab_new(m, whole, code);
-    if (!slab) return NULL;
+    if (!slab)
+        return NULL;
     *out = slab;
     return (char *)slab + SLAB_HEADER;
 }
@@ -245,13 +271,15 @@ static void *take_own_slab(tusk_memory *m, size_t size, tusk_slab **out, int *co
 static lane *my_lane(tusk_memory *m) {
     static atomic_uint threads;
     static _Thread_local unsigned mine;
-    if (!mine) mine = 1 + atomic_fetch_add(&threads, 1) % LANES;
+    if (!mine)
+        mine = 1 + atomic_fetch_add(&threads, 1) % LANES;
     return &m->lanes[mine - 1];
 }
 
 void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) {
     size = tusk_align8(size);
-    if (size > SLAB_BYTES / 4) return take_own_slab(m, size, out, code);
+    if (size > SLAB_BYTES / 4)
+        return take_own_slab(m, size, out, code);
     lane *l = my_lane(m);
     void *piece = NULL;
     pthread_mutex_lock(&l->lock);
@@ -261,10 +289,12 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
         tusk_slab_drop(slab);
         slab = NULL;
     }
-    if (!slab) slab = l->slab = slab_new(m, SLAB_BYTES, code);
+    if (!slab)
+        slab = l->slab = slab_new(m, SLAB_BYTES, code);
     if (slab) {
         /* Alone in it: what was there before is gone. */
-        if (atomic_load(&slab->pieces) == 1) slab->used = SLAB_HEADER;
+        if (atomic_load(&slab->pieces) == 1)
+            slab->used = SLAB_HEADER;
         piece = (char *)slab + slab->used;
         slab->used += size;
         atomic_fetch_add(&slab->pieces, 1);

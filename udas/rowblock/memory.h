@@ -1,4 +1,5 @@
-/* Memory for rows: slabs under a budget, and beyond it slabs of an unlinked file in the temporary directory. */
+/* Memory for rows: slabs under a budget, and beyond it slabs of an unlinked file in the temporary
+ * directory. */
 #ifndef TUSK_MEMORY_H
 #define TUSK_MEMORY_H
 
@@ -16,10 +17,10 @@ typedef struct tusk_slab tusk_slab;
 typedef struct tusk_memory tusk_memory;
 
 typedef struct tusk_memory_use {
-    int64_t budget;    /* bytes; rows beyond it are spilled */
-    int64_t resident;  /* bytes of slabs in memory */
-    int64_t spilled;   /* bytes of slabs in the spill file */
-    int64_t peak;      /* most resident + spilled bytes so far */
+    int64_t budget;   /* bytes; rows beyond it are spilled */
+    int64_t resident; /* bytes of slabs in memory */
+    int64_t spilled;  /* bytes of slabs in the spill file */
+    int64_t peak;     /* most resident + spilled bytes so far */
 } tusk_memory_use;
 
 tusk_memory *tusk_memory_new(void);
@@ -27,7 +28,8 @@ void tusk_memory_free(tusk_memory *memory);
 void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_directory);
 void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 
-/* size bytes, 8-aligned, in a slab that *slab names; NULL and a tusk_code when there is neither memory nor disk. */
+/* size bytes, 8-aligned, in a slab that *slab names; NULL and a tusk_code when there is neither
+ * memory nor disk. */
 void *tusk_memory_take(tusk_memory *memory, size_t size, tusk_slab **slab, int *code);
 /* Gives one piece of the slab back. */
 void tusk_slab_drop(tusk_slab *slab);

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A segment grows with its block, so that a small group wastes little and a large one has few segments. */
+/* A segment grows with its block, so that a small group wastes little and a large one has few
+ * segments. */
 #define MAX_SEGMENT_BYTES (((size_t)2 << 20) - 128)
 #define MIN_SEGMENT_ROWS 4
 
-static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, int64_t position, double value) {
+static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, int64_t position,
+                double value) {
     fault->code = code;
     fault->row = b->n_rows + b->n_skipped + row + 1;
     fault->position = position;
@@ -18,18 +20,22 @@ static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, i
 
 static size_t segment_bytes(int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz) {
     size_t size = sizeof(tusk_segment) + 8 * (size_t)cap_rows;
-    if (!tusk_is_sparse(kind)) return size + (size_t)cap_rows * (size_t)dim * tusk_value_size(kind);
+    if (!tusk_is_sparse(kind))
+        return size + (size_t)cap_rows * (size_t)dim * tusk_value_size(kind);
     return size + tusk_align8(4 * ((size_t)cap_rows + 1)) + tusk_align8(4 * (size_t)cap_nnz) +
            cap_nnz * tusk_value_size(kind);
 }
 
-tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz,
-                               int *code) {
+tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
+                               uint32_t cap_nnz, int *code) {
     tusk_slab *slab;
-    tusk_segment *s = tusk_memory_take(memory, segment_bytes(kind, dim, cap_rows, cap_nnz), &slab, code);
-    if (!s) return NULL;
+    tusk_segment *s =
+        tusk_memory_take(memory, segment_bytes(kind, dim, cap_rows, cap_nnz), &slab, code);
+    if (!s)
+        return NULL;
     *s = (tusk_segment){.slab = slab, .cap_rows = cap_rows, .cap_nnz = cap_nnz};
-    if (tusk_is_sparse(kind)) tusk_row_starts(s)[0] = 0;
+    if (tusk_is_sparse(kind))
+        tusk_row_starts(s)[0] = 0;
     return s;
 }
 
@@ -46,9 +52,11 @@ void tusk_block_free(tusk_block *b) {
     memset(b, 0, sizeof *b);
 }
 
-static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows, uint32_t cap_nnz, int *code) {
+static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows, uint32_t cap_nnz,
+                          int *code) {
     tusk_segment *s = tusk_segment_new(memory, b->kind, b->dim, cap_rows, cap_nnz, code);
-    if (!s) return NULL;
+    if (!s)
+        return NULL;
     if (b->tail)
         b->tail->next = s;
     else
@@ -58,7 +66,8 @@ static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows,
 }
 
 static uint32_t clamp(int64_t wanted, int64_t least, int64_t most) {
-    if (most < least) most = least;
+    if (most < least)
+        most = least;
     return (uint32_t)(wanted < least ? least : wanted > most ? most : wanted);
 }
 
@@ -66,10 +75,12 @@ static tusk_segment *grow_dense(tusk_memory *memory, tusk_block *b, int64_t more
     size_t row = 8 + (size_t)b->dim * tusk_value_size(b->kind);
     int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment)) / row);
     int64_t wanted = b->n_rows / 2 > more ? b->n_rows / 2 : more;
-    return grow(memory, b, clamp(wanted, most < MIN_SEGMENT_ROWS ? 1 : MIN_SEGMENT_ROWS, most), 0, code);
+    return grow(memory, b, clamp(wanted, most < MIN_SEGMENT_ROWS ? 1 : MIN_SEGMENT_ROWS, most), 0,
+                code);
 }
 
-/* An IEEE number is finite unless all bits of its exponent are set: one more then carries into the sign. */
+/* An IEEE number is finite unless all bits of its exponent are set: one more then carries into the
+ * sign. */
 static int all_finite_f32(const float *x, int64_t n) {
     uint32_t carry = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -100,21 +111,26 @@ static double value_at(const void *x, int64_t i, int f64) {
 
 static int64_t first_not_finite(const void *x, int64_t n, int f64) {
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(value_at(x, i, f64))) return i;
+        if (!isfinite(value_at(x, i, f64)))
+            return i;
     return n;
 }
 
 static int check_labels(const tusk_block *b, const double *y, int64_t n, tusk_fault *fault) {
-    if (all_finite_f64(y, n)) return TUSK_OK;
+    if (all_finite_f64(y, n))
+        return TUSK_OK;
     int64_t i = first_not_finite(y, n, 1);
     return fail(fault, b, i, TUSK_LABEL_NOT_FINITE, 0, y[i]);
 }
 
-static int check_dense(const tusk_block *b, int f64, const void *x, int64_t d, const double *y, int64_t n,
-                       tusk_fault *fault) {
-    if (d <= 0) return fail(fault, b, 0, TUSK_EMPTY, 0, 0);
-    if (d > TUSK_MAX_DENSE_FEATURES) return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)d);
-    if (b->typed && d != b->dim) return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)d);
+static int check_dense(const tusk_block *b, int f64, const void *x, int64_t d, const double *y,
+                       int64_t n, tusk_fault *fault) {
+    if (d <= 0)
+        return fail(fault, b, 0, TUSK_EMPTY, 0, 0);
+    if (d > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)d);
+    if (b->typed && d != b->dim)
+        return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)d);
     if (!all_finite(x, n * d, f64)) {
         int64_t i = first_not_finite(x, n * d, f64);
         return fail(fault, b, i / d, TUSK_NOT_FINITE, i % d + 1, value_at(x, i, f64));
@@ -122,10 +138,11 @@ static int check_dense(const tusk_block *b, int f64, const void *x, int64_t d, c
     return check_labels(b, y, n, fault);
 }
 
-int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x, int64_t d, const double *y,
-                      int64_t n, tusk_fault *fault) {
+int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x, int64_t d,
+                      const double *y, int64_t n, tusk_fault *fault) {
     int code = check_dense(b, f64, x, d, y, n, fault);
-    if (code) return code;
+    if (code)
+        return code;
     if (!b->typed) {
         b->kind = f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
         b->dim = (int32_t)d;
@@ -136,7 +153,8 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x
         tusk_segment *s = b->tail;
         if (!s || s->n_rows == s->cap_rows) {
             s = grow_dense(memory, b, n, &code);
-            if (!s) return fail(fault, b, 0, code, 0, 0);
+            if (!s)
+                return fail(fault, b, 0, code, 0, 0);
         }
         uint32_t fits = s->cap_rows - s->n_rows;
         size_t take = n < fits ? (size_t)n : fits;
@@ -156,7 +174,8 @@ static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz
     size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind));
     int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 24) / row);
     uint32_t rows = clamp(b->n_rows / 2, MIN_SEGMENT_ROWS, most);
-    if ((size_t)rows * row > MAX_SEGMENT_BYTES) rows = 1;
+    if ((size_t)rows * row > MAX_SEGMENT_BYTES)
+        rows = 1;
     return grow(memory, b, rows, rows * (uint32_t)nnz, code);
 }
 
@@ -165,27 +184,32 @@ static int64_t index_at(const void *index, int64_t i, int wide) {
 }
 
 /* Copies the ids and returns the largest, or fails on one that is negative or too large. */
-static int copy_indices(const tusk_block *b, int32_t *out, const void *index, int wide, int64_t nnz, int64_t *largest,
-                        tusk_fault *fault) {
+static int copy_indices(const tusk_block *b, int32_t *out, const void *index, int wide,
+                        int64_t nnz, int64_t *largest, tusk_fault *fault) {
     int64_t top = -1;
     for (int64_t i = 0; i < nnz; i++) {
         int64_t id = index_at(index, i, wide);
-        if (id < 0 || id > TUSK_MAX_FEATURE_ID) return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
-        if (id > top) top = id;
+        if (id < 0 || id > TUSK_MAX_FEATURE_ID)
+            return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
+        if (id > top)
+            top = id;
         out[i] = (int32_t)id;
     }
     *largest = top;
     return TUSK_OK;
 }
 
-int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *index, int wide, const void *values,
-                       int64_t nnz, double y, tusk_fault *fault) {
+int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *index, int wide,
+                       const void *values, int64_t nnz, double y, tusk_fault *fault) {
     int code = check_labels(b, &y, 1, fault);
-    if (code) return code;
-    if (nnz > TUSK_MAX_DENSE_FEATURES) return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
+    if (code)
+        return code;
+    if (nnz > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
     if (!all_finite(values, nnz, f64)) {
         int64_t i = first_not_finite(values, nnz, f64);
-        return fail(fault, b, 0, TUSK_NOT_FINITE, index_at(index, i, wide), value_at(values, i, f64));
+        return fail(fault, b, 0, TUSK_NOT_FINITE, index_at(index, i, wide),
+                    value_at(values, i, f64));
     }
     if (!b->typed) {
         b->kind = f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
@@ -194,11 +218,13 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *
     tusk_segment *s = b->tail;
     if (!s || s->n_rows == s->cap_rows || s->nnz + nnz > s->cap_nnz) {
         s = grow_sparse(memory, b, nnz, &code);
-        if (!s) return fail(fault, b, 0, code, 0, 0);
+        if (!s)
+            return fail(fault, b, 0, code, 0, 0);
     }
     int64_t largest = -1;
     code = copy_indices(b, tusk_indices(s) + s->nnz, index, wide, nnz, &largest, fault);
-    if (code) return code;
+    if (code)
+        return code;
     size_t size = tusk_value_size(b->kind);
     memcpy((char *)tusk_sparse_values(s) + s->nnz * size, values, (size_t)nnz * size);
     tusk_labels(s)[s->n_rows] = y;
@@ -206,19 +232,23 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *
     s->n_rows++;
     tusk_row_starts(s)[s->n_rows] = s->nnz;
     b->n_rows++;
-    if (largest >= b->dim) b->dim = (int32_t)largest + 1;
+    if (largest >= b->dim)
+        b->dim = (int32_t)largest + 1;
     return TUSK_OK;
 }
 
-/* Takes over what an untyped (still empty) target lacks, or checks that both hold the same kind of row. */
+/* Takes over what an untyped (still empty) target lacks, or checks that both hold the same kind of
+ * row. */
 static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
-    if (!source->typed) return TUSK_OK;
+    if (!source->typed)
+        return TUSK_OK;
     if (!target->typed) {
         target->kind = source->kind;
         target->dim = source->dim;
         target->typed = 1;
     } else if (tusk_is_sparse(target->kind)) {
-        if (source->dim > target->dim) target->dim = source->dim;
+        if (source->dim > target->dim)
+            target->dim = source->dim;
     } else if (source->dim != target->dim) {
         return fail(fault, target, 0, TUSK_RAGGED, target->dim, source->dim);
     }
@@ -226,9 +256,11 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
 }
 
 int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault) {
-    if (source->moved) return fail(fault, source, 0, TUSK_MOVED, 0, 0);
+    if (source->moved)
+        return fail(fault, source, 0, TUSK_MOVED, 0, 0);
     int code = agree(target, source, fault);
-    if (code) return code;
+    if (code)
+        return code;
     if (source->head) {
         if (target->tail)
             target->tail->next = source->head;
@@ -250,37 +282,59 @@ void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
         break;
     case TUSK_DISK_FULL:
         snprintf(text, size,
-                 "no room for row %lld of the group: memory_limit is reached and temp_directory cannot take more", row);
+                 "no room for row %lld of the group: memory_limit is reached and temp_directory "
+                 "cannot take more",
+                 row);
         break;
     case TUSK_RAGGED:
-        snprintf(text, size, "row %lld of the group has %.0f features, expected %lld as in the rows before it", row,
-                 f->value, position);
+        snprintf(text, size,
+                 "row %lld of the group has %.0f features, expected %lld as in the rows before it",
+                 row, f->value, position);
         break;
     case TUSK_EMPTY:
-        snprintf(text, size, "row %lld of the group has no features, expected an array of at least one number", row);
+        snprintf(text, size,
+                 "row %lld of the group has no features, expected an array of at least one number",
+                 row);
         break;
     case TUSK_TOO_WIDE:
-        snprintf(text, size, "row %lld of the group has %.0f features, at most %d are allowed", row, f->value,
-                 TUSK_MAX_DENSE_FEATURES);
+        snprintf(text, size, "row %lld of the group has %.0f features, at most %d are allowed",
+                 row, f->value, TUSK_MAX_DENSE_FEATURES);
         break;
     case TUSK_NOT_FINITE:
-        snprintf(text, size, "feature %lld is %s in row %lld of the group, expected a finite number (NULL skips a row)",
-                 position, isnan(f->value) ? "NaN" : f->value > 0 ? "infinity" : "-infinity", row);
+        snprintf(text, size,
+                 "feature %lld is %s in row %lld of the group, expected a finite number (NULL "
+                 "skips a row)",
+                 position,
+                 isnan(f->value) ? "NaN"
+                 : f->value > 0  ? "infinity"
+                                 : "-infinity",
+                 row);
         break;
     case TUSK_LABEL_NOT_FINITE:
-        snprintf(text, size, "label is %s in row %lld of the group, expected a finite number (NULL skips a row)",
-                 isnan(f->value) ? "NaN" : f->value > 0 ? "infinity" : "-infinity", row);
+        snprintf(
+            text, size,
+            "label is %s in row %lld of the group, expected a finite number (NULL skips a row)",
+            isnan(f->value) ? "NaN"
+            : f->value > 0  ? "infinity"
+                            : "-infinity",
+            row);
         break;
     case TUSK_BAD_INDEX:
-        snprintf(text, size, "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
-                 position, f->value, row, TUSK_MAX_FEATURE_ID);
+        snprintf(
+            text, size,
+            "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
+            position, f->value, row, TUSK_MAX_FEATURE_ID);
         break;
     case TUSK_LENGTHS_DIFFER:
-        snprintf(text, size, "sparse() got %lld indices and %.0f values in row %lld of the group, expected as many",
-                 position, f->value, row);
+        snprintf(
+            text, size,
+            "sparse() got %lld indices and %.0f values in row %lld of the group, expected as many",
+            position, f->value, row);
         break;
     case TUSK_MOVED:
-        snprintf(text, size, "train_model is an aggregate for GROUP BY and cannot be used as a window function (OVER)");
+        snprintf(text, size,
+                 "train_model is an aggregate for GROUP BY and cannot be used as a window "
+                 "function (OVER)");
         break;
     default:
         snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);

@@ -5,13 +5,13 @@
  *   offset            dense                          sparse
  *   0                 tusk_segment (header)          tusk_segment (header)
  *   32                y       double[cap_rows]       y      double[cap_rows]
- *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1], padded to 8 bytes
- *                                                    index  int32[cap_nnz], padded to 8 bytes
- *                                                    values T[cap_nnz]
+ *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1], padded to 8
+ * bytes index  int32[cap_nnz], padded to 8 bytes values T[cap_nnz]
  *
- * T is float or double by the block's kind. Row i of a sparse segment is entries start[i] .. start[i+1] - 1,
- * ids unordered, repeated ids add up. Rows are never moved once written; combining two blocks links their
- * segments. The packers do no arithmetic; they refuse what no kernel can use (NaN, infinity, ragged rows).
+ * T is float or double by the block's kind. Row i of a sparse segment is entries start[i] ..
+ * start[i+1] - 1, ids unordered, repeated ids add up. Rows are never moved once written; combining
+ * two blocks links their segments. The packers do no arithmetic; they refuse what no kernel can
+ * use (NaN, infinity, ragged rows).
  */
 #ifndef TUSK_ROWBLOCK_H
 #define TUSK_ROWBLOCK_H
@@ -25,17 +25,22 @@
 extern "C" {
 #endif
 
-enum tusk_kind { TUSK_DENSE_F32 = 0, TUSK_DENSE_F64 = 1, TUSK_SPARSE_F32 = 2, TUSK_SPARSE_F64 = 3 };
+enum tusk_kind {
+    TUSK_DENSE_F32 = 0,
+    TUSK_DENSE_F64 = 1,
+    TUSK_SPARSE_F32 = 2,
+    TUSK_SPARSE_F64 = 3
+};
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
 #define TUSK_MAX_FEATURE_ID 2147483646
 
 typedef struct tusk_segment {
     struct tusk_segment *next;
-    tusk_slab *slab;    /* the memory that it lies in */
+    tusk_slab *slab; /* the memory that it lies in */
     uint32_t n_rows;
     uint32_t cap_rows;
-    uint32_t nnz;       /* sparse: entries used */
+    uint32_t nnz; /* sparse: entries used */
     uint32_t cap_nnz;
 } tusk_segment;
 
@@ -43,12 +48,12 @@ typedef struct tusk_segment {
 typedef struct tusk_block {
     tusk_segment *head;
     tusk_segment *tail;
-    int64_t n_rows;     /* usable rows, all in the segments */
-    int64_t n_skipped;  /* rows with a NULL label or feature */
-    int32_t dim;        /* dense: features a row; sparse: 1 + the largest id */
-    uint8_t kind;       /* enum tusk_kind */
-    uint8_t typed;      /* kind and dim are set */
-    uint8_t moved;      /* a combine took the rows: a second one would lose them */
+    int64_t n_rows;    /* usable rows, all in the segments */
+    int64_t n_skipped; /* rows with a NULL label or feature */
+    int32_t dim;       /* dense: features a row; sparse: 1 + the largest id */
+    uint8_t kind;      /* enum tusk_kind */
+    uint8_t typed;     /* kind and dim are set */
+    uint8_t moved;     /* a combine took the rows: a second one would lose them */
     uint8_t unused;
 } tusk_block;
 
@@ -65,10 +70,10 @@ enum tusk_code {
     TUSK_OK = 0,
     TUSK_NO_MEMORY,
     TUSK_DISK_FULL,
-    TUSK_RAGGED,         /* position: features expected, value: features found */
-    TUSK_EMPTY,          /* a row without features */
-    TUSK_TOO_WIDE,       /* value: features found */
-    TUSK_NOT_FINITE,     /* position: 1-based feature, or feature id; value: the number */
+    TUSK_RAGGED,     /* position: features expected, value: features found */
+    TUSK_EMPTY,      /* a row without features */
+    TUSK_TOO_WIDE,   /* value: features found */
+    TUSK_NOT_FINITE, /* position: 1-based feature, or feature id; value: the number */
     TUSK_LABEL_NOT_FINITE,
     TUSK_BAD_INDEX,      /* position: 1-based place in indices, value: the id */
     TUSK_LENGTHS_DIFFER, /* position: indices, value: values */
@@ -83,13 +88,25 @@ typedef struct tusk_fault {
     double value;
 } tusk_fault;
 
-static inline int tusk_is_sparse(int kind) { return kind >= TUSK_SPARSE_F32; }
-static inline size_t tusk_value_size(int kind) { return (kind & 1) ? sizeof(double) : sizeof(float); }
-static inline size_t tusk_align8(size_t n) { return (n + 7) & ~(size_t)7; }
+static inline int tusk_is_sparse(int kind) {
+    return kind >= TUSK_SPARSE_F32;
+}
+static inline size_t tusk_value_size(int kind) {
+    return (kind & 1) ? sizeof(double) : sizeof(float);
+}
+static inline size_t tusk_align8(size_t n) {
+    return (n + 7) & ~(size_t)7;
+}
 
-static inline double *tusk_labels(const tusk_segment *s) { return (double *)(s + 1); }
-static inline void *tusk_dense_values(const tusk_segment *s) { return tusk_labels(s) + s->cap_rows; }
-static inline uint32_t *tusk_row_starts(const tusk_segment *s) { return (uint32_t *)(tusk_labels(s) + s->cap_rows); }
+static inline double *tusk_labels(const tusk_segment *s) {
+    return (double *)(s + 1);
+}
+static inline void *tusk_dense_values(const tusk_segment *s) {
+    return tusk_labels(s) + s->cap_rows;
+}
+static inline uint32_t *tusk_row_starts(const tusk_segment *s) {
+    return (uint32_t *)(tusk_labels(s) + s->cap_rows);
+}
 static inline int32_t *tusk_indices(const tusk_segment *s) {
     return (int32_t *)((char *)tusk_row_starts(s) + tusk_align8(4 * ((size_t)s->cap_rows + 1)));
 }
@@ -97,22 +114,24 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
     return (char *)tusk_indices(s) + tusk_align8(4 * (size_t)s->cap_nnz);
 }
 
-/* Appends n rows of d features, x of shape (n, d) and y of shape (n,); float when f64 is 0, else double. */
-int tusk_append_dense(tusk_memory *memory, tusk_block *block, int f64, const void *x, int64_t d, const double *y,
-                      int64_t n, tusk_fault *fault);
+/* Appends n rows of d features, x of shape (n, d) and y of shape (n,); float when f64 is 0, else
+ * double. */
+int tusk_append_dense(tusk_memory *memory, tusk_block *block, int f64, const void *x, int64_t d,
+                      const double *y, int64_t n, tusk_fault *fault);
 
 /* Appends one row of nnz entries. index is int32 when wide is 0, else int64. */
-int tusk_append_sparse(tusk_memory *memory, tusk_block *block, int f64, const void *index, int wide,
-                       const void *values, int64_t nnz, double y, tusk_fault *fault);
+int tusk_append_sparse(tusk_memory *memory, tusk_block *block, int f64, const void *index,
+                       int wide, const void *values, int64_t nnz, double y, tusk_fault *fault);
 
 /* Links source's segments behind target's and empties source: constant time, no row is copied. */
 int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault);
 
 void tusk_block_free(tusk_block *block);
 
-/* Segments with room for a given number of rows, for code that writes rows itself (shuffling). NULL: no memory. */
-tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz,
-                               int *code);
+/* Segments with room for a given number of rows, for code that writes rows itself (shuffling).
+ * NULL: no memory. */
+tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
+                               uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
 
 /* One sentence on a fault, the same in every database. */
