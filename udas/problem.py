@@ -203,7 +203,8 @@ class Problem:
         np.add(reach, np.divide(1.0, self.scale, where=used, out=np.zeros_like(reach)), out=reach)
         plain = violations(caller, coef, self.l1) - rounding[:, None] * reach
         worst = np.where(used, plain, 0.0).max(axis=1)
-        return np.maximum(np.maximum(conditioned.max(axis=1) - rounding, worst), 0.0)
+        found: Floats = np.maximum(conditioned.max(axis=1) - rounding, worst)
+        return np.maximum(found, 0.0)
 
     def _hessian(self, packed: Floats) -> Floats:
         places = diagonal(self.d + 1)

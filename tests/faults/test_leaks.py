@@ -70,7 +70,6 @@ def run(queries: int, warm: int) -> tuple[dict, dict, int]:
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(queries), str(warm)],
         capture_output=True,
-        check=False,
         text=True,
         timeout=300,
         check=False,
@@ -115,7 +114,6 @@ def test_connections_close_all_they_opened() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CONNECTIONS],
         capture_output=True,
-        check=False,
         text=True,
         check=True,
         timeout=120,

@@ -75,7 +75,8 @@ class NewtonStep:
         """The hinge is flat but for its corner: without damping a step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
-        Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems, 2004).
+        Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems,
+        2004).
         """
         if self.smooth:
             return hessian
