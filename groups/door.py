@@ -134,6 +134,11 @@ def sentence(error: BaseException) -> str:
     return f"internal error, {type(error).__name__}: {error}"
 
 
+def cut(text: str) -> bytes:
+    """As much as the batch has room for, in whole characters."""
+    return text.encode()[:1000].decode(errors="ignore").encode()
+
+
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a door's library."""
 
@@ -141,9 +146,9 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
         try:
             answer(library, pointer)
         except BaseException as error:
-            pointer.contents.error = sentence(error).encode()[:1000]
-            return 1
-        return 0
+            pointer.contents.error = cut(sentence(error))
+            return 0
+        return 1
 
     return CALLBACK(call)
 

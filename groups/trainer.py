@@ -78,7 +78,8 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     widths = groups["dim"].astype(np.int64)
     if groups["kind"][0] >= 2:  # sparse: ids never seen in a group weigh 0 in it
         groups = groups.copy()
-        groups["dim"] = max(1, widths.max())
+        widths = np.maximum(widths, 1)
+        groups["dim"] = widths.max()
     plan = plan_for(groups, request)
     rows = Pass(
         groups,

@@ -21,17 +21,17 @@ CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(CAST(
 
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
-WITH m AS MATERIALIZED (SELECT model AS fitted),
-terms AS (
-    SELECT unnest(range(0, len(fitted.coef) + 1)) AS feature, fitted FROM m),
-estimates AS (
+WITH tuskml_model AS MATERIALIZED (SELECT model AS fitted),
+tuskml_terms AS (
+    SELECT unnest(range(0, len(fitted.coef) + 1)) AS feature, fitted FROM tuskml_model),
+tuskml_estimates AS (
     SELECT feature::INTEGER AS feature,
            CASE WHEN feature = 0 THEN 'intercept' ELSE 'x' || feature END AS term,
            CASE WHEN feature = 0 THEN fitted.intercept ELSE fitted.coef[feature] END AS estimate,
            fitted.std_err[feature + 1] AS std_err,
            CASE fitted.task WHEN 'linear' THEN 't' WHEN 'logistic' THEN 'z' END AS test,
            fitted.n_rows - len(list_filter(fitted.std_err, lambda e: e IS NOT NULL)) AS freedom
-    FROM terms)
+    FROM tuskml_terms)
 SELECT feature, term, estimate, std_err, test, estimate / std_err AS statistic,
        _tusk_p_value(estimate / std_err, CASE test WHEN 't' THEN freedom::DOUBLE ELSE 'inf'::DOUBLE END) AS p_value
-FROM estimates ORDER BY feature;
+FROM tuskml_estimates ORDER BY feature;

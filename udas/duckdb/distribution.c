@@ -21,8 +21,12 @@ static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_v
     }
     const double *statistic = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 0));
     const double *freedom = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 1));
-    compute((int64_t)duckdb_data_chunk_get_size(input), statistic, freedom,
-            duckdb_vector_get_data(output));
+    idx_t n = duckdb_data_chunk_get_size(input);
+    double *p = duckdb_vector_get_data(output);
+    compute((int64_t)n, statistic, freedom, p);
+    for (idx_t i = 0; i < n; i++)
+        if (p[i] != p[i])
+            set_null(output, i);
 }
 
 bool register_distribution(duckdb_connection connection) {

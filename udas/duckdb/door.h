@@ -33,9 +33,7 @@ bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 
-/* --- types
- * -------------------------------------------------------------------------------------------------
- */
+/* --- types --- */
 
 /* A feature argument: a LIST of T, or STRUCT(indices INTEGER[], values LIST of T). */
 typedef struct feature_type {
@@ -72,8 +70,7 @@ enum model_field {
     MODEL_FIELDS
 };
 
-/* --- reading vectors
- * --------------------------------------------------------------------------------------- */
+/* --- reading vectors --- */
 
 typedef struct column {
     duckdb_vector vector;
@@ -123,8 +120,7 @@ feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False when the row's features are NULL or hold a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
 
-/* --- writing vectors
- * --------------------------------------------------------------------------------------- */
+/* --- writing vectors --- */
 
 void set_null(duckdb_vector v, idx_t row);
 /* Appends values to the list column and makes them the row's item. */

@@ -23,9 +23,7 @@
 #define MAX_BITS 30
 #define MAX_NUMBER 63
 
-/* --- hashing
- * -----------------------------------------------------------------------------------------------
- */
+/* --- hashing --- */
 
 static uint32_t rotate(uint32_t x, int by) {
     return x << by | x >> (32 - by);
@@ -55,8 +53,7 @@ static uint32_t murmur3(const unsigned char *data, size_t n) {
     return h ^ h >> 16;
 }
 
-/* --- names and values
- * -------------------------------------------------------------------------------------- */
+/* --- names and values --- */
 
 typedef struct feature {
     const char *name;
@@ -118,8 +115,7 @@ static feature parse_feature(const char *text, size_t length, locale_t locale) {
     return (feature){text, colon - 1, to_number(number, (size_t)(end - number), locale)};
 }
 
-/* --- the function
- * ------------------------------------------------------------------------------------------ */
+/* --- the function --- */
 
 typedef struct overload {
     bool map; /* else a list of texts */
@@ -215,8 +211,7 @@ static void hash_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckd
     duckdb_list_vector_set_size(c.values_list, c.used);
 }
 
-/* --- registration
- * ------------------------------------------------------------------------------------------ */
+/* --- registration --- */
 
 static duckdb_logical_type make_map_type(void) {
     duckdb_logical_type key = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);

@@ -11,9 +11,7 @@
 
 #include "door.h"
 
-/* --- sums
- * --------------------------------------------------------------------------------------------------
- */
+/* --- sums --- */
 
 /* Neumaier's sum: carry holds what rounding took from sum, so that the result hardly depends on
  * the order. */
@@ -78,8 +76,7 @@ static void score_merge(score_state *target, const score_state *source) {
     target->minus |= source->minus;
 }
 
-/* --- the metrics of single rows
- * ---------------------------------------------------------------------------- */
+/* --- the metrics of single rows --- */
 
 #define SENTENCE 160
 
@@ -163,8 +160,7 @@ static const metric RMSE = {"rmse", take_rmse, give_rmse, false};
 static const metric MAE = {"mae", take_mae, give_mean, false};
 static const metric R2 = {"r2", take_r2, give_r2, false};
 
-/* --- one chunk
- * --------------------------------------------------------------------------------------------- */
+/* --- one chunk --- */
 
 /* What the callbacks of one overload need to know. */
 typedef struct overload {
@@ -252,9 +248,7 @@ static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *st
     }
 }
 
-/* --- auc
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- auc --- */
 
 /* The scores of the rows with one label. They are kept as integers that sort like the scores do.
  */
@@ -462,8 +456,7 @@ static void auc_finalize(duckdb_function_info info, duckdb_aggregate_state *stat
     }
 }
 
-/* --- registration
- * ------------------------------------------------------------------------------------------ */
+/* --- registration --- */
 
 static void add_parameter(duckdb_aggregate_function f, bool boolean) {
     duckdb_logical_type type =

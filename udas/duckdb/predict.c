@@ -60,8 +60,7 @@ typedef struct call {
     uint64_t *validity; /* of the result; NULL until the first NULL */
 } call;
 
-/* --- arithmetic
- * -------------------------------------------------------------------------------------------- */
+/* --- arithmetic --- */
 
 /* One body, compiled for each level of x86 vectors; the loader picks. Sanitizers do not survive
  * its resolvers. */
@@ -188,8 +187,7 @@ static void to_classes(double *m, idx_t n, double negative, double positive) {
 DEFINE_MARGIN(margin_i32_f32, int32_t, float)
 DEFINE_MARGIN(margin_i32_f64, int32_t, double)
 
-/* --- reading the model
- * ------------------------------------------------------------------------------------- */
+/* --- reading the model --- */
 
 static bool refuse(const call *c, const char *sentence) {
     char text[512];
@@ -354,9 +352,7 @@ static bool read_model(const call *c, idx_t row, scorer *s) {
            read_coef(c, row, s);
 }
 
-/* --- scoring
- * -----------------------------------------------------------------------------------------------
- */
+/* --- scoring --- */
 
 static void put_null(call *c, idx_t row) {
     if (!c->validity) {
@@ -497,8 +493,7 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
         to_probabilities(c.out, c.n);
 }
 
-/* --- registration
- * ------------------------------------------------------------------------------------------ */
+/* --- registration --- */
 
 static duckdb_logical_type make_used_type(void) {
     duckdb_logical_type types[USED_FIELDS] = {

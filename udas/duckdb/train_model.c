@@ -47,9 +47,7 @@ static void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
     refuse(info, sentence);
 }
 
-/* --- state
- * -------------------------------------------------------------------------------------------------
- */
+/* --- state --- */
 
 static idx_t state_size(duckdb_function_info info) {
     (void)info;
@@ -71,9 +69,7 @@ static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
     }
 }
 
-/* --- update
- * ------------------------------------------------------------------------------------------------
- */
+/* --- update --- */
 
 typedef struct rows {
     idx_t n;
@@ -238,9 +234,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         spec_release(current);
 }
 
-/* --- combine
- * -----------------------------------------------------------------------------------------------
- */
+/* --- combine --- */
 
 static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
                     duckdb_aggregate_state *targets, idx_t n) {
@@ -256,9 +250,7 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
     }
 }
 
-/* --- finalize
- * ----------------------------------------------------------------------------------------------
- */
+/* --- finalize --- */
 
 /* Where the answers of one call go. */
 typedef struct answer {
@@ -336,15 +328,15 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
-        if (batch.n_groups && train(&batch))
-            refuse(info, batch.error);
+        if (batch.n_groups && !train(&batch)) {
+            refuse(info, batch.error[0] ? batch.error : "the training was interrupted");
+            state_destroy(states, n); /* DuckDB 1.x forgets states whose finalize failed */
+        }
     }
     call_free(&c);
 }
 
-/* --- answers
- * -----------------------------------------------------------------------------------------------
- */
+/* --- answers --- */
 
 static void put_double(duckdb_vector v, idx_t row, double x) {
     if (x != x)
@@ -404,8 +396,7 @@ TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *te
     duckdb_vector_assign_string_element(a->result, a->row[group], text);
 }
 
-/* --- registration
- * ------------------------------------------------------------------------------------------ */
+/* --- registration --- */
 
 static void overload_free(void *p) {
     overload *o = p;

@@ -1,8 +1,9 @@
 /* The contract between a door and the trainer: a batch of groups in, a batch of models out.
  *
  * The door calls the trainer with a tusk_batch. The trainer answers with tusk_emit_models or
- * tusk_emit_text, as often as it likes, while the call lasts; or it writes one sentence into error
- * and returns non-zero. Pointers in a batch are valid during the call only.
+ * tusk_emit_text, as often as it likes, while the call lasts, and returns 1; or it writes one
+ * sentence into error and returns 0, as does a callback that was broken off. Pointers in a batch
+ * are valid during the call only.
  */
 #ifndef TUSK_BATCH_H
 #define TUSK_BATCH_H
