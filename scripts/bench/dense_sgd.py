@@ -20,7 +20,14 @@ from load import dense_matrix, open_plain
 
 L2 = 1e-6
 EPOCHS = 10
-OPTIONS = {"algorithm": "mgd", "batch_size": 32, "max_iter": EPOCHS, "epsilon": 0, "l2": L2}
+OPTIONS = {
+    "algorithm": "hogbatch",
+    "batch_size": 128,
+    "schedule": "1/i",
+    "max_iter": EPOCHS,
+    "epsilon": 0,
+    "l2": L2,
+}
 SKLEARN = "scikit-learn SGDClassifier, from NumPy"
 TORCH = "torch mini-batches of 65,536, with load"
 SKLEARN_STEPS = {"learning_rate": "invscaling", "eta0": 0.1, "power_t": 0.5}
