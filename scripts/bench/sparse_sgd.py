@@ -36,6 +36,8 @@ def tuskml(settings: Settings) -> Run:
         "algorithm": "hogwild",
         "max_iter": EPOCHS,
         "epsilon": 0,
+        "step": STEP,
+        "schedule": "constant",
         "threads": settings.threads,
     }
     sql = tusk.train_sql("sparse(ids, vals)", options, "data.sparse")

@@ -109,9 +109,7 @@ def test_links_lead_somewhere(page: str, root: Path) -> None:
     text = (root / page).read_text()
     found = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
     assert [
-        link
-        for link in found
-        if "://" not in link and not ((root / page).parent / link).exists()
+        link for link in found if "://" not in link and not ((root / page).parent / link).exists()
     ] == []
 
 

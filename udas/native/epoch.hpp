@@ -160,6 +160,10 @@ struct SparsePenalty {
     }
 };
 
+// Sparse rows move a feature's weight now and then, and the intercept every time: with the same
+// steps its noise would drown the model. scikit-learn's SGD damps it by the same factor.
+constexpr double SPARSE_INTERCEPT = 0.01;
+
 // What a sparse model does at an update, besides following the gradient; most models do neither.
 struct SparseRules {
     const double *scale; // NULL: all 1

@@ -152,7 +152,7 @@ void sparse_share(Shared<float> &shared, const Loss &loss, size_t first, size_t 
                 }
             }
             if (pass->fit_intercept)
-                write(w[d], (float)(b - step * s));
+                write(w[d], (float)(b - SPARSE_INTERCEPT * step * s));
             row += batch.n;
         });
     std::lock_guard guard(shared.lock);

@@ -66,7 +66,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
             s += r[i];
         }
         if (pass->fit_intercept)
-            model.b -= step * s;
+            model.b -= SPARSE_INTERCEPT * step * s;
         row += batch.n;
     });
     model.write(v);
