@@ -158,7 +158,7 @@ P_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_doub
 
 def p_values(n: int, statistic: Any, freedom: Any, p: Any) -> None:
     """Two-sided p-values of Student's t; infinite freedom is the normal distribution."""
-    from scipy.special import stdtr  # half of this module's import time
+    from scipy.special import stdtr  # slow to import, seldom needed
 
     t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
     with np.errstate(invalid="ignore"):

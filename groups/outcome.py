@@ -1,11 +1,12 @@
 """From where the weights ended to what a person is told: status, standard errors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.models import Strings
+from tuskml.udas.algorithms.newton import evaluate
 from tuskml.udas.kernels import Floats, solve
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
@@ -94,14 +95,10 @@ def hessian_at(problem: Problem, state: State) -> Floats:
         kept = np.zeros((len(state.v), p * (p + 1) // 2))
     if len(renewed):
         everywhere = np.full(len(state.v), "hessian" not in state.memory)
-        precise = state.memory.get("precise", everywhere)
-        for exact in (False, True):
-            which = renewed[precise[renewed] == exact]
-            if not len(which):
-                continue
-            found = replace(problem.of(which), precise=exact).evaluate(state.v[which], True)
-            assert found.hessian is not None
-            kept[which] = found.hessian
+        precise = state.memory.get("precise", everywhere)[renewed]
+        every = np.ones(len(renewed), bool)
+        found = evaluate(problem.of(renewed), state.v[renewed], kept[renewed], every, precise)
+        kept[renewed] = found.hessian
     return np.asarray(kept)
 
 

@@ -40,7 +40,6 @@ LABELS = np.dtype(
     ]
 )
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
-MEGA = 1 << 20
 
 
 class _Pass(ctypes.Structure):

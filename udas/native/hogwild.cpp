@@ -31,13 +31,12 @@ template <class W> struct Shared {
     int64_t g, d;
     std::vector<W> w;
     std::vector<Run> runs;
-    std::mutex lock; // of what follows, taken once a share
-    RunningMean mean;
+    std::mutex lock; // of what the shares sum up, taken once by each
     double loss = 0;
 
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
         : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1),
-          runs(make_runs(p->groups[group], e, p->stride)), mean(d) {
+          runs(make_runs(p->groups[group], e, p->stride)) {
         const double *scale = e->scale + g * d;
         for (int64_t k = 0; k < d; k++)
             w[k] = (W)(v[k] * scale[k]);
@@ -53,7 +52,8 @@ template <class W> struct Shared {
 };
 
 template <class T, class Loss>
-void dense_share(Shared<double> &shared, const Loss &loss, size_t first, size_t last) {
+void dense_share(Shared<double> &shared, RunningMean &sum_of_means, const Loss &loss, size_t first,
+                 size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
@@ -102,7 +102,7 @@ void dense_share(Shared<double> &shared, const Loss &loss, size_t first, size_t 
     for_dense_batches<T>(shared.runs, first, last, d, e->batch_size, block);
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
-    shared.mean.add(mean);
+    sum_of_means.add(mean);
 }
 
 template <class T> double dot_shared(const SparseRow<T> &x, float *w) {
@@ -120,11 +120,11 @@ template <class T> double dot_shared(const SparseRow<T> &x, float *w) {
 }
 
 template <class T, class Loss>
-void sparse_share(Shared<float> &shared, const Loss &loss, size_t first, size_t last) {
+void sparse_share(Shared<float> &shared, const SparseRules &rules, const Loss &loss, size_t first,
+                  size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
     int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
-    SparseRules rules(e, shared.g, d);
     Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
     Labels labels(pass, shared.g);
     std::vector<double> r;
@@ -173,20 +173,24 @@ void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
                  double *v, double *average, double *total) {
     if (tusk_is_sparse(pass->groups[0].kind)) {
         Shared<float> shared(pass, e, g, v);
-        share_out(shared, threads,
-                  [&](size_t first, size_t last) { sparse_share<T>(shared, loss, first, last); });
+        SparseRules rules(e, g, shared.d);
+        share_out(shared, threads, [&](size_t first, size_t last) {
+            sparse_share<T>(shared, rules, loss, first, last);
+        });
         shared.write(v);
         *total = shared.loss;
         if (average)
             shared.write(average);
     } else {
         Shared<double> shared(pass, e, g, v);
-        share_out(shared, threads,
-                  [&](size_t first, size_t last) { dense_share<T>(shared, loss, first, last); });
+        RunningMean mean(shared.d);
+        share_out(shared, threads, [&](size_t first, size_t last) {
+            dense_share<T>(shared, mean, loss, first, last);
+        });
         shared.write(v);
         *total = shared.loss;
         if (average)
-            shared.mean.write(e->scale + g * shared.d, average);
+            mean.write(e->scale + g * shared.d, average);
     }
 }
 
