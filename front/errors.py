@@ -5,19 +5,27 @@ from collections.abc import Iterable
 
 
 class TuskError(Exception):
-    """The root of tuskml's errors."""
+    """The root of tuskml's errors; sqlstate is what a database says of it."""
+
+    sqlstate = "38000"
 
 
 class OptionError(TuskError, ValueError):
     """A task or an option that does not exist, has the wrong type or an impossible value."""
 
+    sqlstate = "22023"
+
 
 class DataError(TuskError, ValueError):
     """Rows that no model can be trained on, such as three classes for a two-class task."""
 
+    sqlstate = "22023"
+
 
 class Interrupted(TuskError):
     """A training that was cancelled while it ran."""
+
+    sqlstate = "57014"
 
 
 class ExtensionError(TuskError, RuntimeError):

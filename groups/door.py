@@ -34,6 +34,7 @@ class _Batch(ctypes.Structure):
         ("memory", ctypes.c_void_p),
         ("door", ctypes.c_void_p),
         ("error", ctypes.c_char * 1024),
+        ("sqlstate", ctypes.c_char * 8),
     ]
 
 
@@ -69,7 +70,8 @@ class _Models(ctypes.Structure):
     ]
 
 
-CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Batch))
+BATCH = ctypes.POINTER(_Batch)
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
 TYPES = {"converged": np.uint8} | dict.fromkeys(
     ("group", "n_rows", "n_skipped", "n_features", "iterations"), np.int64
 )
@@ -139,6 +141,13 @@ def cut(text: str) -> bytes:
     return text.encode()[:1000].decode(errors="ignore").encode()
 
 
+def refuse(pointer: Any, error: BaseException) -> None:
+    """Leaves in the batch why there is no answer."""
+    pointer.contents.error = cut(sentence(error))
+    state = "53200" if isinstance(error, MemoryError) else getattr(error, "sqlstate", "38000")
+    pointer.contents.sqlstate = str(state).encode()
+
+
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a door's library."""
 
@@ -146,7 +155,7 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
         try:
             answer(library, pointer)
         except BaseException as error:
-            pointer.contents.error = cut(sentence(error))
+            refuse(pointer, error)
             return 0
         return 1
 

@@ -48,6 +48,10 @@ TK_API void tk_cancel(void);
 TK_API int64_t tk_cancel_count(void);
 /* While any training runs, SIGINT cancels it and is then handled as before. Calls nest. */
 TK_API void tk_watch_sigint(int on);
+/* A host that handles signals itself, such as a database server: interrupted() is asked often, on
+ * the thread that called a kernel only, and cancels what runs by not returning 0. Takes the place
+ * of watching SIGINT. */
+TK_API void tk_watch_host(int (*interrupted)(void));
 
 /* --- statistics --- */
 typedef struct tk_label_stats {

@@ -16,6 +16,8 @@
 namespace tusk {
 namespace {
 
+thread_local bool on_worker = false;
+
 // One parallel_for: threads draw tasks until none is left.
 struct Job {
     const std::function<void(int64_t)> *body;
@@ -65,6 +67,7 @@ private:
     }
 
     void serve() {
+        on_worker = true;
         std::unique_lock lock(mutex_);
         for (;;) {
             Job *job = nullptr;
@@ -104,6 +107,9 @@ std::atomic<int64_t> cancels{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free,
               "tk_cancel is called from signal handlers");
 
+// The host program's own way to say that work must end; asked on its thread, never on a worker.
+std::atomic<int (*)()> host_interrupted{nullptr};
+
 std::mutex watch_mutex;
 int watchers = 0;
 struct sigaction before_watch;
@@ -131,6 +137,9 @@ void parallel_for(int64_t n, int threads, const std::function<void(int64_t)> &bo
 }
 
 int64_t cancel_count() {
+    auto interrupted = host_interrupted.load(std::memory_order_relaxed);
+    if (interrupted && !on_worker && interrupted())
+        cancels.fetch_add(1, std::memory_order_relaxed);
     return cancels.load(std::memory_order_relaxed);
 }
 
@@ -148,6 +157,8 @@ int64_t tk_cancel_count(void) {
 
 void tk_watch_sigint(int on) {
     std::lock_guard lock(tusk::watch_mutex);
+    if (tusk::host_interrupted)
+        return;
     if (on && tusk::watchers++ == 0) {
         sigaction(SIGINT, nullptr, &tusk::before_watch);
         if (!(tusk::before_watch.sa_flags & SA_SIGINFO) &&
@@ -160,6 +171,10 @@ void tk_watch_sigint(int on) {
     } else if (!on && --tusk::watchers == 0) {
         sigaction(SIGINT, &tusk::before_watch, nullptr);
     }
+}
+
+void tk_watch_host(int (*interrupted)(void)) {
+    tusk::host_interrupted = interrupted;
 }
 
 int tk_version(void) {

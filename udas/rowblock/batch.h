@@ -31,6 +31,7 @@ typedef struct tusk_batch {
     tusk_memory *memory;
     void *door;
     char error[1024];
+    char sqlstate[8]; /* of the error, five characters */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

@@ -17,17 +17,19 @@
 
 /* A huge page: rows arrive fast enough that 4 KiB page faults would cost more than the copy. */
 #define SLAB_BYTES ((size_t)2 << 20)
-#define SLAB_HEADER ((size_t)64)
+#define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
 /* Slabs kept mapped between queries; faulting them in again is what they save. */
 #define CACHED_SLABS 32
+
+enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
     tusk_memory *memory;
     tusk_slab *next_cached;
     size_t size;
     size_t used;
-    int64_t file_offset; /* -1: in memory */
+    int64_t file_offset; /* in the spill file, or one of what follows */
     atomic_int pieces;   /* segments in it, and one for the lane that still fills it */
 };
 
@@ -191,7 +193,7 @@ static bool reserve(tusk_memory *m, int64_t size) {
 }
 
 static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
-    int64_t offset = -1;
+    int64_t offset = IN_MEMORY;
     tusk_slab *slab = NULL;
     if (reserve(m, (int64_t)size)) {
         slab = take_cached(m, size);
@@ -254,9 +256,30 @@ void tusk_slab_drop(tusk_slab *slab) {
         slab_free_spilled(m, slab);
         return;
     }
+    if (slab->file_offset == ADOPTED) {
+        unmap(slab);
+        return;
+    }
     atomic_fetch_sub(&m->resident, (int64_t)slab->size);
     if (!cache(m, slab))
         unmap(slab);
+}
+
+void tusk_slab_share(tusk_slab *slab, int pieces) {
+    atomic_fetch_add(&slab->pieces, pieces);
+}
+
+tusk_slab *tusk_slab_adopt(tusk_memory *m, int file, size_t size, int n_pieces) {
+    tusk_slab *slab =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_POPULATE, file, 0);
+    if (slab == MAP_FAILED)
+        return NULL;
+    slab->memory = m;
+    slab->size = size;
+    slab->used = size;
+    slab->file_offset = ADOPTED;
+    atomic_init(&slab->pieces, n_pieces);
+    return slab;
 }
 
 static void *take_own_slab(tusk_memory *m, size_t size, tusk_slab **out, int *code) {

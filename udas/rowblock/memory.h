@@ -33,6 +33,14 @@ void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 void *tusk_memory_take(tusk_memory *memory, size_t size, tusk_slab **slab, int *code);
 /* Gives one piece of the slab back. */
 void tusk_slab_drop(tusk_slab *slab);
+/* Counts more pieces in a slab than were taken from it. */
+void tusk_slab_share(tusk_slab *slab, int pieces);
+
+/* Bytes at the start of a file to adopt that are not pieces. */
+#define TUSK_SLAB_HEADER 64
+/* A file of pieces that another process wrote, as a slab with n_pieces pieces, mapped privately:
+ * the file may be removed and closed at once. NULL: no memory. */
+tusk_slab *tusk_slab_adopt(tusk_memory *memory, int file, size_t size, int n_pieces);
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,10 @@ tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint3
     return s;
 }
 
+size_t tusk_segment_bytes(const tusk_segment *s, int kind, int64_t dim) {
+    return segment_bytes(kind, dim, s->cap_rows, s->cap_nnz);
+}
+
 void tusk_segments_free(tusk_segment *head) {
     while (head) {
         tusk_segment *next = head->next;

@@ -133,6 +133,8 @@ void tusk_block_free(tusk_block *block);
 tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
+/* Its header and all that follows, for code that hands segments to another process. */
+size_t tusk_segment_bytes(const tusk_segment *segment, int kind, int64_t dim);
 
 /* One sentence on a fault, the same in every database. */
 void tusk_fault_message(const tusk_fault *fault, char *text, size_t size);

@@ -1,0 +1,69 @@
+"""The trainer inside a PostgreSQL backend, reached through one PL/Python function.
+
+That function takes no arguments: the batch in work is asked for by name (`udas/postgres/trainer.c`),
+so that a direct call finds none, and no caller can make up pointers.
+"""
+
+import ctypes
+import time
+from collections.abc import Callable
+
+from tuskml.errors import ExtensionError
+from tuskml.groups import events
+from tuskml.groups.door import BATCH, answer, refuse
+from tuskml.udas import kernels
+from tuskml.version import VERSION
+
+NOTICE_SECONDS = 1.0
+
+
+class Progress:
+    """Tells the client at most once a second how far the batch is, nothing of short trainings."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._told = time.monotonic()
+        self._groups = 0
+
+    def __call__(self, event: events.Event) -> None:
+        self._groups += event.groups
+        if event.groups or time.monotonic() - self._told < NOTICE_SECONDS:
+            return
+        self._told = time.monotonic()
+        done = f"{self._groups} models done, " if self._groups else ""
+        text = f"{done}iteration {event.iteration}, objective {event.objective:.6g}"
+        self._library.tuskml_tell(text.encode())
+
+
+def trainer() -> Callable[[], None]:
+    """What the PL/Python function calls; trains the batch in work."""
+    library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
+    library.tuskml_current_batch.restype = BATCH
+    library.tuskml_version.restype = ctypes.c_char_p
+    kernels.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
+
+    def call() -> None:
+        pointer = library.tuskml_current_batch()
+        if not pointer:
+            raise ExtensionError(
+                "there is nothing to train: only train_model may call this function"
+            )
+        try:
+            check_version(library.tuskml_version().decode())
+            with events.listening(Progress(library)):
+                answer(library, pointer)
+        except BaseException as error:
+            refuse(pointer, error)
+        else:
+            library.tuskml_answered()
+
+    return call
+
+
+def check_version(found: str) -> None:
+    """The extension's library and the package must be of one version."""
+    if found != VERSION:
+        raise ExtensionError(
+            f"the extension is version {found} and the Python package is version {VERSION}, "
+            "expected the same: run tuskml postgres install, then reconnect"
+        )

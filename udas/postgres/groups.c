@@ -1,0 +1,132 @@
+#include "groups.h"
+
+#include "nodes/primnodes.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* --- who is called --- */
+
+void collector_init(collector *c, FunctionCallInfo fcinfo) {
+    Aggref *aggregate = AggGetAggref(fcinfo);
+    c->context = fcinfo->flinfo->fn_mcxt;
+    c->name = aggregate ? get_func_name(aggregate->aggfnoid) : "train_model";
+    c->memory = backend_memory();
+}
+
+/* --- lists --- */
+
+static void list_reset(void *argument) {
+    group_list *l = argument;
+    for (train_state *s = l->first; s; s = s->next)
+        tusk_block_free(&s->block);
+    l->first = l->last = l->pending = NULL;
+    l->context = NULL;
+}
+
+static group_list *list_new(collector *c) {
+    group_list *l = c->lists;
+    while (l && l->context)
+        l = l->next;
+    if (l)
+        return l;
+    l = MemoryContextAllocZero(c->context, sizeof *l);
+    l->next = c->lists;
+    c->lists = l;
+    return l;
+}
+
+static group_list *list_of(collector *c, MemoryContext context) {
+    if (c->current && c->current->context == context)
+        return c->current;
+    group_list *l = c->lists;
+    while (l && l->context != context)
+        l = l->next;
+    if (!l) {
+        l = list_new(c);
+        l->context = context;
+        l->on_reset = (MemoryContextCallback){.func = list_reset, .arg = l};
+        MemoryContextRegisterResetCallback(context, &l->on_reset);
+    }
+    c->current = l;
+    return l;
+}
+
+train_state *group_new(collector *c, MemoryContext context) {
+    group_list *l = list_of(c, context);
+    train_state *s = MemoryContextAllocZero(context, sizeof *s);
+    s->list = l;
+    if (l->last)
+        l->last->next = s;
+    else
+        l->first = l->pending = s;
+    l->last = s;
+    return s;
+}
+
+/* --- task and options --- */
+
+static bool is_spec(const group_spec *s, const char *task, int task_length, const char *options,
+                    int options_length) {
+    return s->task_length == task_length && s->options_length == options_length &&
+           memcmp(s->task, task, task_length) == 0 &&
+           memcmp(s->options, options, options_length) == 0;
+}
+
+static char *copy_of(MemoryContext context, const char *text, int length) {
+    char *copy = MemoryContextAlloc(context, (Size)length + 1);
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    return copy;
+}
+
+static group_spec *spec_of(collector *c, const char *task, int task_length, const char *options,
+                           int options_length) {
+    group_spec *s = c->specs;
+    while (s && !is_spec(s, task, task_length, options, options_length))
+        s = s->next;
+    if (s)
+        return s;
+    s = MemoryContextAllocZero(c->context, sizeof *s);
+    s->task = copy_of(c->context, task, task_length);
+    s->options = copy_of(c->context, options, options_length);
+    s->task_length = task_length;
+    s->options_length = options_length;
+    s->next = c->specs;
+    c->specs = s;
+    return s;
+}
+
+void group_adopt(collector *c, train_state *s, const char *task, int task_length,
+                 const char *options, int options_length) {
+    if (!s->spec)
+        s->spec = spec_of(c, task, task_length, options, options_length);
+    else if (!is_spec(s->spec, task, task_length, options, options_length))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s: task and options must be the same in all rows of a group",
+                               c->name)));
+}
+
+/* --- rows that no kernel can use --- */
+
+static int state_of_fault(int code) {
+    switch (code) {
+    case TUSK_NO_MEMORY:
+        return ERRCODE_OUT_OF_MEMORY;
+    case TUSK_DISK_FULL:
+        return ERRCODE_DISK_FULL;
+    case TUSK_RAGGED:
+    case TUSK_EMPTY:
+    case TUSK_LENGTHS_DIFFER:
+        return ERRCODE_ARRAY_SUBSCRIPT_ERROR;
+    case TUSK_TOO_WIDE:
+        return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    default:
+        return ERRCODE_INVALID_PARAMETER_VALUE;
+    }
+}
+
+void refuse_fault(const char *name, const tusk_fault *fault) {
+    char sentence[512];
+    tusk_fault_message(fault, sentence, sizeof sentence);
+    ereport(ERROR, (errcode(state_of_fault(fault->code)), errmsg("%s: %s", name, sentence)));
+}

@@ -1,0 +1,58 @@
+/* The groups of one aggregate call in one query: their states, and who must train with whom.
+ *
+ * PostgreSQL finalises one group at a time, and a training of one group costs more in set-up than
+ * in arithmetic. When the first group of a hashed aggregate is finalised the rows of all are there:
+ * so the states of one memory context form a list, and the first that is asked for trains many.
+ */
+#ifndef TUSK_POSTGRES_GROUPS_H
+#define TUSK_POSTGRES_GROUPS_H
+
+#include "door.h"
+
+typedef struct group_spec {
+    struct group_spec *next;
+    char *task;
+    char *options;
+    int task_length;
+    int options_length;
+} group_spec;
+
+typedef struct group_list group_list;
+
+/* The transition state of one group. */
+typedef struct train_state {
+    tusk_block block;
+    const group_spec *spec; /* NULL until the first row */
+    group_list *list;
+    struct train_state *next;
+    Datum result; /* once done; 0: NULL */
+    bool done;
+} train_state;
+
+/* The states of one memory context; rows are freed when it is reset. */
+struct group_list {
+    group_list *next;
+    MemoryContext context; /* NULL: was reset */
+    train_state *first, *last;
+    train_state *pending; /* none before it in the list is to be trained */
+    MemoryContextCallback on_reset;
+};
+
+/* What a transition function keeps from row to row, in its fn_extra. */
+typedef struct collector {
+    MemoryContext context;
+    const char *name; /* of the aggregate, for errors */
+    tusk_memory *memory;
+    group_spec *specs;
+    group_list *lists, *current;
+} collector;
+
+void collector_init(collector *c, FunctionCallInfo fcinfo);
+/* A new group in the aggregate's memory context. */
+train_state *group_new(collector *c, MemoryContext context);
+/* Notes task and options of a row, or refuses them when the group had others. */
+void group_adopt(collector *c, train_state *s, const char *task, int task_length,
+                 const char *options, int options_length);
+pg_attribute_noreturn() void refuse_fault(const char *name, const tusk_fault *fault);
+
+#endif

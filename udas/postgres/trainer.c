@@ -1,0 +1,225 @@
+/* The call of the trainer: C cannot hand pointers to PL/Python, and must not, or any caller of that
+ * function could make up some. So the batch lies here while it is in work, and the function, which
+ * takes no arguments, asks for it by name (groups/backend.py).
+ */
+#include "trainer.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "parser/parse_func.h"
+#include "pgstat.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/typcache.h"
+
+#include "emit.h"
+
+#define BATCH 8192
+
+PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
+PGDLLEXPORT void tuskml_answered(void);
+PGDLLEXPORT void tuskml_tell(const char *text);
+PGDLLEXPORT int tuskml_threads_now(void);
+PGDLLEXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models);
+PGDLLEXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text);
+
+/* A batch in work. */
+typedef struct work {
+    tusk_batch batch;
+    const char *name; /* of the aggregate */
+    train_state **states;
+    group_spec const **unique;
+    TupleDesc model;
+    ErrorData *failure; /* of an emission; raised when Python has returned */
+    MemoryContext context;
+    bool answered;
+    bool told;
+} work;
+
+static work *current;
+
+/* --- what Python calls --- */
+
+tusk_batch *tuskml_current_batch(void) {
+    return current ? &current->batch : NULL;
+}
+
+void tuskml_answered(void) {
+    if (current)
+        current->answered = true;
+}
+
+void tuskml_tell(const char *text) {
+    if (!current || !tuskml_progress)
+        return;
+    current->told = true;
+    pgstat_report_appname(text);
+    ereport(NOTICE, (errmsg("%s: %s", current->name, text)));
+}
+
+int tuskml_threads_now(void) {
+    return tuskml_threads ? tuskml_threads : -(1 + max_parallel_workers_per_gather);
+}
+
+static Datum text_in(MemoryContext context, const char *text) {
+    MemoryContext before = MemoryContextSwitchTo(context);
+    Datum made = CStringGetTextDatum(text);
+    MemoryContextSwitchTo(before);
+    return made;
+}
+
+static void keep_failure(work *w) {
+    MemoryContextSwitchTo(w->context);
+    if (!w->failure)
+        w->failure = CopyErrorData();
+    FlushErrorState();
+}
+
+void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
+    work *w = batch->door;
+    MemoryContext before = CurrentMemoryContext;
+    PG_TRY();
+    {
+        for (int64_t i = 0; i < models->n; i++) {
+            train_state *s = w->states[models->group[i]];
+            MemoryContextSwitchTo(s->list->context);
+            s->result = model_datum(w->model, models, i);
+        }
+    }
+    PG_CATCH();
+    {
+        keep_failure(w);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(before);
+}
+
+void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
+    work *w = batch->door;
+    MemoryContext before = CurrentMemoryContext;
+    PG_TRY();
+    {
+        train_state *s = w->states[group];
+        s->result = text_in(s->list->context, text);
+    }
+    PG_CATCH();
+    {
+        keep_failure(w);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(before);
+}
+
+/* --- the batch --- */
+
+static int32 number_spec(work *w, const group_spec *s) {
+    for (int32 i = w->batch.n_specs - 1; i >= 0; i--)
+        if (w->unique[i] == s)
+            return i;
+    w->unique[w->batch.n_specs] = s;
+    ((tusk_spec *)w->batch.specs)[w->batch.n_specs] = (tusk_spec){s->task, s->options};
+    return w->batch.n_specs++;
+}
+
+static void add_group(work *w, train_state *s) {
+    s->done = true;
+    if (!s->block.n_rows)
+        return;
+    int64 g = w->batch.n_groups++;
+    const tusk_block *b = &s->block;
+    ((tusk_group *)w->batch.groups)[g] =
+        (tusk_group){b->head, b->n_rows, b->n_skipped, b->dim, b->kind};
+    ((int32 *)w->batch.spec)[g] = number_spec(w, s->spec);
+    w->states[g] = s;
+}
+
+/* The group that is asked for, and as many of those that wait as one batch takes. */
+static void fill(work *w, train_state *asked) {
+    group_list *l = asked->list;
+    add_group(w, asked);
+    for (; l->pending && w->batch.n_groups < BATCH; l->pending = l->pending->next)
+        if (!l->pending->done)
+            add_group(w, l->pending);
+}
+
+static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
+    work *w = palloc0(sizeof *w);
+    w->context = CurrentMemoryContext;
+    w->name = request == TUSK_EXPLAIN ? "explain_training" : "train_model";
+    w->states = palloc(BATCH * sizeof *w->states);
+    w->unique = palloc(BATCH * sizeof *w->unique);
+    if (request == TUSK_TRAIN)
+        w->model = lookup_rowtype_tupdesc_copy(get_func_rettype(fcinfo->flinfo->fn_oid), -1);
+    w->batch = (tusk_batch){.groups = palloc(BATCH * sizeof(tusk_group)),
+                            .spec = palloc(BATCH * sizeof(int32)),
+                            .specs = palloc(BATCH * sizeof(tusk_spec)),
+                            .request = (int32)request,
+                            .memory = backend_memory(),
+                            .door = w};
+    return w;
+}
+
+/* The PL/Python function beside the final function, in whatever schema the extension lives. */
+static Oid trainer_function(FunctionCallInfo fcinfo) {
+    static Oid known_for, known;
+    Oid asking = fcinfo->flinfo->fn_oid;
+    if (known_for != asking) {
+        char *schema = get_namespace_name(get_func_namespace(asking));
+        List *name = list_make2(makeString(schema), makeString(pstrdup("_tuskml_answer")));
+        known = LookupFuncName(name, 0, NULL, false);
+        known_for = asking;
+    }
+    return known;
+}
+
+static void call_trainer(FunctionCallInfo fcinfo, work *w) {
+    Oid function = trainer_function(fcinfo);
+    work *outer = current;
+    current = w;
+    PG_TRY();
+    {
+        OidFunctionCall0(function);
+    }
+    PG_FINALLY();
+    {
+        current = outer;
+        if (w->told)
+            pgstat_report_appname(application_name);
+    }
+    PG_END_TRY();
+}
+
+static void check_answer(const work *w) {
+    if (w->failure)
+        ReThrowError(w->failure);
+    if (w->answered)
+        return;
+    CHECK_FOR_INTERRUPTS();
+    const char *state = w->batch.sqlstate[0] ? w->batch.sqlstate : "38000";
+    ereport(ERROR,
+            (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
+             errmsg("%s: %s", w->name,
+                    w->batch.error[0] ? w->batch.error : "the training was interrupted")));
+}
+
+void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request request) {
+    MemoryContext own = AllocSetContextCreate(CurrentMemoryContext, "tuskml training",
+                                              ALLOCSET_DEFAULT_SIZES);
+    MemoryContext before = MemoryContextSwitchTo(own);
+    work *w = work_new(fcinfo, request);
+    fill(w, s);
+    if (w->batch.n_groups) {
+        call_trainer(fcinfo, w);
+        check_answer(w);
+    }
+    for (int64 g = 0; g < w->batch.n_groups; g++)
+        tusk_block_free(&w->states[g]->block);
+    MemoryContextSwitchTo(before);
+    MemoryContextDelete(own);
+}

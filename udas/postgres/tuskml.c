@@ -1,0 +1,85 @@
+/* LOAD of the library starts here: its settings, and what Python asks of it by name.
+ *
+ * PostgreSQL opens libraries with their names visible to all of the process, so that Python's
+ * ctypes.CDLL(None) finds what is exported here, in the very library that the backend uses.
+ */
+#include "door.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/timeout.h"
+
+#include "parallel.h"
+
+PG_MODULE_MAGIC;
+
+#ifndef TUSKML_PYTHON_PATH
+#define TUSKML_PYTHON_PATH ""
+#endif
+
+/* libpq/libpq.h needs the headers of what the server was built with, such as GSSAPI's. */
+extern bool pq_check_connection(void);
+extern PGDLLIMPORT int client_connection_check_interval;
+
+char *tuskml_python_path;
+int tuskml_memory_limit;
+int tuskml_threads;
+bool tuskml_progress;
+
+PGDLLEXPORT void _PG_init(void);
+PGDLLEXPORT const char *tuskml_version(void);
+PGDLLEXPORT const char *tuskml_python_path_now(void);
+PGDLLEXPORT int tuskml_interrupted(void);
+
+void _PG_init(void) {
+    DefineCustomStringVariable("tuskml.python_path",
+                               "The folder of Python packages that holds tuskml and numpy.",
+                               "Set by tuskml postgres install; superusers only.",
+                               &tuskml_python_path, TUSKML_PYTHON_PATH, PGC_SUSET, 0, NULL, NULL,
+                               NULL);
+    DefineCustomIntVariable("tuskml.memory_limit",
+                            "Memory for the rows of a session's trainings; more rows spill to "
+                            "disk.",
+                            "-1: work_mem * hash_mem_multiplier, at least 64MB.",
+                            &tuskml_memory_limit, -1, -1, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL,
+                            NULL, NULL);
+    DefineCustomIntVariable("tuskml.threads", "Threads that a training may use.",
+                            "0: one and max_parallel_workers_per_gather more, at most all cores.",
+                            &tuskml_threads, 0, 0, 1024, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable("tuskml.progress",
+                             "Tell by NOTICE and application_name how far a long training is.",
+                             NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    MarkGUCPrefixReserved("tuskml");
+    watch_transactions();
+}
+
+const char *tuskml_version(void) {
+    return TUSKML_VERSION;
+}
+
+const char *tuskml_python_path_now(void) {
+    return tuskml_python_path;
+}
+
+/* What CHECK_FOR_INTERRUPTS does about client_connection_check_interval, without its error. */
+static void look_for_client(void) {
+    CheckClientConnectionPending = false;
+    if (client_connection_check_interval <= 0)
+        return;
+    if (pq_check_connection())
+        enable_timeout_after(CLIENT_CONNECTION_CHECK_TIMEOUT, client_connection_check_interval);
+    else
+        ClientConnectionLost = true;
+}
+
+/* Whether the statement must end. Called by the backend's own thread from within the kernels, whose
+ * frames no error may jump over: the caller of the training raises it once they have returned. */
+int tuskml_interrupted(void) {
+    if (likely(!InterruptPending))
+        return 0;
+    if (CheckClientConnectionPending)
+        look_for_client();
+    return QueryCancelPending || ProcDiePending || ClientConnectionLost;
+}
