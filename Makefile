@@ -9,16 +9,16 @@ READY := $(VENV)/.ready
 SANITIZE ?= address,undefined
 PYTEST_ARGS ?=
 
-NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/duckdb/*.[ch])
+NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.[ch])
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
-FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE))
+FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
-.PHONY: demo test bench lint types format native wheel smoke sanitize clean
+.PHONY: demo test bench lint types format native wheel smoke sanitize clean postgres-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
-test: $(READY)-test
+test: $(READY)-test postgres-packages
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 bench: $(READY)-bench
@@ -47,7 +47,7 @@ wheel: $(READY)-test
 	$(BIN)/python -m build --quiet --outdir dist .
 
 # Builds the archive, the wheel from it, and tries the wheel in a clean environment.
-smoke: $(READY)-test
+smoke: $(READY)-test postgres-packages
 	rm -rf build/smoke
 	$(BIN)/python -m build --quiet --outdir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
@@ -62,6 +62,10 @@ sanitize: $(READY)-test
 	build/sanitize/venv/bin/pip install --quiet "$$(echo build/sanitize/*.whl)[test]"
 	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
 	    --capture=sys -m native $(PYTEST_ARGS)
+
+# As root on Debian and Ubuntu, what the PostgreSQL tests need; they are skipped without it.
+postgres-packages:
+	@scripts/postgres_packages.sh
 
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis

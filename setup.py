@@ -33,7 +33,15 @@ setup(
     packages=packages(),
     package_dir={name: folder for folder, name in ROOMS.items()},
     include_package_data=False,
-    package_data={"tuskml": ["py.typed"], "tuskml.sql": ["**/*.sql"]},
+    package_data={
+        "tuskml": ["py.typed"],
+        "tuskml.sql": ["**/*.sql", "postgres/*.in"],
+        "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
+            "postgres/Makefile",
+            "postgres/exports.txt",
+            *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
+        ],
+    },
     ext_modules=libraries(),
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
 )

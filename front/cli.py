@@ -50,8 +50,38 @@ def parser() -> argparse.ArgumentParser:
     add("--database", default=":memory:", metavar="PATH", help="a DuckDB file (else in memory)")
     add("--json", action="store_true", help="print each result as JSON, an array in one line")
 
+    add_postgres(commands)
     commands.add_parser("version", help="print the version")
     return top
+
+
+def add_postgres(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of `tuskml postgres`."""
+    postgres = commands.add_parser(
+        "postgres",
+        help="the PostgreSQL extension: install, check, upgrade, uninstall",
+        description="The extension for PostgreSQL: into a server and a database, and out again.",
+    )
+    actions = postgres.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in POSTGRES_ACTIONS.items():
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        add = action.add_argument
+        url = "a URL such as postgresql://user@host/name, or a name alone"
+        add("--database", metavar="URL", help=url)
+        if name == "check":
+            action.set_defaults(pg_config=None)
+        else:
+            server = "the server's pg_config (else the one on the PATH)"
+            add("--pg-config", type=Path, metavar="PATH", help=server)
+        add("--json", action="store_true", help="print one JSON object")
+
+
+POSTGRES_ACTIONS = {
+    "install": "build the extension, install it, and create it in a database if one is given",
+    "check": "show versions and paths as a database's server sees them, and train a tiny model",
+    "upgrade": "install this version, and update a database's extension if one is given",
+    "uninstall": "drop the extension in a database if one is given, and remove its files",
+}
 
 
 def positive(text: str) -> int:
@@ -103,6 +133,10 @@ def dispatch(given: argparse.Namespace) -> None:
         print(f"tuskml {VERSION}")
     elif given.command == "sql":
         run_file(given.file, given.database, given.json)
+    elif given.command == "postgres":
+        from tuskml import postgres
+
+        postgres.show(postgres.run(given.action, given.pg_config, given.database), given.json)
     else:
         from tuskml.demo import demo
 

@@ -1,6 +1,7 @@
 """The trainer inside a PostgreSQL backend, reached through one PL/Python function.
 
-That function takes no arguments: the batch in work is asked for by name (`udas/postgres/trainer.c`),
+That function takes no arguments: the batch in work is asked for by name
+(`udas/postgres/trainer.c`),
 so that a direct call finds none, and no caller can make up pointers.
 """
 
@@ -12,7 +13,6 @@ from tuskml.errors import ExtensionError
 from tuskml.groups import events
 from tuskml.groups.door import BATCH, answer, refuse
 from tuskml.udas import kernels
-from tuskml.version import VERSION
 
 NOTICE_SECONDS = 1.0
 
@@ -35,11 +35,12 @@ class Progress:
         self._library.tuskml_tell(text.encode())
 
 
-def trainer() -> Callable[[], None]:
-    """What the PL/Python function calls; trains the batch in work."""
+def trainer(version: str) -> Callable[[], None]:
+    """What the PL/Python function calls; trains the batch in work. version: the package's."""
     library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
     library.tuskml_current_batch.restype = BATCH
     library.tuskml_version.restype = ctypes.c_char_p
+    library.tuskml_batch_bytes.restype = ctypes.c_int64
     kernels.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
     def call() -> None:
@@ -49,7 +50,7 @@ def trainer() -> Callable[[], None]:
                 "there is nothing to train: only train_model may call this function"
             )
         try:
-            check_version(library.tuskml_version().decode())
+            check_version(library, version)
             with events.listening(Progress(library)):
                 answer(library, pointer)
         except BaseException as error:
@@ -60,10 +61,11 @@ def trainer() -> Callable[[], None]:
     return call
 
 
-def check_version(found: str) -> None:
-    """The extension's library and the package must be of one version."""
-    if found != VERSION:
+def check_version(library: ctypes.CDLL, version: str) -> None:
+    """The extension's library and the package must be of one build."""
+    found = library.tuskml_version().decode()
+    if found != version or library.tuskml_batch_bytes() != ctypes.sizeof(BATCH._type_):
         raise ExtensionError(
-            f"the extension is version {found} and the Python package is version {VERSION}, "
+            f"the extension is version {found} and the Python package is version {version}, "
             "expected the same: run tuskml postgres install, then reconnect"
         )

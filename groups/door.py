@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class _Batch(ctypes.Structure):
         ("specs", ctypes.POINTER(_Spec)),
         ("n_specs", ctypes.c_int32),
         ("request", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
         ("memory", ctypes.c_void_p),
         ("door", ctypes.c_void_p),
         ("error", ctypes.c_char * 1024),
@@ -117,7 +119,10 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
     for number in range(batch.n_specs):
         places = np.flatnonzero(spec == number)
         texts = batch.specs[number]
-        request = Request(task_named(texts.task.decode()), parse(texts.options.decode()))
+        options = parse(texts.options.decode())
+        if options.threads is None and batch.threads:
+            options = replace(options, threads=batch.threads)
+        request = Request(task_named(texts.task.decode()), options)
         if batch.request == TRAIN:
             for models in train(groups[places], request, batch.memory):
                 emission = Emission(models.numbered(places[models.group]))

@@ -2,11 +2,15 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import atexit
+import os
 import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -44,6 +48,33 @@ def rooms() -> dict[str, str]:
     """Each room's folder and the name it is imported by, as setup.py has them."""
     link_tree = runpy.run_path(str(ROOT / "scripts" / "link_tree.py"))
     return link_tree["read_rooms"]()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A running PostgreSQL whose template database has the extension (tests/postgres/cluster.py).
+
+    Where the machine has none the tests are skipped, or fail if TUSKML_REQUIRE_POSTGRES is set.
+    """
+    sys.path.append(str(ROOT / "tests" / "postgres"))
+    with ExitStack() as stack:
+        atexit.register(stack.close)
+        try:
+            from cluster import Unavailable, private_cluster
+        except ImportError as error:
+            without_postgres(f"no psycopg, of tuskml[postgres]: {error}")
+        try:
+            server = stack.enter_context(private_cluster(ROOT / "build" / "postgres"))
+        except Unavailable as reason:
+            without_postgres(str(reason))
+        yield server
+
+
+def without_postgres(reason: str) -> None:
+    """Skips a test, unless PostgreSQL was promised."""
+    if os.environ.get("TUSKML_REQUIRE_POSTGRES"):
+        pytest.fail(f"TUSKML_REQUIRE_POSTGRES is set: {reason}")
+    pytest.skip(reason)
 
 
 @pytest.fixture

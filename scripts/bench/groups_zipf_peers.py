@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from quality import Labels
 
 L2 = 1e-3
+DEFAULTS = "LogisticRegression()"
+"""A solver that stands for no arguments at all."""
 Indices = dict[int, NDArray[np.intp]]
 
 
@@ -97,7 +99,10 @@ def sklearn_model(X: Floats, y: Labels, solver: str) -> Any:
 
     if y.min() == y.max():
         return np.append(np.zeros(X.shape[1]), 30.0 if y[0] else -30.0)
-    model = LogisticRegression(C=1 / (len(y) * L2), solver=solver).fit(X, y)
+    if solver == DEFAULTS:
+        model = LogisticRegression().fit(X, y)
+    else:
+        model = LogisticRegression(C=1 / (len(y) * L2), solver=solver).fit(X, y)
     return np.append(model.coef_[0], model.intercept_[0])
 
 

@@ -1,15 +1,17 @@
 """Scoring: predict_proba of one model over 10M rows, d = 28.
 
-Measured: SELECT avg(predict_proba(...)) FROM big, and CREATE TABLE of every probability.
-Against: NumPy on a matrix that already lies in memory, X @ w + b and a sigmoid, float32 on two
-threads of BLAS, with the mean or the array as the result; shown beside it, NumPy with the load
-from the same table.
+Measured: SELECT avg(predict_proba(...)) over a DuckDB table in memory and over one in a file, and
+CREATE TABLE of every probability from memory; and the bare scan of the same lists, avg(len(x)),
+which is what DuckDB asks for before tuskml sees a row. Against: NumPy on a matrix that already
+lies in memory, X @ w + b and a sigmoid, float32 on two threads of BLAS, with the array as the
+result; and NumPy with the load from the file.
 """
 
 from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 
 import data
 import goals
@@ -21,20 +23,27 @@ from data import Floats
 from load import dense_matrix, open_plain
 
 AVERAGE, TABLE = "tuskml, avg", "tuskml, CREATE TABLE"
-NUMPY, NUMPY_LOAD = "NumPy, in memory", "NumPy, with load"
+FILE_AVERAGE = "tuskml, avg, from the file"
+SCAN, FILE_SCAN = "DuckDB scan, avg(len(x))", "DuckDB scan, from the file"
+NUMPY, NUMPY_LOAD = "NumPy, in memory", "NumPy, with load from the file"
+SCORE = "SELECT avg(predict_proba(m.model, x)) FROM {rows}, m"
 QUERIES = {
-    AVERAGE: "SELECT avg(predict_proba(m.model, x)) FROM data.big, m",
-    TABLE: "CREATE OR REPLACE TABLE scored AS "
-    "SELECT predict_proba(m.model, x) AS p FROM data.big, m",
+    AVERAGE: SCORE.format(rows="near"),
+    TABLE: "CREATE OR REPLACE TABLE scored AS SELECT predict_proba(m.model, x) AS p FROM near, m",
+    FILE_AVERAGE: SCORE.format(rows="data.big"),
+    SCAN: "SELECT avg(len(x)) FROM near",
+    FILE_SCAN: "SELECT avg(len(x)) FROM data.big",
 }
 TRAIN_ROWS = 200_000
 
 
 def tuskml(query: str, settings: Settings) -> Run:
-    """Scores with a model trained on the first rows."""
+    """Scores with a model trained on the first rows; rows come from memory or from the file."""
     con = tusk.connect(data.big(settings), settings)
     sample = f"(SELECT y, x FROM data.big LIMIT {TRAIN_ROWS})"
     con.execute(f"CREATE TABLE m AS SELECT train_model('logistic', y, x) AS model FROM {sample}")
+    if "data.big" not in QUERIES[query]:
+        con.execute("CREATE TABLE near AS SELECT x FROM data.big")
 
     def run() -> Outcome:
         start = time.perf_counter()
@@ -42,10 +51,18 @@ def tuskml(query: str, settings: Settings) -> Run:
         return Outcome(
             time.perf_counter() - start,
             None,
-            lambda: {"mean p": con.execute(QUERIES[AVERAGE]).fetchall()[0][0]},
+            lambda: {"mean p": mean_p(con, query)},
         )
 
     return run
+
+
+def mean_p(con: Any, query: str) -> float:
+    """The figure that all contenders must share; a bare scan has none."""
+    if query in (SCAN, FILE_SCAN):
+        return float("nan")
+    again = QUERIES[FILE_AVERAGE if query == FILE_AVERAGE else AVERAGE]
+    return float(con.execute(again).fetchall()[0][0])
 
 
 def numpy_in_memory(settings: Settings) -> Run:
@@ -99,7 +116,11 @@ def benchmark(settings: Settings) -> Benchmark:
             Contender(NUMPY, numpy_in_memory),
             Contender(NUMPY_LOAD, numpy_with_load),
         ),
-        goals=tuple(goals.faster_than(NUMPY, 0.5, of=name) for name in QUERIES),
+        goals=(
+            goals.faster_than(NUMPY, 0.5, of=AVERAGE),
+            goals.faster_than(NUMPY, 0.5, of=TABLE),
+            goals.faster_than(NUMPY_LOAD, 0.5, of=FILE_AVERAGE),
+        ),
         prepare=data.big,
     )
 

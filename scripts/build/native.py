@@ -64,7 +64,8 @@ def libraries() -> list[Library]:
         Library(KERNELS + suffix, ["udas/native", "udas/rowblock"], KERNEL_FLAGS + flags)
         for suffix, flags in levels.items()
     ]
-    return [*kernels, Library(EXTENSION, ["udas/duckdb", "udas/rowblock"], ["-pthread"])]
+    door = ["udas/duckdb", "udas/rowblock", "udas/scalars"]
+    return [*kernels, Library(EXTENSION, door, ["-pthread"])]
 
 
 def sanitizer_flags() -> list[str]:

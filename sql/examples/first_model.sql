@@ -1,12 +1,14 @@
 -- A first model: who has a second heart attack?
 --
---     tuskml sql sql/examples/first_model.sql
+--     tuskml sql sql/examples/first_model.sql      in DuckDB
+--     psql -f sql/examples/first_model.sql         in PostgreSQL
 --
 -- Twenty patients had a heart attack. Known of each: whether they took part in a treatment of
 -- anger control, and their score on a scale of anxiety. (The logistic example of Apache MADlib's
 -- manual.)
 
-CREATE OR REPLACE TABLE patients (id INTEGER, second_attack BOOLEAN, treatment INTEGER, anxiety DOUBLE);
+DROP TABLE IF EXISTS patients;
+CREATE TABLE patients (id INTEGER, second_attack BOOLEAN, treatment INTEGER, anxiety DOUBLE PRECISION);
 
 INSERT INTO patients VALUES
     ( 1, true,  1, 70), ( 2, true,  1, 80), ( 3, true,  1, 50), ( 4, true,  0, 60),
@@ -18,8 +20,9 @@ INSERT INTO patients VALUES
 -- train_model is an aggregate, like avg: the rows go in, a model comes out. Keep models in a
 -- table: each use of the expression trains again, each use of the table does not.
 
-CREATE OR REPLACE TABLE trained AS
-SELECT train_model('logistic', second_attack, [treatment, anxiety]) AS model
+DROP TABLE IF EXISTS trained;
+CREATE TABLE trained AS
+SELECT train_model('logistic', second_attack, ARRAY[treatment, anxiety]) AS model
 FROM patients;
 
 -- A model is a value that a person can read.
@@ -29,21 +32,21 @@ SELECT model FROM trained;
 -- Its coefficients with their standard errors: x1 is the treatment, x2 the anxiety. The
 -- log-odds of a second attack rise by 0.119 a point of anxiety (p = 0.03).
 
-FROM model_summary((SELECT model FROM trained));
+SELECT * FROM model_summary((SELECT model FROM trained));
 
 -- predict gives the class in the label's own values (here 0 and 1), predict_proba the
 -- probability of the higher one. How well do they fit the patients that the model was trained on?
 
-SELECT accuracy(second_attack, predict(model, [treatment, anxiety])) AS accuracy,
-       auc(second_attack, predict_proba(model, [treatment, anxiety])) AS auc,
-       log_loss(second_attack, predict_proba(model, [treatment, anxiety])) AS log_loss
+SELECT accuracy(second_attack, predict(model, ARRAY[treatment, anxiety])) AS accuracy,
+       auc(second_attack, predict_proba(model, ARRAY[treatment, anxiety])) AS auc,
+       log_loss(second_attack, predict_proba(model, ARRAY[treatment, anxiety])) AS log_loss
 FROM patients, trained;
 
 -- And what does it say of patients that it has not seen?
 
 SELECT treatment, anxiety,
-       round(100 * predict_proba(model, [treatment, anxiety]))::INTEGER AS risk_in_percent
+       CAST(round(100 * predict_proba(model, ARRAY[treatment, anxiety])) AS INTEGER) AS risk_in_percent
 FROM trained,
-     (VALUES (0), (1)) treated(treatment),
-     (VALUES (40.0), (60.0), (80.0)) anxious(anxiety)
+     (VALUES (0), (1)) AS treated(treatment),
+     (VALUES (40.0), (60.0), (80.0)) AS anxious(anxiety)
 ORDER BY anxiety, treatment;

@@ -1,11 +1,13 @@
 -- Sparse features: is a message a complaint?
 --
---     tuskml sql sql/examples/sparse_text.sql
+--     tuskml sql sql/examples/sparse_text.sql      in DuckDB
+--     psql -f sql/examples/sparse_text.sql         in PostgreSQL
 --
 -- Words are features by the hashing trick: hash_features turns a list of names into ids and
 -- values, of which a row has few and the model may have millions. No dictionary is kept.
 
-CREATE OR REPLACE TABLE messages (id INTEGER, complaint BOOLEAN, body VARCHAR);
+DROP TABLE IF EXISTS messages;
+CREATE TABLE messages (id INTEGER, complaint BOOLEAN, body VARCHAR);
 
 INSERT INTO messages VALUES
     ( 1, true,  'the parcel arrived late and the box was broken'),
@@ -28,8 +30,9 @@ INSERT INTO messages VALUES
 -- Words, in lower case, hashed into 2^16 ids. A name counts 1; 'age:37' would be the name age
 -- with the value 37.
 
-CREATE OR REPLACE TABLE features AS
-SELECT *, hash_features(string_split(lower(body), ' '), 16) AS words FROM messages;
+DROP TABLE IF EXISTS features;
+CREATE TABLE features AS
+SELECT *, hash_features(string_to_array(lower(body), ' '), 16) AS words FROM messages;
 
 SELECT id, body, words FROM features WHERE id IN (6, 14) ORDER BY id;
 
@@ -38,30 +41,31 @@ SELECT id, body, words FROM features WHERE id IN (6, 14) ORDER BY id;
 
 SELECT explain_training('logistic', complaint, words, '{"l2": 0.02}') AS plan FROM features;
 
-CREATE OR REPLACE TABLE trained AS
+DROP TABLE IF EXISTS trained;
+CREATE TABLE trained AS
 SELECT train_model('logistic', complaint, words, '{"l2": 0.02}') AS model FROM features;
 
 -- coef[i + 1] is the weight of id i: which words make a complaint?
 
 WITH vocabulary AS (
-    SELECT DISTINCT unnest(string_split(lower(body), ' ')) AS word FROM messages
+    SELECT DISTINCT unnest(string_to_array(lower(body), ' ')) AS word FROM messages
 ), weights AS (
-    SELECT word, decision(model, hash_features([word], 16)) - model.intercept AS weight
+    SELECT word, decision(model, hash_features(ARRAY[word], 16)) - (model).intercept AS weight
     FROM vocabulary, trained
 )
 SELECT * FROM (
-    (FROM weights ORDER BY weight DESC, word LIMIT 4)
-    UNION ALL (FROM weights ORDER BY weight, word LIMIT 4)
-) ORDER BY weight DESC, word;
+    (SELECT * FROM weights ORDER BY weight DESC, word LIMIT 4)
+    UNION ALL (SELECT * FROM weights ORDER BY weight, word LIMIT 4)
+) AS extremes ORDER BY weight DESC, word;
 
 -- New messages: words that the model has never seen weigh nothing.
 
 SELECT body,
-       round(100 * predict_proba(model, hash_features(string_split(lower(body), ' '), 16)))::INTEGER
-           AS complaint_in_percent
+       CAST(round(100 * predict_proba(model, hash_features(string_to_array(lower(body), ' '), 16)))
+            AS INTEGER) AS complaint_in_percent
 FROM trained, (VALUES
     ('my parcel is late and the lid is broken'),
     ('thank you for the lovely scarf'),
     ('please send me my refund'),
-    ('do you have this one in red')) incoming(body)
+    ('do you have this one in red')) AS incoming(body)
 ORDER BY complaint_in_percent DESC;

@@ -15,7 +15,8 @@ LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
                     sys.path.insert(0, folder)
                 site.addsitedir(folder)
             from tuskml.groups.backend import trainer
-            SD["trainer"] = trainer()
+            from tuskml.version import VERSION
+            SD["trainer"] = trainer(VERSION)
         except ImportError as error:
             plpy.error(f"tuskml: the server cannot import the Python package: {error}",
                        hint="Run: tuskml postgres check", sqlstate="58P01")
@@ -23,7 +24,6 @@ LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     SD["trainer"]()
 $python$;
-REVOKE ALL ON FUNCTION _tuskml_answer() FROM PUBLIC;
 
 CREATE FUNCTION _tuskml_train(internal) RETURNS tuskml_model
 AS 'MODULE_PATHNAME', 'tuskml_train' LANGUAGE C VOLATILE PARALLEL SAFE;

@@ -19,6 +19,7 @@ DUCKDB_EXTENSION_EXTERN
 typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
+    bool lone_states; /* this DuckDB needs states_given */
     int references;
 } door;
 
@@ -119,6 +120,26 @@ typedef struct feature_column {
 feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False when the row's features are NULL or hold a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
+
+/* --- states --- */
+
+/* The first word of a state that is alive. */
+#define STATE_MARK UINT64_C(0x7475736b73746174)
+
+/* False where update got one state for all rows in place of an array of n: DuckDB 1.x does so for
+ * OVER () and ORDER BY among the arguments. Looks at some of the states, the last included. */
+bool states_given(duckdb_aggregate_state *states, idx_t n);
+#define LONE_STATE                                                     \
+    "OVER () and ORDER BY among the arguments need DuckDB 2.0: order " \
+    "the rows in a subquery, join the models to the rows"
+
+/* --- the trainer's answers --- */
+
+/* What tusk_emit_models and tusk_emit_text find in tusk_batch.door. */
+typedef struct answer {
+    duckdb_vector result;
+    idx_t *row; /* of each group in the batch */
+} answer;
 
 /* --- writing vectors --- */
 

@@ -3,6 +3,7 @@
 #include "door.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "specs.h"
 
@@ -16,6 +17,7 @@ static door *door_new(void) {
         return NULL;
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
+    d->lone_states = strncmp(duckdb_library_version(), "v1.", 3) == 0;
     d->references = 1;
     return d;
 }

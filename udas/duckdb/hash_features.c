@@ -1,121 +1,12 @@
-/* hash_features: named features into sparse ones by the hashing trick.
- *
- * K. Weinberger, A. Dasgupta, J. Langford, A. Smola, J. Attenberg: Feature hashing for large scale
- * multitask learning, ICML 2009. MurmurHash3_x86_32 of the name, seed 0, as a signed number h: the
- * id is |h| mod 2^bits and the sign of h is the sign of the value, so that ids and signs are those
- * of scikit-learn's FeatureHasher.
- */
+/* hash_features: named features into sparse ones by the hashing trick. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strtod_l */
+#define _GNU_SOURCE /* newlocale */
 #endif
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#ifdef __APPLE__
-#include <xlocale.h>
-#endif
-
+#include "../scalars/hashing.h"
 #include "door.h"
-
-#define MIN_BITS 1
-#define MAX_BITS 30
-#define MAX_NUMBER 63
-
-/* --- hashing --- */
-
-static uint32_t rotate(uint32_t x, int by) {
-    return x << by | x >> (32 - by);
-}
-
-static uint32_t scramble(uint32_t k) {
-    return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
-}
-
-/* MurmurHash3_x86_32 (A. Appleby, public domain), which reads its blocks as little-endian numbers.
- */
-static uint32_t murmur3(const unsigned char *data, size_t n) {
-    uint32_t h = 0;
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        uint32_t k = 0;
-        for (size_t j = i + 4; j > i; j--)
-            k = k << 8 | data[j - 1];
-        h = rotate(h ^ scramble(k), 13) * 5 + 0xe6546b64u;
-    }
-    uint32_t k = 0;
-    for (size_t j = n; j > i; j--)
-        k = k << 8 | data[j - 1];
-    h ^= scramble(k) ^ (uint32_t)n;
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
-
-/* --- names and values --- */
-
-typedef struct feature {
-    const char *name;
-    size_t length;
-    double value;
-} feature;
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-static const char *skip_digits(const char *p, const char *end) {
-    while (p < end && is_digit(*p))
-        p++;
-    return p;
-}
-
-static const char *skip_sign(const char *p, const char *end) {
-    return p < end && (*p == '+' || *p == '-') ? p + 1 : p;
-}
-
-/* [sign] digits [. digits] [e [sign] digits], a digit before or after the point. */
-static bool is_number(const char *p, const char *end) {
-    const char *start = p = skip_sign(p, end);
-    p = skip_digits(p, end);
-    ptrdiff_t digits = p - start;
-    if (p < end && *p == '.') {
-        start = ++p;
-        p = skip_digits(p, end);
-        digits += p - start;
-    }
-    if (!digits)
-        return false;
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        start = p = skip_sign(p + 1, end);
-        p = skip_digits(p, end);
-        if (p == start)
-            return false;
-    }
-    return p == end;
-}
-
-/* A program may have set a locale with a decimal comma. */
-static double to_number(const char *p, size_t length, locale_t locale) {
-    char text[MAX_NUMBER + 1];
-    memcpy(text, p, length);
-    text[length] = 0;
-    return strtod_l(text, NULL, locale);
-}
-
-/* `name:value`, or `name`, which counts 1. */
-static feature parse_feature(const char *text, size_t length, locale_t locale) {
-    size_t colon = length;
-    while (colon && text[colon - 1] != ':')
-        colon--;
-    const char *number = text + colon, *end = text + length;
-    if (colon < 2 || end - number > MAX_NUMBER || !is_number(number, end))
-        return (feature){text, length, 1};
-    return (feature){text, colon - 1, to_number(number, (size_t)(end - number), locale)};
-}
-
-/* --- the function --- */
 
 typedef struct overload {
     bool map; /* else a list of texts */
@@ -134,28 +25,26 @@ typedef struct call {
 } call;
 
 /* False when there is nothing to hash: NULL, or a value of 0, which weighs nothing. */
-static bool feature_at(const call *c, idx_t i, feature *f) {
+static bool feature_at(const call *c, idx_t i, tusk_feature *f) {
     if (!is_valid(&c->names, i) || (c->o->map && !is_valid(&c->values, i)))
         return false;
     duckdb_string_t *s = (duckdb_string_t *)c->names.data + i;
     const char *text = duckdb_string_t_data(s);
     size_t length = duckdb_string_t_length(*s);
-    *f = c->o->map ? (feature){text, length, ((const double *)c->values.data)[i]}
-                   : parse_feature(text, length, c->o->locale);
+    *f = c->o->map ? (tusk_feature){text, length, ((const double *)c->values.data)[i]}
+                   : tusk_parse_feature(text, length, c->o->locale);
     return f->value != 0;
 }
 
 static void hash_row(call *c, idx_t row, int bits) {
     duckdb_list_entry e = list_entry(&c->items, row);
     idx_t first = c->used;
-    feature f;
+    tusk_feature f;
     for (idx_t i = e.offset; i < e.offset + e.length; i++) {
         if (!feature_at(c, i, &f))
             continue;
-        uint32_t h = murmur3((const unsigned char *)f.name, f.length);
-        bool negative = h >> 31;
-        c->indices_out[c->used] = (int32_t)((negative ? 0 - h : h) & ((1u << bits) - 1));
-        c->values_out[c->used++] = negative ? -f.value : f.value;
+        c->indices_out[c->used] = tusk_hash_feature(&f, bits);
+        c->values_out[c->used++] = f.value;
     }
     duckdb_list_entry hashed = {first, c->used - first};
     ((duckdb_list_entry *)duckdb_vector_get_data(c->indices_list))[row] = hashed;
@@ -187,6 +76,12 @@ static call call_new(const overload *o, duckdb_vector items, duckdb_vector resul
     return c;
 }
 
+static void refuse(duckdb_function_info info, const char *sentence) {
+    char text[TUSK_SENTENCE + 32];
+    snprintf(text, sizeof text, "hash_features: %s", sentence);
+    duckdb_scalar_function_set_error(info, text);
+}
+
 static void hash_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     idx_t n = duckdb_data_chunk_get_size(chunk);
     const overload *o = duckdb_scalar_function_get_extra_info(info);
@@ -198,11 +93,9 @@ static void hash_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckd
             continue;
         }
         int32_t b = ((const int32_t *)bits.data)[row];
-        if (b < MIN_BITS || b > MAX_BITS) {
-            char text[80];
-            snprintf(text, sizeof text, "hash_features: bits is %d, expected %d to %d", b,
-                     MIN_BITS, MAX_BITS);
-            duckdb_scalar_function_set_error(info, text);
+        char sentence[TUSK_SENTENCE];
+        if (!tusk_check_bits(b, sentence)) {
+            refuse(info, sentence);
             return;
         }
         hash_row(&c, row, b);

@@ -9,17 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../scalars/clones.h"
+#include "../scalars/score.h"
 #include "door.h"
 
-#define MODEL_FORMAT 1
-#define MODEL_PREFIX "{\"tuskml\":"
-
-enum answer { PREDICT, PREDICT_PROBA, DECISION, ANSWERS };
-
-static const char *const NAMES[ANSWERS] = {"predict", "predict_proba", "decision"};
-
 typedef struct overload {
-    enum answer answer;
+    enum tusk_answer answer;
     feature_type features;
 } overload;
 
@@ -31,21 +26,6 @@ typedef struct model_column {
     column self, task, intercept, options;
     list_column coef, classes;
 } model_column;
-
-enum task { LINEAR, LOGISTIC, SVM, TASKS };
-
-static const char *const TASK_NAMES[TASKS] = {"linear", "logistic", "svm"};
-
-/* The model of some rows, checked. */
-typedef struct scorer {
-    bool null; /* its predictions are NULL */
-    enum task task;
-    const double *coef;
-    idx_t n_coef;
-    double intercept;
-    idx_t n_classes;
-    double negative, positive;
-} scorer;
 
 /* One chunk of rows. */
 typedef struct call {
@@ -60,138 +40,11 @@ typedef struct call {
     uint64_t *validity; /* of the result; NULL until the first NULL */
 } call;
 
-/* --- arithmetic --- */
-
-/* One body, compiled for each level of x86 vectors; the loader picks. Sanitizers do not survive
- * its resolvers. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
-
-#define LANES 4
-typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float))));
-typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double))));
-
-/* sum += x[0 .. LANES - 1] * w[0 .. LANES - 1]. gcc 12 makes one instruction of this conversion,
- * and four of
- * __builtin_convertvector. */
-#define ADD_LANES(lanes_T, sum, x, w)           \
-    do {                                        \
-        lanes_T u;                              \
-        lanes_f64 v;                            \
-        memcpy(&u, x, sizeof u);                \
-        memcpy(&v, w, sizeof v);                \
-        lanes_f64 t = {u[0], u[1], u[2], u[3]}; \
-        sum += t * v;                           \
-    } while (0)
-
-/* out = x w + b for x of shape (n, d). Every row adds up in the same order, so its margin does not
- * depend on the rows around it. */
-#define DEFINE_MARGINS(name, T, lanes_T)                                             \
-    CLONES static void name(const T *x, idx_t d, idx_t n, const double *w, double b, \
-                            double *out) {                                           \
-        for (idx_t i = 0; i < n; i++, x += d) {                                      \
-            lanes_f64 even = {0}, odd = {0};                                         \
-            idx_t j = 0;                                                             \
-            for (; j + 2 * LANES <= d; j += 2 * LANES) {                             \
-                ADD_LANES(lanes_T, even, x + j, w + j);                              \
-                ADD_LANES(lanes_T, odd, x + j + LANES, w + j + LANES);               \
-            }                                                                        \
-            if (j + LANES <= d) {                                                    \
-                ADD_LANES(lanes_T, even, x + j, w + j);                              \
-                j += LANES;                                                          \
-            }                                                                        \
-            even += odd;                                                             \
-            double sum = b;                                                          \
-            for (; j < d; j++)                                                       \
-                sum += x[j] * w[j];                                                  \
-            out[i] = sum + ((even[0] + even[2]) + (even[1] + even[3]));              \
-        }                                                                            \
-    }
-
-DEFINE_MARGINS(margins_f32, float, lanes_f32)
-DEFINE_MARGINS(margins_f64, double, lanes_f64)
-
-/* 2^k for an integral k in [-1022, 1023]: k + 1023 is the exponent field, and adding 2^52 + 1023
- * to k leaves that integer in the lowest bits of the sum. */
-static inline double power_of_two(double k) {
-    double shifted = k + (0x1p52 + 1023), power;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits <<= 52;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-/* exp(x) for x <= 0, to 2 units in the last place, without a branch so that loops over it become
- * vector code. x = k ln 2 + r with |r| <= ln 2 / 2: exp(x) = 2^k exp(r), and the Taylor terms left
- * out are below r^14 / 14! < 5e-18. ln 2 in two parts keeps r exact; 2^k in two factors reaches
- * the denormal numbers. */
-static inline double exp_of_negative(double x) {
-    x = x < -800 ? -800 : x;
-    double k = x * 0x1.71547652b82fep+0 + 0x1.8p52 - 0x1.8p52; /* rounds to the nearest integer */
-    double r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-    double p = 1.0 / 6227020800;
-    p = p * r + 1.0 / 479001600;
-    p = p * r + 1.0 / 39916800;
-    p = p * r + 1.0 / 3628800;
-    p = p * r + 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1;
-    p = p * r + 1;
-    double half = k * 0.5 + 0x1.8p52 - 0x1.8p52;
-    return p * power_of_two(half) * power_of_two(k - half);
-}
-
-/* 1 / (1 + exp(-m)), by exp of a number <= 0 only: nothing overflows, and small probabilities keep
- * all digits. */
-CLONES static void to_probabilities(double *m, idx_t n) {
-    for (idx_t i = 0; i < n; i++) {
-        double e = exp_of_negative(-__builtin_fabs(m[i]));
-        m[i] = (m[i] < 0 ? e : 1) / (1 + e);
-    }
-}
-
-/* The class on each side of the margin; a margin that is not a number has none. */
-static void to_classes(double *m, idx_t n, double negative, double positive) {
-    for (idx_t i = 0; i < n; i++)
-        m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
-}
-
-/* Ids that the model has not seen weigh 0. False at a negative id, which *bad then is. */
-#define DEFINE_MARGIN(name, I, T)                                                     \
-    static bool name(const I *ids, const T *x, idx_t n, const scorer *s, double *out, \
-                     int64_t *bad) {                                                  \
-        double sum = s->intercept;                                                    \
-        for (idx_t i = 0; i < n; i++) {                                               \
-            if (ids[i] < 0) {                                                         \
-                *bad = ids[i];                                                        \
-                return false;                                                         \
-            }                                                                         \
-            if ((uint64_t)ids[i] < s->n_coef)                                         \
-                sum += x[i] * s->coef[ids[i]];                                        \
-        }                                                                             \
-        *out = sum;                                                                   \
-        return true;                                                                  \
-    }
-
-DEFINE_MARGIN(margin_i32_f32, int32_t, float)
-DEFINE_MARGIN(margin_i32_f64, int32_t, double)
-
 /* --- reading the model --- */
 
 static bool refuse(const call *c, const char *sentence) {
-    char text[512];
-    snprintf(text, sizeof text, "%s: %s", NAMES[c->o->answer], sentence);
+    char text[TUSK_SENTENCE + 32];
+    snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
 }
@@ -247,109 +100,36 @@ static idx_t model_run(const call *c, idx_t row) {
     return same_validity(&m->self, row, n);
 }
 
-static const char *string_at(const column *c, idx_t row, size_t *length) {
+static tusk_text text_at(const column *c, idx_t row) {
+    if (!is_valid(c, row))
+        return (tusk_text){NULL, 0};
     duckdb_string_t *s = (duckdb_string_t *)c->data + row;
-    *length = duckdb_string_t_length(*s);
-    return duckdb_string_t_data(s);
+    return (tusk_text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
 }
 
-/* The options of a model begin with the version of its format. */
-static bool check_format(const call *c, idx_t row) {
-    static const char prefix[] = MODEL_PREFIX;
-    char sentence[160];
-    if (!is_valid(&c->models.options, row))
-        return refuse(c, "the model has no options, which carry its format version: it is not one "
-                         "of train_model");
-    size_t length, at = sizeof prefix - 1;
-    const char *text = string_at(&c->models.options, row, &length);
-    if (length <= at || memcmp(text, prefix, at) != 0) {
-        snprintf(sentence, sizeof sentence,
-                 "the options of the model begin with '%.*s', expected '%s%d'",
-                 (int)(length < 20 ? length : 20), text, prefix, MODEL_FORMAT);
-        return refuse(c, sentence);
-    }
-    size_t end = at;
-    while (end < length && text[end] >= '0' && text[end] <= '9')
-        end++;
-    if (end == at + 1 && text[at] == '0' + MODEL_FORMAT)
-        return true;
-    if (end == at)
-        end = length < at + 20 ? length : at + 20;
-    snprintf(sentence, sizeof sentence,
-             "the model has format version %.*s, this tuskml %s reads version %d",
-             (int)(end - at < 20 ? end - at : 20), text + at, TUSKML_VERSION, MODEL_FORMAT);
-    return refuse(c, sentence);
-}
-
-static bool read_task(const call *c, idx_t row, scorer *s) {
-    size_t length = 0;
-    const char *text =
-        is_valid(&c->models.task, row) ? string_at(&c->models.task, row, &length) : "";
-    for (int t = 0; t < TASKS; t++) {
-        if (length != strlen(TASK_NAMES[t]) || memcmp(text, TASK_NAMES[t], length) != 0)
-            continue;
-        s->task = (enum task)t;
-        if (c->o->answer != PREDICT_PROBA || s->task == LOGISTIC)
-            return true;
-    }
-    char sentence[160];
-    snprintf(sentence, sizeof sentence,
-             c->o->answer == PREDICT_PROBA
-                 ? "model is '%.*s', only 'logistic' models give probabilities; use decision()"
-                 : "model is '%.*s', expected 'linear', 'logistic' or 'svm'",
-             (int)(length < 40 ? length : 40), text);
-    return refuse(c, sentence);
-}
-
-static const double *list_at(const list_column *l, idx_t row, idx_t *n) {
-    *n = 0;
+static tusk_numbers numbers_at(const list_column *l, idx_t row) {
     if (!is_valid(&l->self, row))
-        return NULL;
+        return (tusk_numbers){NULL, 0, true};
     duckdb_list_entry e = list_entry(l, row);
-    *n = e.length;
-    return (const double *)l->child.data + e.offset;
+    return (tusk_numbers){(const double *)l->child.data + e.offset, e.length,
+                          all_valid(&l->child, e.offset, e.length)};
 }
 
-static bool list_complete(const list_column *l, idx_t row) {
-    if (!l->child.validity || !is_valid(&l->self, row))
-        return true;
-    duckdb_list_entry e = list_entry(l, row);
-    return all_valid(&l->child, e.offset, e.length);
-}
-
-static bool read_classes(const call *c, idx_t row, scorer *s) {
-    if (s->task == LINEAR)
-        return true;
-    const double *classes = list_at(&c->models.classes, row, &s->n_classes);
-    if (s->n_classes != 1 && s->n_classes != 2)
-        return refuse(c, "the model has no classes, expected a list of one or two numbers");
-    s->negative = classes[0];
-    s->positive = classes[s->n_classes - 1];
-    return true;
-}
-
-/* Without coefficients a model of one class says the same of every row, another one is in a store;
- * without an intercept too it says nothing. */
-static bool read_coef(const call *c, idx_t row, scorer *s) {
+static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
     const model_column *m = &c->models;
-    bool has_intercept = is_valid(&m->intercept, row);
-    s->intercept = has_intercept ? ((const double *)m->intercept.data)[row] : 0;
-    s->coef = list_at(&m->coef, row, &s->n_coef);
-    s->null = (!s->n_coef && !has_intercept) || !list_complete(&m->coef, row) ||
-              !list_complete(&m->classes, row);
-    if (s->null || s->n_coef || s->n_classes == 1)
-        return true;
-    return refuse(
-        c,
-        "the model has no coefficients: it lies in a store, which this version of tuskml lacks");
-}
-
-static bool read_model(const call *c, idx_t row, scorer *s) {
-    *s = (scorer){.null = !is_valid(&c->models.self, row)};
+    *s = (tusk_scorer){.null = !is_valid(&m->self, row)};
     if (s->null)
         return true;
-    return check_format(c, row) && read_task(c, row, s) && read_classes(c, row, s) &&
-           read_coef(c, row, s);
+    tusk_model_fields fields = {
+        .task = text_at(&m->task, row),
+        .options = text_at(&m->options, row),
+        .coef = numbers_at(&m->coef, row),
+        .classes = numbers_at(&m->classes, row),
+        .has_intercept = is_valid(&m->intercept, row),
+        .intercept = ((const double *)m->intercept.data)[row],
+    };
+    char sentence[TUSK_SENTENCE];
+    return tusk_read_model(&fields, c->o->answer, s, sentence) || refuse(c, sentence);
 }
 
 /* --- scoring --- */
@@ -405,55 +185,32 @@ static idx_t dense_run(const call *c, idx_t row, idx_t end) {
     return n;
 }
 
-static bool score_dense(call *c, const scorer *s, idx_t row, idx_t n) {
+static bool score_dense(call *c, const tusk_scorer *s, idx_t row, idx_t n) {
     duckdb_list_entry e = list_entry(&c->features.values, row);
-    if (s->n_coef && e.length != s->n_coef) {
-        char sentence[120];
-        snprintf(sentence, sizeof sentence, "the model has %llu features, row has %llu",
-                 (unsigned long long)s->n_coef, (unsigned long long)e.length);
-        return refuse(c, sentence);
-    }
-    const void *x = c->features.values.child.data;
-    if (!s->n_coef)
-        for (idx_t i = 0; i < n; i++)
-            c->out[row + i] = s->intercept;
-    else if (c->features.type.f64)
-        margins_f64((const double *)x + e.offset, e.length, n, s->coef, s->intercept,
-                    c->out + row);
-    else
-        margins_f32((const float *)x + e.offset, e.length, n, s->coef, s->intercept, c->out + row);
-    return true;
+    bool f64 = c->features.type.f64;
+    const char *x = c->features.values.child.data;
+    x += e.offset * (f64 ? sizeof(double) : sizeof(float));
+    char sentence[TUSK_SENTENCE];
+    return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
 }
 
-static bool score_sparse(call *c, const scorer *s, idx_t row) {
+static bool score_sparse(call *c, const tusk_scorer *s, idx_t row) {
     duckdb_list_entry i = list_entry(&c->features.indices, row),
                       v = list_entry(&c->features.values, row);
-    char sentence[120];
-    if (i.length != v.length) {
-        snprintf(sentence, sizeof sentence,
-                 "row has %llu indices and %llu values, expected as many of both",
-                 (unsigned long long)i.length, (unsigned long long)v.length);
-        return refuse(c, sentence);
-    }
-    const void *ids = c->features.indices.child.data, *x = c->features.values.child.data;
-    feature_type type = c->features.type;
-    int64_t bad = 0;
-    bool good;
-    if (type.f64)
-        good = margin_i32_f64((const int32_t *)ids + i.offset, (const double *)x + v.offset,
-                              i.length, s, c->out + row, &bad);
-    else
-        good = margin_i32_f32((const int32_t *)ids + i.offset, (const float *)x + v.offset,
-                              i.length, s, c->out + row, &bad);
-    if (good)
-        return true;
-    snprintf(sentence, sizeof sentence, "feature id %lld is negative, ids start at 0",
-             (long long)bad);
-    return refuse(c, sentence);
+    bool f64 = c->features.type.f64;
+    const char *x = c->features.values.child.data;
+    tusk_sparse_row features = {
+        .ids = (const int32_t *)c->features.indices.child.data + i.offset,
+        .values = x + v.offset * (f64 ? sizeof(double) : sizeof(float)),
+        .n_ids = i.length,
+        .n_values = v.length,
+    };
+    char sentence[TUSK_SENTENCE];
+    return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) || refuse(c, sentence);
 }
 
 /* The margins of rows with one model. */
-static bool score_run(call *c, const scorer *s, idx_t row, idx_t end) {
+static bool score_run(call *c, const tusk_scorer *s, idx_t row, idx_t end) {
     const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
     if (!s->null && c->features_complete && !c->features.type.sparse && is_matrix(e, end - row))
         return score_dense(c, s, row, end - row);
@@ -481,16 +238,16 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     c.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 1), o->features);
     c.features_complete = features_complete(&c.features, c.n);
     c.out = duckdb_vector_get_data(result);
-    scorer s;
+    tusk_scorer s;
     for (idx_t row = 0, n; row < c.n; row += n) {
         n = model_run(&c, row);
         if (!read_model(&c, row, &s) || !score_run(&c, &s, row, row + n))
             return;
-        if (o->answer == PREDICT && s.task != LINEAR)
-            to_classes(c.out + row, n, s.negative, s.positive);
+        if (o->answer == TUSK_PREDICT && s.task != TUSK_LINEAR)
+            tusk_to_classes(&s, c.out + row, n);
     }
-    if (o->answer == PREDICT_PROBA)
-        to_probabilities(c.out, c.n);
+    if (o->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(c.out, c.n);
 }
 
 /* --- registration --- */
@@ -535,9 +292,9 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     return added;
 }
 
-static bool register_one(duckdb_connection connection, enum answer answer) {
+static bool register_one(duckdb_connection connection, enum tusk_answer answer) {
     char name[32];
-    snprintf(name, sizeof name, "_tusk_%s", NAMES[answer]);
+    snprintf(name, sizeof name, "_tusk_%s", TUSK_ANSWER_NAMES[answer]);
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
@@ -549,7 +306,7 @@ static bool register_one(duckdb_connection connection, enum answer answer) {
 
 bool register_predict(duckdb_connection connection) {
     bool done = true;
-    for (int a = 0; a < ANSWERS; a++)
-        done = done && register_one(connection, (enum answer)a);
+    for (int a = 0; a < TUSK_ANSWERS; a++)
+        done = done && register_one(connection, (enum tusk_answer)a);
     return done;
 }

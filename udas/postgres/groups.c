@@ -1,6 +1,7 @@
 #include "groups.h"
 
 #include "nodes/primnodes.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -9,7 +10,9 @@
 void collector_init(collector *c, FunctionCallInfo fcinfo) {
     Aggref *aggregate = AggGetAggref(fcinfo);
     c->context = fcinfo->flinfo->fn_mcxt;
-    c->name = aggregate ? get_func_name(aggregate->aggfnoid) : "train_model";
+    const char *name = aggregate ? get_func_name(aggregate->aggfnoid) : NULL;
+    /* What was found is the caller's, and lives as long as one row. */
+    c->name = name ? MemoryContextStrdup(c->context, name) : "train_model";
     c->memory = backend_memory();
 }
 
@@ -113,7 +116,8 @@ static int state_of_fault(int code) {
     case TUSK_NO_MEMORY:
         return ERRCODE_OUT_OF_MEMORY;
     case TUSK_DISK_FULL:
-        return ERRCODE_DISK_FULL;
+        return temp_file_limit < 0 ? ERRCODE_DISK_FULL
+                                   : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
     case TUSK_RAGGED:
     case TUSK_EMPTY:
     case TUSK_LENGTHS_DIFFER:
@@ -127,6 +131,12 @@ static int state_of_fault(int code) {
 
 void refuse_fault(const char *name, const tusk_fault *fault) {
     char sentence[512];
-    tusk_fault_message(fault, sentence, sizeof sentence);
+    if (fault->code == TUSK_NO_MEMORY || fault->code == TUSK_DISK_FULL)
+        snprintf(sentence, sizeof sentence,
+                 "no room for row %lld of the group: beyond tuskml.memory_limit rows go to "
+                 "temporary files, which the disk or temp_file_limit does not allow",
+                 (long long)fault->row);
+    else
+        tusk_fault_message(fault, sentence, sizeof sentence);
     ereport(ERROR, (errcode(state_of_fault(fault->code)), errmsg("%s: %s", name, sentence)));
 }

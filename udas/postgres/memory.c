@@ -2,6 +2,7 @@
 #include "door.h"
 
 #include "miscadmin.h"
+#include "utils/guc.h"
 
 #define LEAST_BUDGET ((int64)64 << 20)
 /* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data. */
@@ -20,5 +21,7 @@ tusk_memory *backend_memory(void) {
     if (!memory)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
     tusk_memory_limit(memory, budget(), TEMP_DIRECTORY);
+    tusk_memory_limit_spill(memory,
+                            temp_file_limit < 0 ? PG_INT64_MAX : (int64)temp_file_limit * 1024);
     return memory;
 }

@@ -2,8 +2,8 @@
  *
  * A small group's rows travel in the bytea. A large one's are written to a file once, in the layout
  * of the segments, and the leader maps it: no row is copied again, and nothing stops at 1 GB. The
- * file is named after the leader, which removes it when it has mapped it, and all of its files when
- * a transaction ends; after a crash PostgreSQL removes what its temporary folder holds.
+ * file is named after the leader, which removes it when the query ends, and all of its files when a
+ * transaction does; after a crash PostgreSQL removes what its temporary folder holds.
  */
 #include "groups.h"
 #include "parallel.h"
@@ -18,11 +18,12 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/proc.h"
+#include "utils/guc.h"
 
 #define FOLDER "base/pgsql_tmp"
 /* PostgreSQL itself clears its temporary folder of names that begin so. */
 #define PREFIX "pgsql_tmp_tuskml"
-#define INLINE_BYTES ((Size)1 << 20)
+#define INLINE_BYTES ((Size)64 << 10)
 #define NAME_BYTES 64
 
 /* What a bytea holds: this, the task, the options, and the segments unless a file is named. */
@@ -34,7 +35,9 @@ typedef struct parcel {
     int32 task_length, options_length;
 } parcel;
 
-static bool files_seen;
+/* Whether workers' results came, and with them may be files that nobody asked for. */
+static bool results_seen;
+static int64 bytes_written;
 
 /* --- files --- */
 
@@ -64,10 +67,20 @@ static void write_all(int file, const char *path, const void *data, Size size) {
     }
 }
 
+/* As PostgreSQL counts: each process by itself. */
+static void stay_within_limit(int64 bytes) {
+    bytes_written += bytes;
+    if (temp_file_limit >= 0 && bytes_written > (int64)temp_file_limit * 1024)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("train_model: temporary file size exceeds temp_file_limit (%dkB)",
+                               temp_file_limit)));
+}
+
 static void write_segments(parcel *p, const tusk_block *b) {
     static unsigned number;
     static const char header[TUSK_SLAB_HEADER];
     char path[MAXPGPATH];
+    stay_within_limit(p->bytes);
     snprintf(p->file, sizeof p->file, PREFIX ".%d.%d.%u", leader_pid(), MyProcPid, number++);
     snprintf(path, sizeof path, FOLDER "/%s", p->file);
     int file = OpenTransientFile(path, O_CREAT | O_EXCL | O_RDWR | PG_BINARY);
@@ -102,11 +115,13 @@ static void remove_files(void) {
 static void at_transaction_end(XactEvent event, void *unused) {
     (void)unused;
     bool failed = event == XACT_EVENT_ABORT;
-    if (IsParallelWorker() || !(failed || event == XACT_EVENT_COMMIT))
+    if (IsParallelWorker() ||
+        !(failed || event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE))
         return;
-    if (failed || files_seen)
+    if (failed || results_seen)
         remove_files();
-    files_seen = false;
+    results_seen = false;
+    bytes_written = 0;
 }
 
 void watch_transactions(void) {
@@ -162,17 +177,35 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
 
 /* --- in the leader --- */
 
-static tusk_slab *map_file(tusk_memory *memory, const parcel *p) {
+typedef struct doomed_file {
+    MemoryContextCallback on_reset;
+    char name[NAME_BYTES];
+} doomed_file;
+
+static void remove_file(void *argument) {
+    char path[MAXPGPATH];
+    snprintf(path, sizeof path, FOLDER "/%s", ((const doomed_file *)argument)->name);
+    unlink(path);
+}
+
+/* A rescan may read a sorted result again, and with it the file's name. */
+static void remove_with_query(MemoryContext query, const parcel *p) {
+    doomed_file *f = MemoryContextAllocZero(query, sizeof *f);
+    memcpy(f->name, p->file, sizeof f->name);
+    f->on_reset = (MemoryContextCallback){.func = remove_file, .arg = f};
+    MemoryContextRegisterResetCallback(query, &f->on_reset);
+}
+
+static tusk_slab *map_file(const collector *c, const parcel *p) {
     char path[MAXPGPATH];
     snprintf(path, sizeof path, FOLDER "/%s", p->file);
-    files_seen = true;
     int file = OpenTransientFile(path, O_RDWR | PG_BINARY);
     if (file < 0)
         refuse_file("open", path);
+    remove_with_query(c->context, p);
     tusk_slab *slab =
-        tusk_slab_adopt(memory, file, TUSK_SLAB_HEADER + (Size)p->bytes, p->n_segments);
+        tusk_slab_adopt(c->memory, file, TUSK_SLAB_HEADER + (Size)p->bytes, p->n_segments);
     CloseTransientFile(file);
-    unlink(path);
     if (!slab)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
                         errmsg("train_model: out of memory for the rows of a parallel worker")));
@@ -212,6 +245,7 @@ static collector *collector_of(FunctionCallInfo fcinfo) {
         collector_init(c, fcinfo);
         fcinfo->flinfo->fn_extra = c;
     }
+    results_seen = true;
     return c;
 }
 
@@ -236,7 +270,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
         char *at;
         tusk_slab *slab;
         if (p.file[0]) {
-            slab = map_file(c->memory, &p);
+            slab = map_file(c, &p);
             at = (char *)slab + TUSK_SLAB_HEADER;
         } else {
             slab = copy_inline(

@@ -4,6 +4,8 @@
  */
 #include "trainer.h"
 
+#include <unistd.h>
+
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "funcapi.h"
@@ -23,9 +25,9 @@
 #define BATCH 8192
 
 PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
+PGDLLEXPORT int64 tuskml_batch_bytes(void);
 PGDLLEXPORT void tuskml_answered(void);
 PGDLLEXPORT void tuskml_tell(const char *text);
-PGDLLEXPORT int tuskml_threads_now(void);
 PGDLLEXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models);
 PGDLLEXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text);
 
@@ -50,6 +52,11 @@ tusk_batch *tuskml_current_batch(void) {
     return current ? &current->batch : NULL;
 }
 
+/* Both sides must mean the same by a batch. */
+int64 tuskml_batch_bytes(void) {
+    return sizeof(tusk_batch);
+}
+
 void tuskml_answered(void) {
     if (current)
         current->answered = true;
@@ -61,10 +68,6 @@ void tuskml_tell(const char *text) {
     current->told = true;
     pgstat_report_appname(text);
     ereport(NOTICE, (errmsg("%s: %s", current->name, text)));
-}
-
-int tuskml_threads_now(void) {
-    return tuskml_threads ? tuskml_threads : -(1 + max_parallel_workers_per_gather);
 }
 
 static Datum text_in(MemoryContext context, const char *text) {
@@ -148,6 +151,15 @@ static void fill(work *w, train_state *asked) {
             add_group(w, l->pending);
 }
 
+/* As many as a parallel query may have processes. Never 1 unless it was asked for: one thread
+ * promises the same model whatever the order of the rows, which costs a copy of them. */
+static int32 most_threads(void) {
+    if (tuskml_threads)
+        return tuskml_threads;
+    int32 cores = (int32)sysconf(_SC_NPROCESSORS_ONLN);
+    return Max(2, Min(cores, 1 + max_parallel_workers_per_gather));
+}
+
 static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
     work *w = palloc0(sizeof *w);
     w->context = CurrentMemoryContext;
@@ -160,6 +172,7 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
                             .spec = palloc(BATCH * sizeof(int32)),
                             .specs = palloc(BATCH * sizeof(tusk_spec)),
                             .request = (int32)request,
+                            .threads = most_threads(),
                             .memory = backend_memory(),
                             .door = w};
     return w;

@@ -46,7 +46,8 @@ void _PG_init(void) {
                             &tuskml_memory_limit, -1, -1, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL,
                             NULL, NULL);
     DefineCustomIntVariable("tuskml.threads", "Threads that a training may use.",
-                            "0: one and max_parallel_workers_per_gather more, at most all cores.",
+                            "0: one more than max_parallel_workers_per_gather, at least 2, at "
+                            "most all cores.",
                             &tuskml_threads, 0, 0, 1024, PGC_USERSET, 0, NULL, NULL, NULL);
     DefineCustomBoolVariable("tuskml.progress",
                              "Tell by NOTICE and application_name how far a long training is.",

@@ -28,6 +28,7 @@ typedef struct tusk_batch {
     const tusk_spec *specs;
     int32_t n_specs;
     int32_t request; /* enum tusk_request */
+    int32_t threads; /* of a training whose options do not say; 0: all cores */
     tusk_memory *memory;
     void *door;
     char error[1024];

@@ -48,6 +48,7 @@ struct tusk_memory {
     tusk_slab *cached;
     int n_cached;
     _Atomic int64_t budget;
+    _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
     _Atomic int64_t spilled;
     _Atomic int64_t peak;
@@ -62,6 +63,7 @@ tusk_memory *tusk_memory_new(void) {
     pthread_mutex_init(&m->lock, NULL);
     m->spill_file = -1;
     atomic_store(&m->budget, INT64_MAX);
+    atomic_store(&m->spill_budget, INT64_MAX);
     return m;
 }
 
@@ -94,6 +96,10 @@ void tusk_memory_limit(tusk_memory *m, int64_t budget, const char *temp_director
     free(m->temp_directory);
     m->temp_directory = strdup(temp_directory);
     pthread_mutex_unlock(&m->lock);
+}
+
+void tusk_memory_limit_spill(tusk_memory *m, int64_t bytes) {
+    atomic_store(&m->spill_budget, bytes);
 }
 
 void tusk_memory_used(tusk_memory *m, tusk_memory_use *use) {
@@ -143,6 +149,8 @@ static int open_spill(const tusk_memory *m) {
 /* A region of the spill file, its blocks allocated now so that a full disk is an error and not a
  * SIGBUS. */
 static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
+    if (atomic_load(&m->spilled) + (int64_t)size > atomic_load(&m->spill_budget))
+        return NULL;
     pthread_mutex_lock(&m->lock);
     if (m->spill_file < 0)
         m->spill_file = open_spill(m);
@@ -271,7 +279,7 @@ void tusk_slab_share(tusk_slab *slab, int pieces) {
 
 tusk_slab *tusk_slab_adopt(tusk_memory *m, int file, size_t size, int n_pieces) {
     tusk_slab *slab =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_POPULATE, file, 0);
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     if (slab == MAP_FAILED)
         return NULL;
     slab->memory = m;

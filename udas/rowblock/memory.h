@@ -26,6 +26,8 @@ typedef struct tusk_memory_use {
 tusk_memory *tusk_memory_new(void);
 void tusk_memory_free(tusk_memory *memory);
 void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_directory);
+/* Most bytes in the spill file, no limit at first. */
+void tusk_memory_limit_spill(tusk_memory *memory, int64_t bytes);
 void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 
 /* size bytes, 8-aligned, in a slab that *slab names; NULL and a tusk_code when there is neither
@@ -38,7 +40,7 @@ void tusk_slab_share(tusk_slab *slab, int pieces);
 
 /* Bytes at the start of a file to adopt that are not pieces. */
 #define TUSK_SLAB_HEADER 64
-/* A file of pieces that another process wrote, as a slab with n_pieces pieces, mapped privately:
+/* A file of pieces that another process wrote, as a slab with n_pieces pieces, mapped:
  * the file may be removed and closed at once. NULL: no memory. */
 tusk_slab *tusk_slab_adopt(tusk_memory *memory, int file, size_t size, int n_pieces);
 

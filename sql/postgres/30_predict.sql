@@ -1,0 +1,45 @@
+-- Sparse features: ids >= 0 and their values, in any order; repeated ids add up. Values of real stay real, all
+-- others become double precision: an overload for each type, so that literals and columns need no cast.
+CREATE FUNCTION sparse(indices anyarray, vals real[]) RETURNS tuskml_sparse_real
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sparse(indices anyarray, vals double precision[]) RETURNS tuskml_sparse_double
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sparse(indices anyarray, vals numeric[]) RETURNS tuskml_sparse_double
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sparse(indices anyarray, vals integer[]) RETURNS tuskml_sparse_double
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sparse(indices anyarray, vals bigint[]) RETURNS tuskml_sparse_double
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sparse(indices anyarray, vals smallint[]) RETURNS tuskml_sparse_double
+AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- The class in the caller's own values, or the number.
+CREATE FUNCTION predict(model tuskml_model, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- The probability of the higher class; logistic models only.
+CREATE FUNCTION predict_proba(model tuskml_model, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- The raw margin, coef . features + intercept.
+CREATE FUNCTION decision(model tuskml_model, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- What predict needs of a model, without its history: a smaller value, as DuckDB's.
+CREATE FUNCTION predictor(model tuskml_model) RETURNS tuskml_model
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT CAST(ROW((model).task, (model).coef, (model).intercept, NULL, (model).classes, NULL, NULL, NULL, NULL, NULL,
+                NULL, NULL, NULL, NULL, NULL, (model).options, NULL) AS @extschema@.tuskml_model)
+$$;

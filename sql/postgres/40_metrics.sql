@@ -1,0 +1,115 @@
+-- log_loss, accuracy, rmse, mae and r2 have one kind of state, auc has its own.
+CREATE FUNCTION _tuskml_metric_give(internal) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_metric_give' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_metric_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_metric_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_metric_serialize(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'tuskml_metric_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION _tuskml_metric_deserialize(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_metric_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc_give(internal) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_auc_give' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_auc_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc_serialize(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'tuskml_auc_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc_deserialize(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_auc_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- The transitions: a label and what a model said of the row, booleans or double precision.
+CREATE FUNCTION _tuskml_log_loss(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_log_loss' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_accuracy(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_accuracy' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_rmse(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_rmse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_mae(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_mae' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_r2(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_r2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- An aggregate needs these rights of its owner only.
+REVOKE ALL ON FUNCTION _tuskml_metric_give(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_metric_combine(internal, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_metric_serialize(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_metric_deserialize(bytea, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc_give(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc_combine(internal, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc_serialize(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc_deserialize(bytea, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_log_loss(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_accuracy(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_rmse(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_mae(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_r2(internal, "any", "any") FROM PUBLIC;
+
+-- The mean of -log of what the label got; labels are boolean, 0 and 1, or -1 and +1.
+CREATE AGGREGATE log_loss(label float8, p float8) (
+    SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE log_loss(label boolean, p float8) (
+    SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The area under the ROC curve, of any two labels; ties count half.
+CREATE AGGREGATE auc(label float8, score float8) (
+    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
+    COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE auc(label boolean, score float8) (
+    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
+    COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
+    PARALLEL = SAFE);
+
+-- The share of rows that are equal.
+CREATE AGGREGATE accuracy(label float8, predicted float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE accuracy(label boolean, predicted float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE accuracy(label float8, predicted boolean) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE accuracy(label boolean, predicted boolean) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The root of the mean squared error.
+CREATE AGGREGATE rmse(label float8, predicted float8) (
+    SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE rmse(label boolean, predicted float8) (
+    SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean absolute error.
+CREATE AGGREGATE mae(label float8, predicted float8) (
+    SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE mae(label boolean, predicted float8) (
+    SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- 1 - squared error / squared distance of the labels from their mean.
+CREATE AGGREGATE r2(label float8, predicted float8) (
+    SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE r2(label boolean, predicted float8) (
+    SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);

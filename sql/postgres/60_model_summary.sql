@@ -1,0 +1,52 @@
+-- model_summary runs with its caller's rights, who thus needs those to its helpers. Both are left to PUBLIC:
+-- numbers in, numbers out, and the Python path is what a superuser has set.
+
+CREATE FUNCTION _tuskml_divide(float8, float8) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- Two-sided p-values of Student's t; infinite freedom is the normal distribution.
+CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
+LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
+    if "stdtr" not in SD and any(t is not None for t in statistics):
+        import ctypes, os, signal, site, sys
+        library = ctypes.CDLL(None)
+        library.tuskml_python_path_now.restype = ctypes.c_char_p
+        folders = [f for f in (library.tuskml_python_path_now() or b"").decode().split(os.pathsep) if f]
+        # Threads that libraries start must leave the server's signals to its own thread.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            for folder in reversed(folders):
+                if folder not in sys.path:
+                    sys.path.insert(0, folder)
+                site.addsitedir(folder)
+            from scipy.special import stdtr
+            SD["stdtr"] = stdtr
+        except ImportError as error:
+            plpy.error(f"model_summary: the server cannot import scipy: {error}",
+                       hint="Run: tuskml postgres check", sqlstate="58P01")
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    p = [None if t is None else 2 * float(SD["stdtr"](freedom, -abs(t))) for t in statistics]
+    return [None if value != value else value for value in p]
+$python$;
+
+-- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
+CREATE FUNCTION model_summary(model tuskml_model)
+RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+WITH terms AS MATERIALIZED (
+    SELECT t.place - 1 AS feature, t.estimate, t.std_err, @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
+    FROM unnest((model).intercept || (model).coef, (model).std_err) WITH ORDINALITY AS t (estimate, std_err, place)
+    WHERE (model).coef IS NOT NULL),
+tested AS (
+    SELECT array_agg(statistic ORDER BY feature) AS statistics,
+           CASE (model).task WHEN 'linear' THEN (model).n_rows - count(std_err) ELSE 'Infinity'::float8 END AS freedom
+    FROM terms),
+p AS (
+    SELECT p.value, p.place - 1 AS feature
+    FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
+SELECT feature::integer, CASE feature WHEN 0 THEN 'intercept' ELSE 'x' || feature END, estimate, std_err,
+       CASE (model).task WHEN 'linear' THEN 't' WHEN 'logistic' THEN 'z' END, statistic, p.value
+FROM terms LEFT JOIN p USING (feature) ORDER BY feature
+$$;

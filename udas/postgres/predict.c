@@ -1,0 +1,157 @@
+/* predict, predict_proba and decision: a model and the features of a row into a number.
+ *
+ * A model is read once and kept as long as the rows that follow bring the same bytes: usually all
+ * rows of a query have one model, as a few bytes that say where TOAST keeps it.
+ */
+#include "features.h"
+
+#include "access/htup_details.h"
+#include "executor/executor.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "../scalars/score.h"
+
+enum argument { A_MODEL, A_FEATURES };
+
+/* What a call site keeps from row to row. */
+typedef struct predictor {
+    MemoryContext model; /* holds the bytes and what the scorer points to */
+    const void *bytes;   /* of the model that was read last; NULL: none */
+    Size size;
+    tusk_scorer scorer;
+    number_buffer buffer;
+} predictor;
+
+static void refuse(enum tusk_answer answer, const char *sentence) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s: %s", TUSK_ANSWER_NAMES[answer], sentence)));
+}
+
+/* --- reading the model --- */
+
+static tusk_text read_text(HeapTupleHeader model, enum model_field field) {
+    bool null;
+    Datum datum = GetAttributeByNum(model, (AttrNumber)(field + 1), &null);
+    if (null)
+        return (tusk_text){NULL, 0};
+    text *t = DatumGetTextPP(datum);
+    return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+}
+
+/* Items of a list with a NULL are not looked at but must be there. */
+static tusk_numbers read_list(HeapTupleHeader model, enum model_field field) {
+    bool null;
+    Datum datum = GetAttributeByNum(model, (AttrNumber)(field + 1), &null);
+    if (null)
+        return (tusk_numbers){NULL, 0, true};
+    ArrayType *a = DatumGetArrayTypeP(datum);
+    uint64 n = (uint64)ArrayGetNItems(ARR_NDIM(a), ARR_DIMS(a));
+    if (ARR_HASNULL(a) && array_contains_nulls(a))
+        return (tusk_numbers){palloc0(n * sizeof(double)), n, false};
+    return (tusk_numbers){(const double *)ARR_DATA_PTR(a), n, true};
+}
+
+static tusk_model_fields read_fields(HeapTupleHeader model) {
+    bool null;
+    Datum intercept = GetAttributeByNum(model, M_INTERCEPT + 1, &null);
+    return (tusk_model_fields){
+        .task = read_text(model, M_TASK),
+        .options = read_text(model, M_OPTIONS),
+        .coef = read_list(model, M_COEF),
+        .classes = read_list(model, M_CLASSES),
+        .has_intercept = !null,
+        .intercept = null ? 0 : DatumGetFloat8(intercept),
+    };
+}
+
+/* The bytes that tell a model from others: in the row, or where TOAST keeps it. A pointer into
+ * memory tells nothing, since another model may lie there later. */
+static struct varlena *telling_bytes(Datum model) {
+    struct varlena *bytes = (struct varlena *)DatumGetPointer(model);
+    bool pointer = VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_EXTERNAL_ONDISK(bytes);
+    return pointer ? pg_detoast_datum(bytes) : bytes;
+}
+
+static void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
+    p->bytes = NULL;
+    MemoryContextReset(p->model);
+    MemoryContext before = MemoryContextSwitchTo(p->model);
+    Size size = VARSIZE_ANY(bytes);
+    void *copy = MemoryContextAllocHuge(p->model, size);
+    memcpy(copy, bytes, size);
+    tusk_model_fields fields = read_fields(DatumGetHeapTupleHeader(PointerGetDatum(copy)));
+    char sentence[TUSK_SENTENCE];
+    if (!tusk_read_model(&fields, answer, &p->scorer, sentence))
+        refuse(answer, sentence);
+    MemoryContextSwitchTo(before);
+    p->bytes = copy;
+    p->size = size;
+}
+
+static predictor *new_predictor(FmgrInfo *site) {
+    predictor *p = MemoryContextAllocZero(site->fn_mcxt, sizeof *p);
+    p->model = AllocSetContextCreate(site->fn_mcxt, "tuskml model", ALLOCSET_START_SMALL_SIZES);
+    p->buffer.context = site->fn_mcxt;
+    site->fn_extra = p;
+    return p;
+}
+
+static predictor *predictor_of(FmgrInfo *site, Datum model, enum tusk_answer answer) {
+    predictor *p = site->fn_extra ? site->fn_extra : new_predictor(site);
+    const struct varlena *bytes = telling_bytes(model);
+    if (!p->bytes || p->size != VARSIZE_ANY(bytes) || memcmp(p->bytes, bytes, p->size) != 0)
+        read_model(p, bytes, answer);
+    return p;
+}
+
+/* --- scoring --- */
+
+static bool margin_of(const tusk_scorer *s, const feature_row *row, double *margin,
+                      char *sentence) {
+    if (!row->sparse)
+        return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
+    tusk_sparse_row sparse = {row->index, row->values, (uint64)row->n_index, (uint64)row->n};
+    return tusk_sparse_margin(s, &sparse, row->f64, margin, sentence);
+}
+
+static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
+    if (answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(&margin, 1);
+    else if (answer == TUSK_PREDICT && s->task != TUSK_LINEAR)
+        tusk_to_classes(s, &margin, 1);
+    return margin;
+}
+
+static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse) {
+    if (PG_ARGISNULL(A_MODEL))
+        PG_RETURN_NULL();
+    predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
+    if (p->scorer.null || PG_ARGISNULL(A_FEATURES))
+        PG_RETURN_NULL();
+    const char *name = TUSK_ANSWER_NAMES[answer];
+    Datum features = PG_GETARG_DATUM(A_FEATURES);
+    feature_row row = sparse ? read_sparse(features, &p->buffer, name)
+                             : read_dense(features, &p->buffer, name, "features");
+    if (row.null)
+        PG_RETURN_NULL();
+    char sentence[TUSK_SENTENCE];
+    double margin;
+    if (!margin_of(&p->scorer, &row, &margin, sentence))
+        refuse(answer, sentence);
+    PG_RETURN_FLOAT8(answer_of(&p->scorer, margin, answer));
+}
+
+#define DEFINE_SCORE(name, answer, sparse)    \
+    PG_FUNCTION_INFO_V1(name);                \
+    Datum name(PG_FUNCTION_ARGS) {            \
+        return score(fcinfo, answer, sparse); \
+    }
+
+DEFINE_SCORE(tuskml_predict_dense, TUSK_PREDICT, false)
+DEFINE_SCORE(tuskml_predict_sparse, TUSK_PREDICT, true)
+DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, false)
+DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, true)
+DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, false)
+DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, true)

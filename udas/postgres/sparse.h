@@ -1,0 +1,17 @@
+/* Making sparse features. */
+#ifndef TUSK_POSTGRES_SPARSE_H
+#define TUSK_POSTGRES_SPARSE_H
+
+#include "door.h"
+
+#include "utils/array.h"
+
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* A value of the composite type that the function at this call site returns; NULL arrays are NULL
+ * fields. */
+Datum make_sparse(FunctionCallInfo fcinfo, ArrayType *indices, ArrayType *values);
+
+#endif
