@@ -58,7 +58,7 @@ def choose_algorithm(task: Task, options: Options, seen: Statistics) -> tuple[st
 def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     """The plan for a batch: what the caller asked for, and the rule for the rest."""
     algorithm, reason = choose_algorithm(task, options, seen)
-    schedule = options.schedule or default_schedule(task, algorithm)
+    schedule = options.schedule or default_schedule(algorithm, seen)
     smooth = task.smooth or not follows_corners(algorithm, schedule)
     return Plan(
         algorithm=algorithm,
@@ -79,11 +79,16 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     )
 
 
-def default_schedule(task: Task, algorithm: str) -> str:
-    """Line search where there is one; a constant step where variance vanishes."""
+def default_schedule(algorithm: str, seen: Statistics) -> str:
+    """Line search where there is one; a constant step where variance vanishes.
+
+    So it is where sparse rows are fewer than their features: most weights are moved by a row now
+    and then, and by smaller steps would not arrive.
+    """
     if algorithm == "bgd":
         return "line_search"
-    return "constant" if algorithm == "svrg" else "1/sqrt(i)"
+    wide = seen.sparse and seen.n_features > seen.most_rows
+    return "constant" if algorithm == "svrg" or wide else "1/sqrt(i)"
 
 
 def default_converge(task: Task, options: Options, smooth: bool) -> str:

@@ -248,8 +248,11 @@ class Pass:
         return sum(int(size) for size in sizes)
 
     def gradient(self, weights: Floats) -> Floats:
-        """Sums over rows, (G, d + 3): loss, rows, gradient by weight, by intercept."""
-        out = np.empty((self.n_groups, self.n_features + 3))
+        """Sums over rows, (G, d + 3): loss, rows, gradient by weight, by intercept.
+
+        The first two alone when loss_only.
+        """
+        out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
         weights = np.ascontiguousarray(weights)
         _check(
             library().tk_gradient(ctypes.byref(self._struct()), _address(weights), _address(out))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,11 +27,14 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """One timed run: whole seconds, the training's share if known, and how to check quality."""
+    """One timed run: whole seconds, the training's share if known, and how to check quality;
+    `peak_bytes` where the work was done by another process than the contender's.
+    """
 
     seconds: float
     train: float | None = None
     quality: Callable[[], dict[str, float | str]] = dict
+    peak_bytes: int | None = None
 
 
 Run = Callable[[], Outcome]
@@ -45,6 +49,22 @@ class Contender:
     needs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """A system that cannot run here: seconds measured once, at full size, on such a machine."""
+
+    name: str
+    seconds: float
+    quality: dict[str, float | str] = field(default_factory=dict)
+
+    def summary(self, settings: Settings) -> Summary:
+        """The figure, unless the run is of another size."""
+        if settings.scale != 1:
+            return Summary(self.name, problem="recorded at scale 1 only")
+        quality = dict(self.quality)
+        return Summary(self.name, seconds=self.seconds, quality=quality, recorded=True)
+
+
 @dataclass
 class Summary:
     """What the runs of one contender came to; `problem` says why there is no figure."""
@@ -57,6 +77,7 @@ class Summary:
     peak_bytes: int | None = None
     quality: dict[str, float | str] = field(default_factory=dict)
     problem: str | None = None
+    recorded: bool = False
 
 
 Results = Mapping[str, Summary]
@@ -83,7 +104,8 @@ class Benchmark:
     """One row of the table: its contenders, interleaved, and the goals read off their results.
 
     `fresh` starts a new process for every run (for work whose memory must not pile up) and skips
-    the warm-up; `prepare` makes the data before any process starts.
+    the warm-up; `around` holds what the run needs, such as a server, and gives notes on it;
+    `prepare` makes the data before any process starts; `recorded` are figures from elsewhere.
     """
 
     name: str
@@ -91,5 +113,7 @@ class Benchmark:
     contenders: tuple[Contender, ...]
     goals: tuple[Goal, ...]
     prepare: Callable[[Settings], object] = lambda settings: None
+    around: Callable[[Settings], AbstractContextManager[Sequence[str]]] = lambda _: nullcontext(())
     fresh: bool = False
+    recorded: tuple[Recorded, ...] = ()
     notes: tuple[str, ...] = ()

@@ -10,12 +10,18 @@ Each function returns the path of its file and makes it when it is missing:
     sparse(settings)        200k rows, 1M features, ~100 non-zeros a row as INTEGER[] and
                             FLOAT[]; sparse_test
     big(settings)           10M rows x 28 float32, to predict and to spill
+    double(settings)        500k rows x 28 float64 in 100 groups of Zipf sizes, as DOUBLE[];
+                            table dense
+    double_big(settings)    5M rows x 28 float64, of which group 0 has all but every 1,000th;
+                            table dense
+    twenty(settings)        1M groups x 20 rows x 3 columns, shuffled
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -56,6 +62,21 @@ def sparse(settings: Settings) -> Path:
 def big(settings: Settings) -> Path:
     """10M rows drawn like `dense`."""
     return _cached("big", settings, _fill_big)
+
+
+def double(settings: Settings) -> Path:
+    """Rows drawn like `dense`, in 100 groups that share their weights."""
+    return _cached("double", settings, partial(_fill_double, 500_000, _hundred_groups))
+
+
+def double_big(settings: Settings) -> Path:
+    """The same, ten times as many, nearly all of them in one group."""
+    return _cached("double_big", settings, partial(_fill_double, 5_000_000, _one_group))
+
+
+def twenty(settings: Settings) -> Path:
+    """A million groups of 20 rows: g, y (linear), late (logistic), a, b, c."""
+    return _cached("twenty", settings, _fill_twenty)
 
 
 def dense_truth(dim: int = DIM, margin: float = 1.72) -> tuple[Floats, float]:
@@ -107,6 +128,32 @@ def _fill_big(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         _append(con, "big", pa.table({"y": pa.array(y), "x": lists(X)}))
 
 
+def _fill_double(
+    full: int,
+    groups: Callable[[NDArray[np.int64]], NDArray[np.int32]],
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+) -> None:
+    con.execute("CREATE TABLE dense (g INTEGER, y BOOLEAN, x DOUBLE[])")
+    for start, count in _chunks(settings.rows(full)):
+        X, y = dense_rows(count, seed=200 + start // CHUNK)
+        g = groups(np.arange(start, start + count))
+        rows = {"g": pa.array(g), "y": pa.array(y), "x": lists(X)}
+        _append(con, "dense", pa.table(rows))
+
+
+def _hundred_groups(row: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The k-th largest group has a share of 1/k."""
+    share = 1.0 / np.arange(1, 101)
+    rng = np.random.default_rng([6, row[0]])
+    return rng.choice(100, len(row), p=share / share.sum()).astype(np.int32)
+
+
+def _one_group(row: NDArray[np.int64]) -> NDArray[np.int32]:
+    g: NDArray[np.int32] = (row % 1_000 == 999).astype(np.int32)
+    return g
+
+
 def _fill_zipf(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     rng = np.random.default_rng(3)
     rows = settings.rows(2_000_000)
@@ -133,6 +180,19 @@ def _fill_million(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         for start, count in _chunks(len(ids)):
             _append(con, table, _million_rows(ids[start : start + count], truth, rng))
         rng.shuffle(ids)
+
+
+def _fill_twenty(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    rng = np.random.default_rng(7)
+    groups = settings.rows(1_000_000)
+    truth = rng.standard_normal((groups, 4), dtype=np.float32)
+    ids = np.repeat(np.arange(groups, dtype=np.int32), 20)
+    rng.shuffle(ids)
+    con.execute(
+        "CREATE TABLE twenty (g INTEGER, y FLOAT, late BOOLEAN, a FLOAT, b FLOAT, c FLOAT)"
+    )
+    for start, count in _chunks(len(ids)):
+        _append(con, "twenty", _million_rows(ids[start : start + count], truth, rng))
 
 
 def _million_rows(g: NDArray[np.int32], truth: Floats, rng: np.random.Generator) -> pa.Table:

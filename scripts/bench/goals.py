@@ -89,6 +89,16 @@ def slowdown_at_most(slow: str, fast: str, asked: float) -> Goal:
     return Goal(f"{slow}, times as long as {fast}", asked, ratio, at_least=False)
 
 
+def extra_per_row(slow: str, fast: str, rows: int, asked: float) -> Goal:
+    """`slow` takes at most `asked` microseconds a row longer than `fast`."""
+
+    def extra(results: Results) -> float | None:
+        times = [_time(results[name], False) if name in results else None for name in (slow, fast)]
+        return (times[0] - times[1]) / rows * 1e6 if times[0] and times[1] else None
+
+    return Goal(f"{slow} over {fast}, microseconds a row", asked, extra, at_least=False)
+
+
 def memory_at_most(of: str, asked: float, row_bytes: float) -> Goal:
     """The peak memory in units of the rows' bytes."""
 

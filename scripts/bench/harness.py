@@ -85,7 +85,15 @@ def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     benchmark = maker(settings)
     facts = machine.facts()
     _say(f"{benchmark.name}: data in {settings.data_dir}")
-    benchmark.prepare(settings)
+    with benchmark.around(settings) as notes:
+        benchmark.prepare(settings)
+        results = _run(benchmark, settings, arguments)
+    return report.as_dict(benchmark, settings, results, facts, notes)
+
+
+def _run(
+    benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace
+) -> dict[str, Summary]:
     wanted = [text for text in arguments.only.split(",") if text]
     chosen = [
         one
@@ -94,7 +102,7 @@ def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     ]
     run = _run_fresh if benchmark.fresh else _run_interleaved
     results = run(chosen, settings, arguments.repeat)
-    return report.as_dict(benchmark, settings, results, facts)
+    return results | {one.name: one.summary(settings) for one in benchmark.recorded}
 
 
 def _run_interleaved(

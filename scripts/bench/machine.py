@@ -20,6 +20,7 @@ PACKAGES = (
     "torch",
     "numba",
     "joblib",
+    "psycopg",
 )
 
 

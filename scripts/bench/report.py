@@ -11,13 +11,17 @@ from contender import TUSKML, Benchmark, Goal, Results, Settings, Summary
 
 
 def as_dict(
-    benchmark: Benchmark, settings: Settings, results: Results, machine: dict[str, object]
+    benchmark: Benchmark,
+    settings: Settings,
+    results: Results,
+    machine: dict[str, object],
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything that a later reader needs, ready for JSON."""
     return {
         "name": benchmark.name,
         "title": benchmark.title,
-        "notes": list(benchmark.notes),
+        "notes": [*benchmark.notes, *notes],
         "machine": machine,
         "settings": {
             "scale": settings.scale,
@@ -75,7 +79,9 @@ def _contender_rows(record: dict[str, Any]) -> list[list[str]]:
         if one["problem"]:
             rows.append([one["name"], one["problem"]] + [""] * (4 + len(keys)))
             continue
-        spread = f"{_short(min(one['runs']))}..{_short(max(one['runs']))}"
+        spread = "recorded, not run"
+        if not one["recorded"]:
+            spread = f"{_short(min(one['runs']))}..{_short(max(one['runs']))}"
         peak = "" if one["peak_bytes"] is None else f"{one['peak_bytes'] / 1e6:.0f}"
         quality = [_short(one["quality"].get(key), 7) for key in keys]
         rows.append(

@@ -24,7 +24,15 @@ NAMES = (
     "sparse_sgd",
     "predict",
     "spill",
+    "partition",
+    "postgres_dense",
+    "postgres_sgd",
+    "postgres_groups",
+    "postgres_pack",
+    "postgres_first",
+    "postgres_million",
 )
+ON_REQUEST = ("postgres_large",)
 
 
 def main() -> None:
@@ -46,7 +54,9 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     made = harness.parser(__doc__ or "")
     made.add_argument(
-        "--benchmarks", default=",".join(NAMES), help="names, separated by commas (default: all)"
+        "--benchmarks",
+        default=",".join(NAMES),
+        help=f"names, separated by commas (default: all but {', '.join(ON_REQUEST)})",
     )
     made.add_argument(
         "--markdown",

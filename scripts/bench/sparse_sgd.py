@@ -41,9 +41,21 @@ def tuskml(settings: Settings) -> Run:
         "threads": settings.threads,
     }
     sql = tusk.train_sql("sparse(ids, vals)", options, "data.sparse")
-    return tusk.training_run(
-        con, sql, lambda model: _quality(model["coef"], model["intercept"], settings)
-    )
+
+    def run() -> Outcome:
+        """To arrays: a list of a million Python floats takes half as long as the training."""
+        start = time.perf_counter()
+        model = con.sql(sql).to_arrow_table().column("m").combine_chunks()
+        coef = model.field("coef").flatten().to_numpy()
+        seconds = time.perf_counter() - start
+        facts = {key: model.field(key)[0].as_py() for key in ("iterations", "status")}
+        return Outcome(
+            seconds,
+            model.field("seconds")[0].as_py(),
+            lambda: _quality(coef, model.field("intercept")[0].as_py(), settings) | facts,
+        )
+
+    return run
 
 
 def sklearn_csr(settings: Settings) -> Run:

@@ -26,6 +26,8 @@ from setuptools.errors import CompileError, PlatformError
 OBJECTS = Path("build", "native")
 EXTENSION = "tuskml.udas.duckdb.tuskml"
 KERNELS = "tuskml.udas._native"
+PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it runs
+STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
 
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
@@ -50,7 +52,8 @@ class Library(Extension):
             for path in sorted(Path(folder).iterdir())
             if path.suffix in LANGUAGES
         ]
-        headers = sorted(str(path) for path in Path("udas").rglob("*.h*"))
+        rooms = [Path("udas"), Path("partitioner"), Path("kvstore")]
+        headers = sorted(str(path) for room in rooms for path in room.rglob("*.h*"))
         super().__init__(name, sources, depends=headers)
         self.flags = flags
 
@@ -65,7 +68,9 @@ def libraries() -> list[Library]:
         for suffix, flags in levels.items()
     ]
     door = ["udas/duckdb", "udas/rowblock", "udas/scalars"]
-    return [*kernels, Library(EXTENSION, door, ["-pthread"])]
+    partitioner = Library(PARTITIONER, ["partitioner/native"], KERNEL_FLAGS)
+    store = Library(STORE, ["kvstore/native"], ["-pthread"])
+    return [*kernels, partitioner, store, Library(EXTENSION, door, ["-pthread"])]
 
 
 def sanitizer_flags() -> list[str]:
@@ -184,7 +189,7 @@ class BuildNative(build_ext):
         target.unlink(missing_ok=True)
         linker = compiler(max(Path(name).suffix for name in ext.sources))  # C++ where there is any
         flags = ["-shared", "-pthread", *(sanitizer_flags() or LINK_FLAGS)]
-        run([*linker, *flags, "-o", str(target), *objects, "-lm"])
+        run([*linker, *flags, "-o", str(target), *objects, "-lm", "-ldl"])
         if ext.name == EXTENSION:
             with target.open("ab") as file:
                 file.write(footer.footer(self.distribution.get_version()))

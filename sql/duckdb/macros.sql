@@ -8,16 +8,13 @@ CREATE OR REPLACE TEMP MACRO predictor(model) AS CAST(
     model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR));
 
 -- The class in the caller's own values, or the number.
-CREATE OR REPLACE TEMP MACRO predict(model, features) AS _tusk_predict(CAST(
-    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+CREATE OR REPLACE TEMP MACRO predict(model, features) AS _tusk_predict(predictor(model), features);
 
 -- The probability of the higher class; logistic models only.
-CREATE OR REPLACE TEMP MACRO predict_proba(model, features) AS _tusk_predict_proba(CAST(
-    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+CREATE OR REPLACE TEMP MACRO predict_proba(model, features) AS _tusk_predict_proba(predictor(model), features);
 
 -- The raw margin, coef . features + intercept.
-CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(CAST(
-    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)), features);
+CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(predictor(model), features);
 
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE

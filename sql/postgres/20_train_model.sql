@@ -25,10 +25,14 @@ LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     SD["trainer"]()
 $python$;
 
+-- Asked by the planner while it plans a training: groups are formed by hash.
+CREATE FUNCTION _tuskml_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_support' LANGUAGE C STRICT;
+
 CREATE FUNCTION _tuskml_train(internal) RETURNS tuskml_model
-AS 'MODULE_PATHNAME', 'tuskml_train' LANGUAGE C VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_train' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
 CREATE FUNCTION _tuskml_explain(internal) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_explain' LANGUAGE C VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_explain' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
 
 CREATE FUNCTION _tuskml_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_combine' LANGUAGE C VOLATILE PARALLEL SAFE;

@@ -402,3 +402,37 @@ def test_early_stop_says_so(con, algorithm):
         con, "logistic", algorithm=algorithm, validation=0.3, max_iter=3000
     ).values():
         assert (model.status, model.converged, model.n_rows) == ("early stop", False, 200)
+
+
+def wide(con, rows=6000, features=9000, entries=20):
+    """Table w of sparse rows, features of rank r in about 1/r of them; as ids, values, labels."""
+    rng = np.random.default_rng(4)
+    rank = (features ** rng.random((rows, entries))).astype(int) - 1
+    ids = rng.permutation(features)[rank]
+    values = rng.uniform(0.1, 0.4, ids.shape).astype("f4")
+    truth = rng.normal(size=features)
+    y = (values * truth[ids]).sum(axis=1) + 0.3 * rng.logistic(size=rows) > 0.2
+    frame = pd.DataFrame({"y": y, "ids": list(ids), "x": list(values)})  # noqa: F841
+    con.execute(
+        "CREATE OR REPLACE TABLE w AS SELECT y, ids::INTEGER[] ids, x::FLOAT[] x FROM frame"
+    )
+    return ids, values, y
+
+
+def log_loss(model, ids, values, y):
+    """The mean log-loss of a sparse model."""
+    margins = (values * model.coef[ids]).sum(axis=1) + model.intercept
+    return np.logaddexp(0, np.where(y, -margins, margins)).mean()
+
+
+@pytest.mark.parametrize("options", [{}, {"l2": 1e-6}, {"algorithm": "hogbatch"}], ids=str)
+def test_threads_that_share_a_wide_model_stay_within_a_bound_of_serial(con, options):
+    """HOGWILD! on sparse rows whose features follow Zipf's law; the loss is that of the result."""
+    ids, values, y = wide(con)
+    given = {"algorithm": "hogwild", "max_iter": 8, "epsilon": 0, "step": 1.0} | options
+    serial = fit(con, "logistic", "w", "sparse(ids, x)", threads=1, **given)
+    shared = fit(con, "logistic", "w", "sparse(ids, x)", threads=4, **given)
+    for model in (serial, shared):
+        penalty = given.get("l2", 0) / 2 * (model.coef**2).sum()
+        assert model.loss == pytest.approx(log_loss(model, ids, values, y) + penalty, rel=1e-6)
+    assert shared.loss == pytest.approx(serial.loss, rel=0.1)

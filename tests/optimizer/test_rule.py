@@ -95,6 +95,13 @@ def test_defaults_of_algorithms(algorithm, iterations, batch, schedule):
     assert schedule in (None, chosen.schedule)
 
 
+def test_steps_do_not_shrink_where_sparse_rows_are_fewer_than_features():
+    """Most weights are moved by a row now and then."""
+    assert plan(HASHED, algorithm="hogwild").schedule == "constant"
+    assert plan(ADULT, algorithm="hogwild").schedule == "1/sqrt(i)"
+    assert plan(HASHED, algorithm="sgd", schedule="1/i").schedule == "1/i"
+
+
 @pytest.mark.parametrize(
     ("options", "canonical"),
     [

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,31 @@ def duckdb() -> Iterator[Run]:
             return [column[0] for column in cursor.description], cursor.fetchall()
 
         yield run
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Any) -> Iterator[Any]:
+    """A session in a database of its own."""
+    cluster.create_database("golden")
+    with cluster.connect("golden") as connection:
+        yield connection
+    cluster.drop_database("golden")
+
+
+@pytest.fixture
+def postgres(session: Any) -> Iterator[Run]:
+    """Each case has a schema of its own."""
+    session.execute("CREATE SCHEMA golden_case")
+    session.execute("SET search_path = golden_case, public")
+
+    def run(statement: str) -> Answer:
+        cursor = session.execute(statement)
+        if cursor.description is None:
+            return [], []
+        return [column.name for column in cursor.description], cursor.fetchall()
+
+    yield run
+    session.execute("DROP SCHEMA golden_case CASCADE; DEALLOCATE ALL; RESET search_path")
 
 
 def cases() -> list[str]:
@@ -89,7 +115,7 @@ def expected_file(database: str, case: str) -> Path:
 
 
 @pytest.mark.parametrize("case", cases())
-@pytest.mark.parametrize("database", ["duckdb"])
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
 def test_golden(database: str, case: str, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(database)
     found = run_case(run, (CASES / f"{case}.sql").read_text())

@@ -319,7 +319,10 @@ def builds():
 @pytest.mark.parametrize("kind", kernels.KINDS)
 @pytest.mark.parametrize(("task", "g"), LOSSES)
 def test_builds_agree(task, g, kind, name, monkeypatch):
-    """The best build and each of the others, to rounding: sums, curvatures, epochs."""
+    """The best build and each of the others, to rounding: sums, curvatures, epochs.
+
+    Weights are of single precision in sparse epochs.
+    """
     x, y, w = data(task, n=1003)
     rows = rows_pass(block(x, y, kind, 100), task, (0.25, 3.0), g)
     epoch = kernels.Epoch(1, 1, 0.0, 0.0, 0.01, np.array([0.01]), *plain(), np.ones((1, D)))
@@ -329,11 +332,14 @@ def test_builds_agree(task, g, kind, name, monkeypatch):
         mean = np.zeros_like(v)
         loss = rows.sgd(epoch, v, mean, shared=False)
         curvature = rows.curvature(w[None], *plain(), precise=True)
-        return [rows.gradient(w[None]), curvature, v, mean, loss, rows.labels()["mean"]]
+        exact = [rows.gradient(w[None]), curvature, rows.labels()["mean"]]
+        return exact, [v, mean, loss]
 
     best = everything()
     library = ctypes.CDLL(str(Path(kernels.__file__).parent / name))
     library.tk_cancel_count.restype = library.tk_nonzeros.restype = ctypes.c_int64
     monkeypatch.setattr(kernels, "library", lambda: library)
-    for got, want in zip(everything(), best, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+    roundings = (1e-11, 1e-6 if rows.sparse else 1e-11)
+    for part, wanted, rounding in zip(everything(), best, roundings, strict=True):
+        for got, want in zip(part, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=rounding, atol=rounding)

@@ -54,9 +54,11 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
 
     Bottou, Stochastic gradient descent tricks, 2012, section 4.2. The sample is spread over the
     rows, which may be sorted by time, and visited again if it is small. Steps rise, and if that
-    never helped fall, by factors of 4 from a quarter of the gradient's Lipschitz step.
+    never helped fall, by factors of 4 from a quarter of the gradient's Lipschitz step. A sparse
+    row tells of few weights: the sample is larger, and the best step is tried doubled and halved.
+    A group that stopped gaining is out of the race, whatever its neighbours do.
     """
-    wanted = max(TRIAL_ROWS, 64 * plan.batch_size)
+    wanted = max(TRIAL_ROWS * (4 if problem.rows.sparse else 1), 64 * plan.batch_size)
     most = 1 << int(np.log2(problem.rows.groups["n_rows"].max()))
     stride, epochs = max(1, most // wanted), min(TRIAL_EPOCHS, max(1, wanted // most))
     sample = problem.on(replace(problem.rows, stride=stride))
@@ -64,21 +66,28 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
     best = np.full(problem.n_groups, np.inf)
     chosen = unit / 4
 
-    def better(factor: float) -> NDArray[np.bool_]:
+    def better(step: Floats, racing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         v = start.copy()
         for done in range(epochs):
-            epoch = epoch_of(sample, plan, factor * unit, float(done))
+            epoch = epoch_of(sample, plan, step, float(done))
             loss = sample.rows.sgd(epoch, v, None, shared=False)
-        won = np.isfinite(v).all(axis=1) & (loss < best)
-        best[won], chosen[won] = loss[won], factor * unit[won]
+        won = racing & np.isfinite(v).all(axis=1) & (loss < best)
+        best[won], chosen[won] = loss[won], step[won]
         return won
 
-    for factors in (RISING, FALLING):
+    def race(factors: tuple[float, ...], racing: NDArray[np.bool_]) -> None:
         for factor in factors:
-            if not better(factor).any():
+            if not racing.any():
                 break
-        if (chosen > unit / 4).all():
-            break
+            racing = better(factor * unit, racing)
+
+    everyone = np.ones(problem.n_groups, bool)
+    race(RISING, everyone)
+    race(FALLING, chosen <= unit / 4)
+    if problem.rows.sparse:
+        too_long = ~better(2 * chosen, everyone)
+        if too_long.any():
+            better(chosen / 2, too_long)
     return chosen
 
 
@@ -118,11 +127,12 @@ class RunEpoch:
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         active = state.active
         before = state.memory["current"][active]
-        current, mean = before.copy(), np.empty_like(before)
+        current = before.copy()
+        mean = current if part.rows.sparse else np.empty_like(before)
         step = state.memory["step"][active]
         epoch = epoch_of(part, self.plan, step, float(state.iteration))
-        loss = part.rows.sgd(epoch, current, mean, self.shared)
-        bad = ~(np.isfinite(current).all(axis=1) & np.isfinite(loss))
+        loss = part.rows.sgd(epoch, current, None if mean is current else mean, self.shared)
+        bad = ~np.isfinite(current.sum(axis=1) + loss)
         if bad.any():
             current[bad] = mean[bad] = before[bad]
             state.memory["step"][active[bad]] *= 0.25
@@ -132,7 +142,9 @@ class RunEpoch:
         if found is None:
             entry = np.full(len(state.v), np.nan)
             n = np.maximum(part.rows.groups["n_rows"], 1)
-            entry[active] = loss / n + part.penalty(part.to_caller(mean)[:, :-1])
+            entry[active] = loss / n
+            if part.l1 or part.l2:
+                entry[active] += part.penalty(part.to_caller(mean)[:, :-1])
             state.history.append(entry)
 
 

@@ -22,6 +22,8 @@ bool states_given(duckdb_aggregate_state *states, idx_t n) {
     idx_t looks = n < LOOKS ? n : LOOKS;
     if (looks < 2)
         return true;
+    if ((uintptr_t)states % 16) /* as no allocation of two pointers is */
+        return false;
     for (idx_t i = 0; i < looks; i++)
         places[i] = (struct iovec){states + (n - 1) * i / (looks - 1), sizeof *words};
     for (int step = 0; step < 2; step++) { /* first the pointers, then the marks */

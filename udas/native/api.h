@@ -35,7 +35,7 @@ typedef struct tk_pass {
     int32_t fit_intercept;
     double smoothing; /* of the hinge's corner; 0: none */
     int32_t threads;
-    int32_t loss_only;   /* tk_gradient: leave the gradient 0 */
+    int32_t loss_only;   /* tk_gradient: the first two sums alone, out of shape (n_groups, 2) */
     int32_t stride;      /* read every stride-th chunk or partition only; 1: all rows */
     int64_t cancel_mark; /* tk_cancel_count() when the training began; -1: cannot be cancelled */
 } tk_pass;

@@ -180,11 +180,13 @@ int curvature(const tk_pass *pass, const Loss &loss, const double *weights, cons
 int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
                  const double *scale, int precise, double *out) {
     using namespace tusk;
-    return with_loss(pass, [&](auto loss) {
-        return with_storage(pass, [&]<class T>(const T *) {
-            if (precise || sizeof(T) == sizeof(double))
-                return curvature<double, T>(pass, loss, weights, shift, scale, out);
-            return curvature<float, T>(pass, loss, weights, shift, scale, out);
+    return code_of([&] {
+        return with_loss(pass, [&](auto loss) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                if (precise || sizeof(T) == sizeof(double))
+                    return curvature<double, T>(pass, loss, weights, shift, scale, out);
+                return curvature<float, T>(pass, loss, weights, shift, scale, out);
+            });
         });
     });
 }

@@ -24,6 +24,16 @@ template <int NV, class T> inline v8d dot_row(const T *x, const v8d *w, int tail
     return sum;
 }
 
+// The next block of rows is fetched while this one is used: its even rows the first time, its odd
+// rows the second time, so that memory never rests.
+template <int NV, class T>
+inline void prefetch_next(const Contiguous<T> &x, int i, int n, int64_t at) {
+    const char *p = (const char *)(x(i + n) + at);
+    for (size_t k = 0; k < NV * LANES * sizeof(T); k += 64)
+        __builtin_prefetch(p + k);
+}
+template <int NV, class T> inline void prefetch_next(const Gathered<T> &, int, int, int64_t) {}
+
 // m[i] += x_i . w over the tile of features from `at` on, for n rows.
 template <int NV, class Rows>
 void add_margins_tile(const Rows &x, int64_t at, int n, const double *w, int tail, double *m) {
@@ -33,8 +43,11 @@ void add_margins_tile(const Rows &x, int64_t at, int n, const double *w, int tai
     int i = 0;
     for (; i + LANES <= n; i += LANES) {
         v8d each[LANES];
-        for (int r = 0; r < LANES; r++)
+        for (int r = 0; r < LANES; r++) {
+            if (r % 2 == 0)
+                prefetch_next<NV>(x, i + r, n, at);
             each[r] = dot_row<NV>(x(i + r) + at, weights, tail);
+        }
         store(m + i, load(m + i) + sum_each(each));
     }
     for (; i < n; i++)
@@ -47,15 +60,6 @@ template <int NV, class T> inline void add_row(v8d *sums, const T *row, double r
     sums[NV - 1] += r * load_tail(row + (NV - 1) * LANES, tail);
 }
 
-// The next block of rows is fetched while this one, which is in cache, is used a second time.
-template <int NV, class T>
-inline void prefetch_next(const Contiguous<T> &x, int i, int n, int64_t at) {
-    const char *p = (const char *)(x(i + n) + at);
-    for (size_t k = 0; k < NV * LANES * sizeof(T); k += 64)
-        __builtin_prefetch(p + k);
-}
-template <int NV, class T> inline void prefetch_next(const Gathered<T> &, int, int, int64_t) {}
-
 // g += sum_i r[i] x_i over one tile of features. Narrow tiles keep several sums, to hide the
 // latency of addition.
 template <int NV, class Rows>
@@ -65,7 +69,8 @@ void add_gradient_tile(const Rows &x, int64_t at, int n, const double *r, int ta
     int i = 0;
     for (; i + WAYS <= n; i += WAYS)
         for (int way = 0; way < WAYS; way++) {
-            prefetch_next<NV>(x, i + way, n, at);
+            if ((i + way) % 2)
+                prefetch_next<NV>(x, i + way, n, at);
             add_row<NV>(sums[way], x(i + way) + at, r[i + way], tail);
         }
     for (; i < n; i++)
@@ -183,6 +188,20 @@ double evaluate(const Loss &loss, const Labels &labels, const double *m, const d
             h[i] = 0;
     }
     return sum(total);
+}
+
+// The same for one row.
+template <class Loss>
+double evaluate_row(const Loss &loss, const Labels &labels, double m, double y, double *d) {
+    double weight = 1;
+    if constexpr (Loss::classifies) {
+        bool positive = y == labels.positive;
+        y = positive ? 1 : -1;
+        weight = positive ? labels.weight_positive : labels.weight_negative;
+    }
+    LossValues v = loss(splat(m), splat(y));
+    *d = weight * v.derivative[0];
+    return weight * v.loss[0];
 }
 
 // Calls body with the pass's loss: the one place where a loss is chosen by its number.

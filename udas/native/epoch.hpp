@@ -201,9 +201,7 @@ template <class W> struct SparseModel {
     // w -= by * scale^2 x for one row, and its share of the penalty for a step.
     template <class T> void update(const SparseRow<T> &x, double step, double by) {
         if (rules.plain()) {
-            W factor = (W)by;
-            for (uint32_t k = 0; k < x.n; k++)
-                w[x.index[k]] -= factor * (W)x.value[k];
+            move_along(x, (W)by, OwnWeights<W>{w.data()});
             return;
         }
         for (uint32_t k = 0; k < x.n; k++)

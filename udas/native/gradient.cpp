@@ -33,7 +33,8 @@ void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t
     });
     out[LOSS] += total;
     out[ROWS] += (double)c.rows;
-    out[GRADIENT + d] += intercept;
+    if (!loss_only)
+        out[GRADIENT + d] += intercept;
 }
 
 template <class T, class Loss>
@@ -41,14 +42,15 @@ int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights,
     int64_t d = pass->groups[0].dim, width = padded(d);
     std::vector<double> w = padded_weights(pass, weights, d);
     auto chunks = make_chunks(pass, chunk_rows_for(pass));
-    return sum_over_chunks(pass, chunks, d + 3, out, [&](const Chunk &c, double *acc) {
+    int64_t sums = pass->loss_only ? (int64_t)GRADIENT : d + 3;
+    return sum_over_chunks(pass, chunks, sums, out, [&](const Chunk &c, double *acc) {
         // A stack's worth for common widths, so that small groups allocate nothing.
         double small[256] = {0};
         std::vector<double> large(width > 256 ? width : 0, 0.0);
         double *g = width > 256 ? large.data() : small;
         dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.data() + c.group * width,
                        weights[c.group * (d + 1) + d], g, acc, pass->loss_only);
-        for (int64_t k = 0; k < d; k++)
+        for (int64_t k = 0; k < d && !pass->loss_only; k++)
             acc[GRADIENT + k] += g[k];
     });
 }
@@ -58,11 +60,13 @@ int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights,
 
 int tk_gradient(const tk_pass *pass, const double *weights, double *out) {
     using namespace tusk;
-    return with_loss(pass, [&](auto loss) {
-        return with_storage(pass, [&]<class T>(const T *) {
-            if (tusk_is_sparse(pass->groups[0].kind))
-                return sparse_gradient<T>(pass, loss, weights, out);
-            return dense_gradient<T>(pass, loss, weights, out);
+    return code_of([&] {
+        return with_loss(pass, [&](auto loss) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                if (tusk_is_sparse(pass->groups[0].kind))
+                    return sparse_gradient<T>(pass, loss, weights, out);
+                return dense_gradient<T>(pass, loss, weights, out);
+            });
         });
     });
 }

@@ -105,18 +105,57 @@ void dense_share(Shared<double> &shared, RunningMean &sum_of_means, const Loss &
     sum_of_means.add(mean);
 }
 
-template <class T> double dot_shared(const SparseRow<T> &x, float *w) {
-    double a = 0, b = 0, c = 0, e = 0;
-    uint32_t k = 0;
-    for (; k + 4 <= x.n; k += 4) {
-        a += (double)x.value[k] * read(w[x.index[k]]);
-        b += (double)x.value[k + 1] * read(w[x.index[k + 1]]);
-        c += (double)x.value[k + 2] * read(w[x.index[k + 2]]);
-        e += (double)x.value[k + 3] * read(w[x.index[k + 3]]);
+// Weights of all threads.
+template <class W> struct SharedWeights {
+    W *w;
+    W read(int32_t id) const { return tusk::read(w[id]); }
+    void write(int32_t id, W v) const { tusk::write(w[id], v); }
+};
+
+// The intercept moves at every row: threads that read and wrote the same one each time would do
+// little else. Each has a copy, and adds what it changed to the shared one every few rows: so few
+// that all threads together do not overshoot before they see each other.
+class OwnIntercept {
+public:
+    OwnIntercept(Shared<float> &shared)
+        : shared_(shared.w[shared.d]), mine_(read(shared_)), before_(mine_) {
+        double step = SPARSE_INTERCEPT * shared.epoch->step[shared.g] * shared.pass->threads;
+        merge_rows_ = (int64_t)std::min(32.0, 1 / step);
     }
-    for (; k < x.n; k++)
-        a += (double)x.value[k] * read(w[x.index[k]]);
-    return (a + b) + (c + e);
+    ~OwnIntercept() { merge(); }
+
+    double value() const { return mine_; }
+
+    void move(double by, int64_t rows) {
+        mine_ -= (float)by;
+        since_ += rows;
+        if (since_ >= merge_rows_)
+            merge();
+    }
+
+private:
+    void merge() {
+        float change = mine_ - before_;
+        mine_ = before_ =
+            std::atomic_ref<float>(shared_).fetch_add(change, std::memory_order_relaxed) + change;
+        since_ = 0;
+    }
+
+    float &shared_;
+    float mine_, before_;
+    int64_t merge_rows_, since_ = 0;
+};
+
+// w -= by * scale^2 x for one row, and its share of the penalty for a step.
+template <class T>
+void update_shared(const SparseRow<T> &x, const SparseRules &rules, double step, double by,
+                   SharedWeights<float> w) {
+    if (rules.plain())
+        return move_along(x, (float)by, w);
+    for (uint32_t k = 0; k < x.n; k++) {
+        int32_t id = x.index[k];
+        w.write(id, (float)rules.apply(w.read(id), by * x.value[k], step, id));
+    }
 }
 
 template <class T, class Loss>
@@ -124,37 +163,28 @@ void sparse_share(Shared<float> &shared, const SparseRules &rules, const Loss &l
                   size_t last) {
     const tk_pass *pass = shared.pass;
     const tk_epoch *e = shared.epoch;
-    int64_t d = shared.d, row = (int64_t)(first * RUN_ROWS);
+    int64_t row = (int64_t)(first * RUN_ROWS);
     Schedule schedule(e, shared.g, pass->groups[shared.g].n_rows);
     Labels labels(pass, shared.g);
     std::vector<double> r;
-    double sum_of_losses = 0, b = 0;
-    float *w = shared.w.data();
-    bool plain = rules.plain();
-    auto margin = [&](const SparseRow<T> &x) { return b + dot_shared(x, w); };
-    for_sparse_batches<T>(
-        shared.runs, first, last, e->batch_size, [&](const SparseBatch<T> &batch) {
-            if (cancelled(pass->cancel_mark))
-                return;
-            prefetch_weights(batch.next(), w);
-            b = read(w[d]);
-            sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
-            double step = schedule.at(row) / (double)batch.n, s = 0;
-            for (int64_t i = 0; i < batch.n; i++) {
-                const SparseRow<T> &x = batch.rows[i];
-                double by = step * r[i];
-                s += r[i];
-                for (uint32_t k = 0; k < x.n; k++) {
-                    float &weight = w[x.index[k]];
-                    double now = read(weight), move = by * x.value[k];
-                    write(weight,
-                          (float)(plain ? now - move : rules.apply(now, move, step, x.index[k])));
-                }
-            }
-            if (pass->fit_intercept)
-                write(w[d], (float)(b - SPARSE_INTERCEPT * step * s));
-            row += batch.n;
-        });
+    double sum_of_losses = 0;
+    SharedWeights<float> w{shared.w.data()};
+    OwnIntercept b(shared);
+    auto margin = [&](const SparseRow<T> &x) { return b.value() + dot_sparse(x, w); };
+    for_sparse_batches<T>(shared.runs, first, last, e->batch_size,
+                          [&](const SparseBatch<T> &batch) {
+                              if (cancelled(pass->cancel_mark))
+                                  return;
+                              sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
+                              double step = schedule.at(row) / (double)batch.n, s = 0;
+                              for (int64_t i = 0; i < batch.n; i++) {
+                                  update_shared(batch.rows[i], rules, step, step * r[i], w);
+                                  s += r[i];
+                              }
+                              if (pass->fit_intercept)
+                                  b.move(SPARSE_INTERCEPT * step * s, batch.n);
+                              row += batch.n;
+                          });
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
 }
@@ -200,16 +230,18 @@ void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
 int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
                double *loss) {
     using namespace tusk;
-    int64_t p = pass->groups[0].dim + 1;
-    // Many groups: a thread each, without sharing. Few: all threads on one after the other.
-    bool together = pass->n_groups < 2 * pass->threads;
-    return with_loss(pass, [&](auto kind) {
-        return with_storage(pass, [&]<class T>(const T *) {
-            parallel_for(pass->n_groups, together ? 1 : pass->threads, [&](int64_t g) {
-                group_epoch<T>(pass, epoch, kind, g, together ? pass->threads : 1, weights + g * p,
-                               average ? average + g * p : nullptr, &loss[g]);
+    return code_of([&] {
+        int64_t p = pass->groups[0].dim + 1;
+        // Many groups: a thread each, without sharing. Few: all threads on one after the other.
+        bool together = pass->n_groups < 2 * pass->threads;
+        return with_loss(pass, [&](auto kind) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                parallel_for(pass->n_groups, together ? 1 : pass->threads, [&](int64_t g) {
+                    group_epoch<T>(pass, epoch, kind, g, together ? pass->threads : 1,
+                                   weights + g * p, average ? average + g * p : nullptr, &loss[g]);
+                });
+                return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
             });
-            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
     });
 }

@@ -114,20 +114,20 @@ void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, i
         body(Gathered<T>{rows}, y, n, true);
 }
 
-// A batch of sparse rows, and the row behind it, so that its weights can be fetched early.
 template <class T> struct SparseBatch {
     const SparseRow<T> *rows;
     const double *y;
     int64_t n;
-    const SparseRow<T> &next() const { return rows[n]; }
 };
 
 // The same for sparse rows, a whole batch at a time: body(SparseBatch).
 template <class T, class Body>
 void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t batch,
                         Body &&body) {
-    std::vector<SparseRow<T>> rows;
-    std::vector<double> y;
+    size_t room = std::min<size_t>(batch, (end - first) * PARTITION_ROWS);
+    std::vector<SparseRow<T>> rows(room);
+    std::vector<double> y(room);
+    int64_t n = 0;
     for (size_t i = first; i < end; i++) {
         const tusk_segment *s = runs[i].segment;
         const uint32_t *start = tusk_row_starts(s) + runs[i].first;
@@ -135,20 +135,16 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, 
         const T *value = (const T *)tusk_sparse_values(s);
         const double *label = tusk_labels(s) + runs[i].first;
         for (uint32_t k = 0; k < runs[i].n; k++) {
-            rows.push_back({index + start[k], value + start[k], start[k + 1] - start[k]});
-            y.push_back(label[k]);
-            if ((int64_t)rows.size() <= batch)
+            rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
+            y[n] = label[k];
+            if (++n < batch)
                 continue;
-            body(SparseBatch<T>{rows.data(), y.data(), batch});
-            rows.erase(rows.begin(), rows.end() - 1);
-            y.erase(y.begin(), y.end() - 1);
+            body(SparseBatch<T>{rows.data(), y.data(), n});
+            n = 0;
         }
     }
-    if (rows.empty())
-        return;
-    int64_t n = (int64_t)rows.size();
-    rows.push_back({nullptr, nullptr, 0});
-    body(SparseBatch<T>{rows.data(), y.data(), n});
+    if (n)
+        body(SparseBatch<T>{rows.data(), y.data(), n});
 }
 
 // Derivatives of a sparse batch at fixed weights: margin(row) gives each margin; returns the sum
@@ -156,9 +152,11 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, 
 template <class T, class Loss, class Margin>
 double evaluate_batch(const SparseBatch<T> &batch, const Loss &loss, const Labels &labels,
                       Margin &&margin, std::vector<double> &r) {
+    r.resize(batch.n);
+    if (batch.n == 1)
+        return evaluate_row(loss, labels, margin(batch.rows[0]), batch.y[0], r.data());
     alignas(64) double m[BLOCK_ROWS], block[BLOCK_ROWS];
     double total = 0;
-    r.resize(batch.n);
     for (int64_t at = 0; at < batch.n; at += BLOCK_ROWS) {
         int n = (int)std::min<int64_t>(BLOCK_ROWS, batch.n - at);
         for (int i = 0; i < n; i++)

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -25,10 +26,17 @@ struct Job {
     std::atomic<int64_t> next{0};
     int helpers_wanted;
     int helpers_inside = 0; // guarded by the pool's mutex
+    std::atomic<bool> failed{false};
 
-    void work() {
-        for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < n;)
-            (*body)(task);
+    // No exception leaves a worker's thread, which would end the program.
+    void work() noexcept {
+        try {
+            for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < n;)
+                (*body)(task);
+        } catch (...) {
+            failed = true;
+            next = n;
+        }
     }
 };
 
@@ -48,13 +56,17 @@ public:
     }
 
 private:
-    // A worker must never take a signal that the host program handles on its main thread.
+    // A worker must never take a signal that the host program handles on its main thread. Where
+    // the system has no room for another thread, those that there are do the work.
     void grow(int wanted) {
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &before);
-        for (; workers_ < wanted; workers_++)
-            std::thread([this] { serve(); }).detach();
+        try {
+            for (; workers_ < wanted; workers_++)
+                std::thread([this] { serve(); }).detach();
+        } catch (const std::exception &) {
+        }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
@@ -134,6 +146,8 @@ void parallel_for(int64_t n, int threads, const std::function<void(int64_t)> &bo
         job.work();
     else
         pool().run(job);
+    if (job.failed)
+        throw std::bad_alloc();
 }
 
 int64_t cancel_count() {

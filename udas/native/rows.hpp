@@ -55,9 +55,10 @@ inline int64_t chunk_rows_for(const tk_pass *pass) {
     return std::clamp<int64_t>((1 << 19) / bytes, 256, 16384);
 }
 
-// As many rows as fit in half the L1 cache, a multiple of eight.
+// So many rows that this block and the next, on its way from memory, fit in the L1 cache; a
+// multiple of eight.
 template <class T> int block_rows(int64_t d) {
-    return (int)std::clamp<int64_t>(24576 / (d * (int64_t)sizeof(T)) / 8 * 8, 8, BLOCK_ROWS);
+    return (int)std::clamp<int64_t>(16384 / (d * (int64_t)sizeof(T)) / 8 * 8, 8, BLOCK_ROWS);
 }
 
 // Calls body(rows, y, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS. The

@@ -53,12 +53,11 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     std::vector<double> r;
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
     auto margin = [&](const SparseRow<T> &x) {
-        return model.b + dot_sparse(x.index, x.value, x.n, model.w.data());
+        return model.b + dot_sparse(x, OwnWeights<float>{model.w.data()});
     };
     for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
         if (cancelled(pass->cancel_mark))
             return;
-        prefetch_weights(batch.next(), model.w.data());
         *total += evaluate_batch(batch, loss, labels, margin, r);
         double step = schedule.at(row) / (double)batch.n, s = 0;
         for (int64_t i = 0; i < batch.n; i++) {
@@ -78,22 +77,24 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
 int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
            double *loss) {
     using namespace tusk;
-    int64_t p = pass->groups[0].dim + 1;
-    bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    return with_loss(pass, [&](auto kind) {
-        return with_storage(pass, [&]<class T>(const T *) {
-            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-                loss[g] = 0;
-                double *v = weights + g * p, *mean = average ? average + g * p : nullptr;
-                if (sparse) {
-                    sparse_epoch<T>(pass, epoch, kind, g, v, &loss[g]);
-                    if (mean)
-                        std::copy_n(v, p, mean);
-                } else {
-                    dense_epoch<T>(pass, epoch, kind, g, v, mean, &loss[g]);
-                }
+    return code_of([&] {
+        int64_t p = pass->groups[0].dim + 1;
+        bool sparse = tusk_is_sparse(pass->groups[0].kind);
+        return with_loss(pass, [&](auto kind) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                    loss[g] = 0;
+                    double *v = weights + g * p, *mean = average ? average + g * p : nullptr;
+                    if (sparse) {
+                        sparse_epoch<T>(pass, epoch, kind, g, v, &loss[g]);
+                        if (mean)
+                            std::copy_n(v, p, mean);
+                    } else {
+                        dense_epoch<T>(pass, epoch, kind, g, v, mean, &loss[g]);
+                    }
+                });
+                return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
             });
-            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
     });
 }

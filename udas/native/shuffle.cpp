@@ -222,14 +222,8 @@ int shuffle_group(const tk_pass *pass, tusk_memory *memory, uint64_t seed, int64
     return code;
 }
 
-} // namespace
-} // namespace tusk
-
-int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
-               tusk_group *kept, tusk_group *held) {
-    using namespace tusk;
-    std::memset(kept, 0, pass->n_groups * sizeof *kept);
-    std::memset(held, 0, pass->n_groups * sizeof *held);
+int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
+            tusk_group *kept, tusk_group *held) {
     bool many = pass->n_groups >= 2 * pass->threads;
     std::atomic<int> code{TK_OK};
     parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
@@ -242,6 +236,18 @@ int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const in
         if (result)
             code = result;
     });
+    return code;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
+               tusk_group *kept, tusk_group *held) {
+    using namespace tusk;
+    std::memset(kept, 0, pass->n_groups * sizeof *kept);
+    std::memset(held, 0, pass->n_groups * sizeof *held);
+    int code = code_of([&] { return shuffle(pass, memory, seed, held_out, kept, held); });
     if (code) {
         tk_free_groups(kept, pass->n_groups);
         tk_free_groups(held, pass->n_groups);

@@ -95,17 +95,19 @@ struct Factor {
 int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
              const double *gradient, double *step, int64_t *rank, double *pivot,
              double *inverse_diagonal, int threads) {
-    constexpr int64_t TOGETHER = 64;
-    tusk::parallel_for((n_groups + TOGETHER - 1) / TOGETHER, threads, [&](int64_t task) {
-        tusk::Factor factor(p);
-        for (int64_t g = task * TOGETHER; g < std::min(n_groups, (task + 1) * TOGETHER); g++) {
-            factor.decompose(hessian + g * stride);
-            factor.solve(gradient + g * p, step + g * p);
-            rank[g] = factor.rank;
-            pivot[g] = factor.smallest;
-            if (inverse_diagonal)
-                factor.inverse_diagonal(inverse_diagonal + g * p);
-        }
+    return tusk::code_of([&] {
+        constexpr int64_t TOGETHER = 64;
+        tusk::parallel_for((n_groups + TOGETHER - 1) / TOGETHER, threads, [&](int64_t task) {
+            tusk::Factor factor(p);
+            for (int64_t g = task * TOGETHER; g < std::min(n_groups, (task + 1) * TOGETHER); g++) {
+                factor.decompose(hessian + g * stride);
+                factor.solve(gradient + g * p, step + g * p);
+                rank[g] = factor.rank;
+                pivot[g] = factor.smallest;
+                if (inverse_diagonal)
+                    factor.inverse_diagonal(inverse_diagonal + g * p);
+            }
+        });
+        return TK_OK;
     });
-    return TK_OK;
 }

@@ -3,37 +3,55 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "dense.hpp"
 
 namespace tusk {
 
-template <class T, class W>
-inline double dot_sparse(const int32_t *index, const T *value, uint32_t n, const W *w) {
-    double a = 0, b = 0, c = 0, e = 0;
-    uint32_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        a += (double)value[k] * w[index[k]];
-        b += (double)value[k + 1] * w[index[k + 1]];
-        c += (double)value[k + 2] * w[index[k + 2]];
-        e += (double)value[k + 3] * w[index[k + 3]];
-    }
-    for (; k < n; k++)
-        a += (double)value[k] * w[index[k]];
-    return (a + b) + (c + e);
-}
-
-// Entry k of row i is (index[k], value[k]).
+// Entry k of a row is (index[k], value[k]).
 template <class T> struct SparseRow {
     const int32_t *index;
     const T *value;
     uint32_t n;
 };
 
-// Asks for the weights of a row that comes soon.
-template <class T, class W> inline void prefetch_weights(const SparseRow<T> &row, const W *w) {
-    for (uint32_t k = 0; k < row.n; k++)
-        __builtin_prefetch(w + row.index[k]);
+// Weights of one thread. Each is asked for by itself: compilers would gather vectors of them,
+// which takes longer.
+template <class W> struct OwnWeights {
+    W *w;
+    W &at(int32_t id) const {
+        W *one = w + id;
+        asm("" : "+r"(one));
+        return *one;
+    }
+    std::remove_const_t<W> read(int32_t id) const { return at(id); }
+    void write(int32_t id, W v) const { at(id) = v; }
+};
+
+// x . w in the precision W of the weights. Nothing is prefetched: the processor reads ahead by
+// itself, far enough to be in the next row.
+template <class T, template <class> class Weights, class W>
+inline auto dot_sparse(const SparseRow<T> &x, Weights<W> w) {
+    using Sum = std::remove_const_t<W>;
+    Sum a = 0, b = 0, c = 0, e = 0;
+    uint32_t k = 0;
+    for (; k + 4 <= x.n; k += 4) {
+        a += (Sum)x.value[k] * w.read(x.index[k]);
+        b += (Sum)x.value[k + 1] * w.read(x.index[k + 1]);
+        c += (Sum)x.value[k + 2] * w.read(x.index[k + 2]);
+        e += (Sum)x.value[k + 3] * w.read(x.index[k + 3]);
+    }
+    for (; k < x.n; k++)
+        a += (Sum)x.value[k] * w.read(x.index[k]);
+    return (a + b) + (c + e);
+}
+
+// w -= by x.
+template <class T, template <class> class Weights, class W>
+inline void move_along(const SparseRow<T> &x, W by, Weights<W> w) {
+    for (uint32_t k = 0; k < x.n; k++)
+        w.write(x.index[k], w.read(x.index[k]) - by * (W)x.value[k]);
 }
 
 template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
@@ -42,10 +60,8 @@ template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
 }
 
 template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
-    for (int i = 0; i < rows.n; i++) {
-        SparseRow<T> row = sparse_row(rows, i);
-        m[i] = b + dot_sparse(row.index, row.value, row.n, w);
-    }
+    for (int i = 0; i < rows.n; i++)
+        m[i] = b + dot_sparse(sparse_row(rows, i), OwnWeights<const double>{w});
 }
 
 template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
@@ -59,18 +75,19 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
 }
 
 // Chunks of a sparse gradient each need d sums: few, by the group's rows alone, so that summing
-// them up stays cheap.
-inline int64_t sparse_chunk_rows(const tusk_group &group) {
-    int64_t chunks =
-        std::clamp<int64_t>(tk_nonzeros(&group) / (4 * (int64_t)group.dim + 1), 2, 64);
+// them up stays cheap. Losses alone need one.
+inline int64_t sparse_chunk_rows(const tusk_group &group, bool loss_only) {
+    int64_t each = loss_only ? 1 << 16 : 4 * (int64_t)group.dim + 1;
+    int64_t chunks = std::clamp<int64_t>(tk_nonzeros(&group) / each, 2, loss_only ? 1 << 16 : 64);
     return std::max<int64_t>(256, (group.n_rows + chunks - 1) / chunks);
 }
 
 template <class T, class Loss>
 int sparse_gradient(const tk_pass *pass, const Loss &loss, const double *weights, double *out) {
-    int64_t d = pass->groups[0].dim;
-    auto chunks = make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g]); });
-    return sum_over_chunks(pass, chunks, d + 3, out, [&](const Chunk &c, double *acc) {
+    int64_t d = pass->groups[0].dim, width = pass->loss_only ? 2 : d + 3;
+    auto chunks = make_chunks(
+        pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], pass->loss_only); });
+    return sum_over_chunks(pass, chunks, width, out, [&](const Chunk &c, double *acc) {
         const double *w = weights + c.group * (d + 1);
         Labels labels(pass, c.group);
         alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];

@@ -162,40 +162,46 @@ template <class T> void count_features(const tusk_group &group, double *count, d
 } // namespace tusk
 
 int tk_labels(const tk_pass *pass, tk_label_stats *out) {
-    bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
-    tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-        out[g] =
-            numeric ? tusk::numeric_labels(pass->groups[g]) : tusk::class_labels(pass->groups[g]);
+    return tusk::code_of([&] {
+        bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
+        tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+            out[g] = numeric ? tusk::numeric_labels(pass->groups[g])
+                             : tusk::class_labels(pass->groups[g]);
+        });
+        return TK_OK;
     });
-    return TK_OK;
 }
 
 int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double *deviation) {
     using namespace tusk;
-    int64_t d = pass->groups[0].dim;
-    return with_storage(pass, [&]<class T>(const T *) {
-        parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-            const tusk_group &group = pass->groups[g];
-            int64_t step = std::max<int64_t>(1, group.n_rows / sample);
-            // What looks constant in a sample may be rare: look at every row before a feature is
-            // given up.
-            if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
-                sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                const tusk_group &group = pass->groups[g];
+                int64_t step = std::max<int64_t>(1, group.n_rows / sample);
+                // What looks constant in a sample may be rare: look at every row before a feature
+                // is given up.
+                if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
+                    sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
-        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
     });
 }
 
 int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
     using namespace tusk;
-    int64_t d = pass->groups[0].dim;
-    std::fill_n(count, pass->n_groups * d, 0.0);
-    std::fill_n(largest, pass->n_groups * d, 0.0);
-    return with_storage(pass, [&]<class T>(const T *) {
-        parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-            count_features<T>(pass->groups[g], count + g * d, largest + g * d);
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        std::fill_n(count, pass->n_groups * d, 0.0);
+        std::fill_n(largest, pass->n_groups * d, 0.0);
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                count_features<T>(pass->groups[g], count + g * d, largest + g * d);
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
-        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
     });
 }
 

@@ -64,7 +64,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
     auto margin = [](const SparseModel<double> &at) {
         return [&at](const SparseRow<T> &x) {
-            return at.b + dot_sparse(x.index, x.value, x.n, at.w.data());
+            return at.b + dot_sparse(x, OwnWeights<const double>{at.w.data()});
         };
     };
     for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
@@ -96,20 +96,23 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int6
 int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor, const double *full,
             double *weights, double *average) {
     using namespace tusk;
-    int64_t p = pass->groups[0].dim + 1;
-    bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    return with_loss(pass, [&](auto kind) {
-        return with_storage(pass, [&]<class T>(const T *) {
-            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-                double *v = weights + g * p, *mean = average + g * p;
-                if (sparse) {
-                    sparse_epoch<T>(pass, epoch, kind, g, anchor + g * p, full + g * p, v);
-                    std::copy_n(v, p, mean);
-                } else {
-                    dense_epoch<T>(pass, epoch, kind, g, anchor + g * p, full + g * p, v, mean);
-                }
+    return code_of([&] {
+        int64_t p = pass->groups[0].dim + 1;
+        bool sparse = tusk_is_sparse(pass->groups[0].kind);
+        return with_loss(pass, [&](auto kind) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                    double *v = weights + g * p, *mean = average + g * p;
+                    if (sparse) {
+                        sparse_epoch<T>(pass, epoch, kind, g, anchor + g * p, full + g * p, v);
+                        std::copy_n(v, p, mean);
+                    } else {
+                        dense_epoch<T>(pass, epoch, kind, g, anchor + g * p, full + g * p, v,
+                                       mean);
+                    }
+                });
+                return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
             });
-            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
     });
 }

@@ -104,9 +104,9 @@ void group_adopt(collector *c, train_state *s, const char *task, int task_length
     if (!s->spec)
         s->spec = spec_of(c, task, task_length, options, options_length);
     else if (!is_spec(s->spec, task, task_length, options, options_length))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("%s: task and options must be the same in all rows of a group",
-                               c->name)));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("%s: task and options must be the same in all rows of a group", c->name)));
 }
 
 /* --- rows that no kernel can use --- */
@@ -116,8 +116,7 @@ static int state_of_fault(int code) {
     case TUSK_NO_MEMORY:
         return ERRCODE_OUT_OF_MEMORY;
     case TUSK_DISK_FULL:
-        return temp_file_limit < 0 ? ERRCODE_DISK_FULL
-                                   : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+        return temp_file_limit < 0 ? ERRCODE_DISK_FULL : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
     case TUSK_RAGGED:
     case TUSK_EMPTY:
     case TUSK_LENGTHS_DIFFER:

@@ -2,10 +2,12 @@
 #include "door.h"
 
 #include "miscadmin.h"
+#include "storage/fd.h"
 #include "utils/guc.h"
 
-#define LEAST_BUDGET ((int64)64 << 20)
-/* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data. */
+#define LEAST_BUDGET ((int64)256 << 20)
+/* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data.
+ */
 #define TEMP_DIRECTORY "base/pgsql_tmp"
 
 static int64 budget(void) {
@@ -16,8 +18,11 @@ static int64 budget(void) {
 
 tusk_memory *backend_memory(void) {
     static tusk_memory *memory;
-    if (!memory)
+    if (!memory) {
         memory = tusk_memory_new();
+        /* Left to the account it would be made and removed again, while others put files there. */
+        (void)MakePGDirectory(TEMP_DIRECTORY);
+    }
     if (!memory)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
     tusk_memory_limit(memory, budget(), TEMP_DIRECTORY);

@@ -1,12 +1,12 @@
 /* Groups from parallel workers to the leader: combine, serialize, deserialize.
  *
- * A small group's rows travel in the bytea. A large one's are written to a file once, in the layout
- * of the segments, and the leader maps it: no row is copied again, and nothing stops at 1 GB. The
- * file is named after the leader, which removes it when the query ends, and all of its files when a
- * transaction does; after a crash PostgreSQL removes what its temporary folder holds.
+ * A small group's rows travel in the bytea. A large one's are written to a file once, in the
+ * layout of the segments, and the leader maps it: no row is copied again, and nothing stops at 1
+ * GB. The file is named after the leader, which removes it when the query ends, and all of its
+ * files when a transaction does; after a crash PostgreSQL removes what its temporary folder holds.
  */
-#include "groups.h"
 #include "parallel.h"
+#include "groups.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -273,8 +273,8 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
             slab = map_file(c, &p);
             at = (char *)slab + TUSK_SLAB_HEADER;
         } else {
-            slab = copy_inline(
-                c, &p, data + MAXALIGN(sizeof p + p.task_length + p.options_length), &at);
+            slab = copy_inline(c, &p, data + MAXALIGN(sizeof p + p.task_length + p.options_length),
+                               &at);
         }
         link_segments(b, at, slab, p.n_segments);
     }

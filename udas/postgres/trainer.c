@@ -1,6 +1,6 @@
-/* The call of the trainer: C cannot hand pointers to PL/Python, and must not, or any caller of that
- * function could make up some. So the batch lies here while it is in work, and the function, which
- * takes no arguments, asks for it by name (groups/backend.py).
+/* The call of the trainer: C cannot hand pointers to PL/Python, and must not, or any caller of
+ * that function could make up some. So the batch lies here while it is in work, and the function,
+ * which takes no arguments, asks for it by name (groups/backend.py).
  */
 #include "trainer.h"
 
@@ -62,12 +62,32 @@ void tuskml_answered(void) {
         current->answered = true;
 }
 
+static void keep_failure(work *w) {
+    MemoryContextSwitchTo(w->context);
+    if (!w->failure)
+        w->failure = CopyErrorData();
+    FlushErrorState();
+}
+
+/* A NOTICE looks for interrupts, and an error may not jump over Python's frames. */
 void tuskml_tell(const char *text) {
     if (!current || !tuskml_progress)
         return;
+    MemoryContext before = CurrentMemoryContext;
     current->told = true;
     pgstat_report_appname(text);
-    ereport(NOTICE, (errmsg("%s: %s", current->name, text)));
+    PG_TRY();
+    {
+        HOLD_INTERRUPTS();
+        ereport(NOTICE, (errmsg("%s: %s", current->name, text)));
+        RESUME_INTERRUPTS();
+    }
+    PG_CATCH();
+    {
+        keep_failure(current);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(before);
 }
 
 static Datum text_in(MemoryContext context, const char *text) {
@@ -75,13 +95,6 @@ static Datum text_in(MemoryContext context, const char *text) {
     Datum made = CStringGetTextDatum(text);
     MemoryContextSwitchTo(before);
     return made;
-}
-
-static void keep_failure(work *w) {
-    MemoryContextSwitchTo(w->context);
-    if (!w->failure)
-        w->failure = CopyErrorData();
-    FlushErrorState();
 }
 
 void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
@@ -215,15 +228,14 @@ static void check_answer(const work *w) {
         return;
     CHECK_FOR_INTERRUPTS();
     const char *state = w->batch.sqlstate[0] ? w->batch.sqlstate : "38000";
-    ereport(ERROR,
-            (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
-             errmsg("%s: %s", w->name,
-                    w->batch.error[0] ? w->batch.error : "the training was interrupted")));
+    ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
+                    errmsg("%s: %s", w->name,
+                           w->batch.error[0] ? w->batch.error : "the training was interrupted")));
 }
 
 void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request request) {
-    MemoryContext own = AllocSetContextCreate(CurrentMemoryContext, "tuskml training",
-                                              ALLOCSET_DEFAULT_SIZES);
+    MemoryContext own =
+        AllocSetContextCreate(CurrentMemoryContext, "tuskml training", ALLOCSET_DEFAULT_SIZES);
     MemoryContext before = MemoryContextSwitchTo(own);
     work *w = work_new(fcinfo, request);
     fill(w, s);

@@ -34,17 +34,16 @@ PGDLLEXPORT const char *tuskml_python_path_now(void);
 PGDLLEXPORT int tuskml_interrupted(void);
 
 void _PG_init(void) {
-    DefineCustomStringVariable("tuskml.python_path",
-                               "The folder of Python packages that holds tuskml and numpy.",
-                               "Set by tuskml postgres install; superusers only.",
-                               &tuskml_python_path, TUSKML_PYTHON_PATH, PGC_SUSET, 0, NULL, NULL,
-                               NULL);
+    DefineCustomStringVariable(
+        "tuskml.python_path", "The folder of Python packages that holds tuskml and numpy.",
+        "Set by tuskml postgres install; superusers only.", &tuskml_python_path,
+        TUSKML_PYTHON_PATH, PGC_SUSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.memory_limit",
                             "Memory for the rows of a session's trainings; more rows spill to "
                             "disk.",
-                            "-1: work_mem * hash_mem_multiplier, at least 64MB.",
-                            &tuskml_memory_limit, -1, -1, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL,
-                            NULL, NULL);
+                            "-1: work_mem * hash_mem_multiplier, at least 256MB.",
+                            &tuskml_memory_limit, -1, -1, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB,
+                            NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.threads", "Threads that a training may use.",
                             "0: one more than max_parallel_workers_per_gather, at least 2, at "
                             "most all cores.",
@@ -75,8 +74,9 @@ static void look_for_client(void) {
         ClientConnectionLost = true;
 }
 
-/* Whether the statement must end. Called by the backend's own thread from within the kernels, whose
- * frames no error may jump over: the caller of the training raises it once they have returned. */
+/* Whether the statement must end. Called by the backend's own thread from within the kernels,
+ * whose frames no error may jump over: the caller of the training raises it once they have
+ * returned. */
 int tuskml_interrupted(void) {
     if (likely(!InterruptPending))
         return 0;

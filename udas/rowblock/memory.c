@@ -19,6 +19,9 @@
 #define SLAB_BYTES ((size_t)2 << 20)
 #define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* of Linux 5.14, in headers that are older */
+#endif
 /* Slabs kept mapped between queries; faulting them in again is what they save. */
 #define CACHED_SLABS 32
 
@@ -27,6 +30,7 @@ enum { IN_MEMORY = -1, ADOPTED = -2 };
 struct tusk_slab {
     tusk_memory *memory;
     tusk_slab *next_cached;
+    _Atomic(struct lane *) lane; /* that fills it; NULL: none */
     size_t size;
     size_t used;
     int64_t file_offset; /* in the spill file, or one of what follows */
@@ -146,19 +150,36 @@ static int open_spill(const tusk_memory *m) {
     return open_spill_file(system && *system ? system : "/tmp");
 }
 
+/* Maps the pages now, ready to be written: a fault for each would cost more than the copy of its
+ * rows. A system that cannot leaves it to the faults. */
+static void populate(void *p, size_t size) {
+    madvise(p, size, MADV_POPULATE_WRITE);
+}
+
+static bool allocate(int file, int64_t offset, size_t size) {
+    int error;
+    do /* a timer of the host's may break it off */
+        error = posix_fallocate(file, offset, (off_t)size);
+    while (error == EINTR);
+    return !error;
+}
+
 /* A region of the spill file, its blocks allocated now so that a full disk is an error and not a
  * SIGBUS. */
-static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset) {
+static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset, int *code) {
+    *code = TUSK_DISK_FULL;
     if (atomic_load(&m->spilled) + (int64_t)size > atomic_load(&m->spill_budget))
         return NULL;
     pthread_mutex_lock(&m->lock);
     if (m->spill_file < 0)
         m->spill_file = open_spill(m);
     void *p = MAP_FAILED;
-    if (m->spill_file >= 0 && posix_fallocate(m->spill_file, m->spill_end, (off_t)size) == 0)
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, m->spill_file,
-                 m->spill_end);
+    if (m->spill_file >= 0 && allocate(m->spill_file, m->spill_end, size)) {
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->spill_file, m->spill_end);
+        *code = TUSK_NO_MEMORY; /* else addresses are what there is none of */
+    }
     if (p != MAP_FAILED) {
+        populate(p, size);
         *offset = m->spill_end;
         m->spill_end += (int64_t)size;
     }
@@ -211,17 +232,16 @@ static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
             atomic_fetch_sub(&m->resident, (int64_t)size);
     }
     if (!slab) {
-        slab = map_spilled(m, size, &offset);
-        if (!slab) {
-            *code = TUSK_DISK_FULL;
+        slab = map_spilled(m, size, &offset, code);
+        if (!slab)
             return NULL;
-        }
         atomic_fetch_add(&m->spilled, (int64_t)size);
     }
     slab->memory = m;
     slab->size = size;
     slab->used = SLAB_HEADER;
     slab->file_offset = offset;
+    atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, 1);
     note_peak(m);
     return slab;
@@ -256,9 +276,7 @@ static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
     pthread_mutex_unlock(&m->lock);
 }
 
-void tusk_slab_drop(tusk_slab *slab) {
-    if (atomic_fetch_sub(&slab->pieces, 1) != 1)
-        return;
+static void slab_free(tusk_slab *slab) {
     tusk_memory *m = slab->memory;
     if (slab->file_offset >= 0) {
         slab_free_spilled(m, slab);
@@ -273,19 +291,41 @@ void tusk_slab_drop(tusk_slab *slab) {
         unmap(slab);
 }
 
+/* Takes from a lane a slab in which nothing is left but what the lane itself holds: between
+ * queries no rows take memory, nor room in the spill file. Another thread may have filled it
+ * again, or freed it: it is looked at only while the lane, locked, still has it. */
+static void take_back(lane *l, tusk_slab *slab) {
+    pthread_mutex_lock(&l->lock);
+    bool idle = l->slab == slab && atomic_load(&slab->pieces) == 1;
+    if (idle)
+        l->slab = NULL;
+    pthread_mutex_unlock(&l->lock);
+    if (idle)
+        slab_free(slab);
+}
+
+void tusk_slab_drop(tusk_slab *slab) {
+    lane *filling = atomic_load(&slab->lane);
+    int left = atomic_fetch_sub(&slab->pieces, 1) - 1;
+    if (!left)
+        slab_free(slab);
+    else if (left == 1 && filling)
+        take_back(filling, slab);
+}
+
 void tusk_slab_share(tusk_slab *slab, int pieces) {
     atomic_fetch_add(&slab->pieces, pieces);
 }
 
 tusk_slab *tusk_slab_adopt(tusk_memory *m, int file, size_t size, int n_pieces) {
-    tusk_slab *slab =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    tusk_slab *slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     if (slab == MAP_FAILED)
         return NULL;
     slab->memory = m;
     slab->size = size;
     slab->used = size;
     slab->file_offset = ADOPTED;
+    atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, n_pieces);
     return slab;
 }
@@ -317,11 +357,15 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
     tusk_slab *slab = l->slab;
     if (slab && slab->used + size > slab->size) {
         l->slab = NULL;
+        atomic_store(&slab->lane, NULL); /* this thread has the lane's lock */
         tusk_slab_drop(slab);
         slab = NULL;
     }
-    if (!slab)
+    if (!slab) {
         slab = l->slab = slab_new(m, SLAB_BYTES, code);
+        if (slab)
+            atomic_store(&slab->lane, l);
+    }
     if (slab) {
         /* Alone in it: what was there before is gone. */
         if (atomic_load(&slab->pieces) == 1)

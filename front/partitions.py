@@ -1,0 +1,200 @@
+"""`tuskml partition explain`: which features of a data set would share a key, and what it saves.
+
+Rows are read by DuckDB, LIBSVM files too, into a temporary table, and from there in chunks.
+"""
+
+import argparse
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from tuskml.errors import DataError
+from tuskml.table import table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tuskml.partitioner import Explanation
+
+IDS_A_CHUNK = 2_000_000
+PARTITIONS_SHOWN = 20
+FEATURES_SHOWN = 6
+LIBSVM = """
+CREATE TEMP TABLE tusk_rows AS
+SELECT regexp_extract_all(text, '\\s([0-9]+):', 1)::BIGINT[] AS ids,
+       regexp_full_match(text, '\\s*\\S+(\\s+[A-Za-z0-9]+:\\S+)*\\s*') AS whole, line
+FROM (SELECT regexp_replace(line, '#.*', '') AS text, line
+      FROM read_csv(?, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '', escape = '',
+                    header = false, auto_detect = false, max_line_size = 16777216))
+WHERE text SIMILAR TO '.*\\S.*'
+"""
+QUERY = """
+CREATE TEMP TABLE tusk_rows AS
+SELECT ids::BIGINT[] AS ids FROM ({}) AS given(ids) WHERE ids IS NOT NULL
+"""
+
+
+def add_partition(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of `tuskml partition`."""
+    partition = commands.add_parser(
+        "partition",
+        help="how a model larger than memory is laid out in its store",
+        description="The layout of models larger than memory in their store.",
+    )
+    actions = partition.add_subparsers(dest="action", required=True, metavar="ACTION")
+    explain = actions.add_parser(
+        "explain",
+        help="the keys that rows would ask for, and the requests that this saves",
+        description="Partitions the features of a data set by their joint occurrence, and prints "
+        "keys, sizes and the requests a row that this saves.",
+    )
+    add = explain.add_argument
+    add("source", metavar="FILE|QUERY", help="a LIBSVM file, or SQL with one column of id lists")
+    add("--database", default=":memory:", metavar="PATH", help="a DuckDB file for the query")
+    add(
+        "--top",
+        type=int,
+        default=1000,
+        metavar="K",
+        help="frequent features (default %(default)s)",
+    )
+    add("--sample", type=int, default=10_000, metavar="N", help="rows (default %(default)s)")
+    add("--seed", type=int, default=0, metavar="N", help="of the sample (default 0)")
+    add("--seek", type=float, metavar="US", help="microseconds a request (else warm LevelDB's)")
+    add("--unit", type=float, metavar="NS", help="nanoseconds a feature (else warm LevelDB's)")
+    add("--block", type=int, metavar="N", help="rare features a key (else the cheapest)")
+    add("--batch-rows", type=int, default=1, metavar="N", help="rows that share requests (1)")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def show_partition(given: argparse.Namespace) -> None:
+    """Runs `tuskml partition explain` and prints what it found."""
+    explanation = explain(given)
+    if given.json:
+        print(json.dumps(explanation.as_dict()))
+    else:
+        print(as_text(explanation))
+
+
+def explain(given: argparse.Namespace) -> "Explanation":
+    """Partitions the rows of a source."""
+    from tuskml.partitioner import WARM_LEVELDB, Cost, Profile
+
+    seek = WARM_LEVELDB.t_seek if given.seek is None else given.seek * 1e-6
+    unit = WARM_LEVELDB.t_unit if given.unit is None else given.unit * 1e-9
+    cost = Cost(seek, unit)
+    profile = Profile(given.top, given.sample, given.seed)
+    with closing(open_rows(given.source, given.database)) as connection:
+        for indptr, ids in chunks(connection):
+            profile.update(indptr, ids)
+    made = profile.partition(cost, block=given.block, batch_rows=given.batch_rows)
+    return made.explanation
+
+
+def open_rows(source: str, database: str) -> duckdb.DuckDBPyConnection:
+    """A connection whose table tusk_rows has the rows' ids."""
+    is_file = Path(source).is_file()
+    if not is_file and not any(map(str.isspace, source)):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+    in_memory = is_file or database == ":memory:"
+    connection = duckdb.connect(":memory:" if in_memory else database, read_only=not in_memory)
+    try:
+        if is_file:
+            _load_libsvm(connection, source)
+        else:
+            _load_query(connection, source)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def chunks(
+    connection: duckdb.DuckDBPyConnection,
+) -> Iterator[tuple["NDArray[np.int64]", "NDArray[np.int64]"]]:
+    """indptr and ids of some rows at a time, in the rows' order."""
+    n_rows, n_ids = _one_row(connection, "SELECT count(*), sum(len(ids))::BIGINT FROM tusk_rows")
+    step = max(1, IDS_A_CHUNK * n_rows // max(1, n_ids or 0))
+    for begin in range(0, n_rows, step):
+        some = f"FROM tusk_rows WHERE rowid BETWEEN {begin} AND {begin + step - 1}"
+        lengths = connection.execute(f"SELECT len(ids) AS n {some}").fetchnumpy()["n"]
+        ids = connection.execute(f"SELECT unnest(ids) AS id {some}").fetchnumpy()["id"]
+        if np.ma.isMaskedArray(ids) and np.ma.getmaskarray(ids).any():
+            raise DataError("a list of ids holds a NULL")
+        yield np.concatenate(([0], np.cumsum(lengths))), np.asarray(ids)
+
+
+def _load_libsvm(connection: duckdb.DuckDBPyConnection, file: str) -> None:
+    connection.execute(LIBSVM, [file])
+    wrong = connection.execute("SELECT line FROM tusk_rows WHERE NOT whole LIMIT 1").fetchone()
+    if wrong:
+        raise DataError(f"{file} is no LIBSVM file: a line begins with {wrong[0][:40]!r}")
+
+
+def _load_query(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    query = query.strip().rstrip(";")
+    columns = connection.execute(f"DESCRIBE {query}").fetchall()
+    names = [f"{name} {kind}" for name, kind, *_ in columns]
+    if len(names) != 1 or not columns[0][1].endswith("]"):
+        raise DataError(f"the query must return one column of id lists, got {', '.join(names)}")
+    connection.execute(QUERY.format(query))
+
+
+def _one_row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    row = connection.execute(query).fetchone()
+    return row if row is not None else ()
+
+
+def as_text(one: "Explanation") -> str:
+    """An explanation for a person."""
+    facts = [
+        ("rows", f"{one.rows_seen:,}, of which {one.rows_sampled:,} are counted"),
+        ("ids", f"{one.entries:,}; a feature's frequency errs by {one.frequency_error:,} at most"),
+        ("cost", f"{one.cost.t_seek * 1e6:g} us a key, {one.cost.t_unit * 1e9:g} ns a feature"),
+        ("frequent", f"{one.top:,} features in {one.n_partitions:,} partitions"),
+        ("rare", str(one.blocks)),
+    ]
+    if one.batch_rows > 1:
+        facts.append(("requests", f"shared by {one.batch_rows:,} rows"))
+    text = "\n".join(f"{name:<10}{value}" for name, value in facts)
+    return "\n\n".join([text, _requests(one), *_partitions(one)])
+
+
+def _requests(one: "Explanation") -> str:
+    lines = [
+        ("each feature its key", one.by_feature, 0.0),
+        ("frequent ones merged", one.after_merging, one.saved_by_merging),
+        ("rare ones in blocks", one.after_blocks, one.saved_by_blocks),
+    ]
+    return table(
+        ["expected of a row", "requests", "saved", "features read", "microseconds"],
+        [
+            (name, *(round(x, 2) for x in (r.requests, saved, r.features_read, r.seconds * 1e6)))
+            for name, r, saved in lines
+        ],
+    )
+
+
+def _partitions(one: "Explanation") -> list[str]:
+    if not one.partitions:
+        return []
+    rows = [
+        (part.key, part.size, round(part.share, 4), _some(part.features))
+        for part in one.partitions[:PARTITIONS_SHOWN]
+    ]
+    text = table(["key", "features", "share of rows", "which"], rows)
+    if len(one.partitions) > PARTITIONS_SHOWN:
+        text += f"\n  ({PARTITIONS_SHOWN} of {len(one.partitions):,} shared keys)"
+    return [text]
+
+
+def _some(features: "NDArray[np.int64]") -> str:
+    names = ", ".join(map(str, features[:FEATURES_SHOWN].tolist()))
+    return names + (", …" if len(features) > FEATURES_SHOWN else "")

@@ -1,0 +1,124 @@
+"""What a request costs, and how to measure it on a store."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.partitioner.native import Ids
+
+FIRST_KEY = 3 << 61
+"""Keys that measurements write: above those of every index map."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost function of Qin, Torres, Rusu (VLDB 2017, section 5): t_s + |P| t_u.
+
+    t_seek: seconds a request takes whatever its payload; t_unit: seconds that each feature of the
+    payload adds.
+    """
+
+    t_seek: float
+    t_unit: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.t_seek < math.inf and 0 <= self.t_unit < math.inf):
+            raise OptionError(
+                "t_seek must be above 0 and t_unit at least 0 seconds, "
+                f"got {self.t_seek} and {self.t_unit}"
+            )
+
+    def of(self, size: float) -> float:
+        """Seconds to read a partition of `size` features once."""
+        return self.t_seek + size * self.t_unit
+
+    def whole_numbers(self, n_rows: int, n_features: int) -> tuple[int, int, float]:
+        """The cost function in whole numbers, so that sums of costs are exact and ties are ties.
+
+        Returns seek and unit, and the seconds that 1 stands for, a power of two: the largest such
+        that n_rows requests of n_features features stay below 2^53.
+        """
+        most = max(1, n_rows) * self.of(max(1, n_features))
+        scale = 2.0 ** (52 - math.frexp(most)[1])
+        return round(self.t_seek * scale), round(self.t_unit * scale), 1 / scale
+
+
+WARM_LEVELDB = Cost(t_seek=0.83e-6, t_unit=0.86e-9)
+"""LevelDB with its tables in memory: 1.2M one-weight keys a second, 598M weights a second in
+blocks of 1,024 float32 (measured for issue 4). A disk's seek takes a thousand times that: measure
+yours.
+"""
+
+
+class BatchStore(Protocol):
+    """What can be measured: a key-value store that reads and writes batches, as `kvstore` has.
+
+    keys: int64 of shape (n,); starts: int64 of shape (n + 1,); the payload of keys[i] is
+    values[starts[i]:starts[i + 1]], of the store's dtype.
+    """
+
+    dtype: np.dtype[Any]
+
+    def put(self, keys: Ids, starts: Ids, values: Any, /) -> Any:
+        """Stores the payloads of keys."""
+
+    def get(self, keys: Ids, starts: Ids, out: Any, /) -> Any:
+        """Reads the payloads of keys into `out`."""
+
+
+def measure_cost(
+    store: BatchStore,
+    sizes: Sequence[int] = (1, 16, 128, 1024, 4096),
+    requests: int = 2_000,
+    repeats: int = 5,
+    seed: int = 0,
+) -> Cost:
+    """Measures `get` on a store, which is written to: use one that may be thrown away.
+
+    For each payload size, in features, writes `requests` keys from FIRST_KEY on and reads them in
+    random order, `repeats` times; the median counts. The line through seconds a request by size
+    is fitted by least squares of the relative error, neither of its coefficients below zero.
+    """
+    if len(set(sizes)) < 2 or min(sizes) < 1 or requests < 1 or repeats < 1:
+        raise OptionError("to measure, at least two sizes, one request and one repeat are needed")
+    random = np.random.default_rng(seed)
+    seconds = []
+    for number, size in enumerate(sizes):
+        keys = FIRST_KEY + number * requests + np.arange(requests, dtype=np.int64)
+        starts = np.arange(0, requests * size + 1, size, dtype=np.int64)
+        values = random.standard_normal(requests * size).astype(store.dtype)
+        store.put(keys, starts, values)
+
+        def read(order: Ids, starts: Ids = starts, out: Any = values) -> None:
+            store.get(order, starts, out)
+
+        seconds.append(_median_seconds(read, keys, repeats, random) / requests)
+    return fit_cost(np.array(sizes, np.float64), np.array(seconds))
+
+
+def _median_seconds(
+    read: Callable[[Ids], None], keys: Ids, repeats: int, random: np.random.Generator
+) -> float:
+    taken = []
+    for _ in range(repeats):
+        order = random.permutation(keys)
+        start = time.perf_counter()
+        read(order)
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken))
+
+
+def fit_cost(sizes: NDArray[np.float64], seconds: NDArray[np.float64]) -> Cost:
+    """The cost function nearest to seconds a request by payload size, in relative error."""
+    seconds = np.maximum(seconds, 1e-12)
+    columns = np.column_stack((1 / seconds, sizes / seconds))
+    (seek, unit), *_ = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)
+    if unit < 0:
+        seek, unit = 1 / np.mean(1 / seconds), 0.0
+    return Cost(max(float(seek), 1e-12), float(unit))

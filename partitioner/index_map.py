@@ -1,0 +1,149 @@
+"""The index map: where each feature of a model lives, as key of a payload and slot in it.
+
+The paper's index map (section 5, "Model vertical partitioning") assigns correlated indices to one
+composite key. Here only the frequent features have entries:
+
+* key 0 .. P - 1: the partitions of frequent features, slots by rising id;
+* key P and on: every other feature, in the block that a rule gives it (`blocks.Blocks`): with
+  one block size, feature i has key P + i // size and slot i % size.
+
+So the map of a model of 10^9 features has K entries, and features never seen have a place.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError
+from tuskml.partitioner import index_bytes, native
+from tuskml.partitioner.blocks import Blocks
+from tuskml.partitioner.native import Ids, Slots
+from tuskml.partitioner.rows import as_ids
+
+
+class IndexMap:
+    """Feature to (key, slot) and back. It never changes.
+
+    features: int64 of shape (K,), the frequent features, rising;
+    partition: int64 of shape (K,), the key of each, 0 .. P - 1, none of them unused;
+    blocks: the rule for all others; a number is one block size.
+    """
+
+    def __init__(
+        self, features: ArrayLike, partition: ArrayLike, blocks: "Blocks | int" = 1
+    ) -> None:
+        self.features: Ids = as_ids(features).copy()
+        self.partition: Ids = as_ids(partition).copy()
+        self.blocks = Blocks.of(blocks) if isinstance(blocks, int) else blocks
+        if len(self.features) != len(self.partition):
+            raise DataError(
+                f"{len(self.features)} features cannot have {len(self.partition)} keys"
+            )
+        if (self.features[1:] <= self.features[:-1]).any():
+            raise DataError("the features of an index map must rise")
+        self.n_partitions = int(self.partition.max()) + 1 if len(self.partition) else 0
+        if self.n_partitions > len(self.features) or not self._counts.all():
+            raise DataError(f"of the keys 0 to {self.n_partitions - 1} some have no feature")
+        self._order = np.argsort(self.partition, kind="stable")
+        self._slots = self._slots_of()
+        for array in (self.features, self.partition, self._order, self._slots):
+            array.setflags(write=False)
+
+    @classmethod
+    def by_rule(cls, blocks: "Blocks | int" = 1) -> "IndexMap":
+        """No frequent features: blocks alone; with blocks of 1 the paper's KV, a key a feature."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks)
+
+    def locate(self, ids: ArrayLike) -> tuple[Ids, Slots]:
+        """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns a feature."""
+        wanted = as_ids(ids)
+        keys, slots = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int32)
+        table, bits = self._table
+        native.library().tp_locate(
+            table.ctypes.data,
+            bits,
+            self._ranges.ctypes.data,
+            wanted.ctypes.data,
+            len(wanted),
+            keys.ctypes.data,
+            slots.ctypes.data,
+        )
+        return keys, slots
+
+    def sizes(self, keys: ArrayLike) -> Ids:
+        """Slots of the payloads under keys, int64 of shape (n,)."""
+        wanted = np.asarray(keys, np.int64)
+        frequent = wanted < self.n_partitions
+        sizes = self.blocks.sizes_of(np.where(frequent, 0, wanted - self.n_partitions))
+        sizes[frequent] = self._counts[wanted[frequent]]
+        return sizes
+
+    def features_of(self, key: int) -> Ids:
+        """The feature of each slot of a key, int64 of shape (size,).
+
+        -1 is in slots of a block whose feature is frequent and so lives elsewhere.
+        """
+        if not 0 <= key < self.n_partitions + self.blocks.count:
+            most = self.n_partitions + self.blocks.count - 1
+            raise DataError(f"a key must be from 0 to {most}, got {key}")
+        if key < self.n_partitions:
+            begin = int(self._counts[:key].sum())
+            return self.features[self._order[begin : begin + self._counts[key]]]
+        found = self.blocks.features_of(key - self.n_partitions)
+        frequent = np.isin(found, self.features, assume_unique=True)
+        return np.where(frequent, -1, found)
+
+    def to_bytes(self) -> bytes:
+        """The map as bytes, with version and checksum: three to eight bytes a frequent feature."""
+        return index_bytes.encode(self.features, self.partition, self.blocks)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "IndexMap":
+        """The map that `to_bytes` gave; DataError where a byte differs or the version does."""
+        return cls(*index_bytes.decode(data))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexMap) and self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    def __repr__(self) -> str:
+        return (
+            f"IndexMap({len(self.features)} features in {self.n_partitions} partitions, "
+            f"others in {self.blocks})"
+        )
+
+    @cached_property
+    def _counts(self) -> Ids:
+        """Features of each partition, shape (P,)."""
+        return np.bincount(self.partition, minlength=self.n_partitions).astype(np.int64)
+
+    def _slots_of(self) -> Slots:
+        """The slot of each frequent feature: its rank by id within its partition."""
+        first = np.cumsum(self._counts) - self._counts
+        slots = np.empty(len(self.features), np.int32)
+        slots[self._order] = np.arange(len(self.features)) - np.repeat(first, self._counts)
+        return slots
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[Any], int]:
+        """The hash table of tp_locate, at most a quarter full so that searches are short."""
+        bits = max(1, (4 * len(self.features)).bit_length())
+        table = np.empty(1 << bits, native.PLACE)
+        arrays: Sequence[NDArray[Any]] = (self.features, self.partition, self._slots)
+        addresses = [array.ctypes.data for array in arrays]
+        native.library().tp_table(*addresses, len(self.features), bits, table.ctypes.data)
+        return table, bits
+
+    @cached_property
+    def _ranges(self) -> NDArray[Any]:
+        """The range of features with 0 .. 63 bits, for tp_locate."""
+        ranges = np.zeros(64, native.RANGE)
+        for width in range(64):
+            start, first, size = self.blocks.range_of_width(width)
+            ranges[width] = start, first + self.n_partitions, size
+        return ranges

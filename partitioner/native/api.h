@@ -1,0 +1,79 @@
+/* The partitioner's native half: plain C, called from Python with the GIL released.
+ *
+ * Nothing but numbers in and out. Results do not depend on threads. Every function that returns an
+ * int returns TP_OK or one of the codes below.
+ */
+#ifndef TUSK_PARTITIONER_API_H
+#define TUSK_PARTITIONER_API_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TP_API __attribute__((visibility("default")))
+
+enum tp_code { TP_OK = 0, TP_NO_MEMORY = 1 };
+
+/* --- greedy merging: Algorithm 3 of Qin, Torres, Rusu, VLDB 2017 --- */
+
+typedef struct tp_merging tp_merging;
+
+typedef struct tp_step {
+    int32_t first,
+        second;       /* the partitions merged, each named by its lowest feature; first < second */
+    int32_t together; /* rows that access both */
+    int32_t rows;     /* rows that access the merged one */
+    double saved;     /* the fall in total cost, in the unit of seek and unit */
+} tp_step;
+
+/* Rows r = 0 .. n_rows - 1 access features[starts[r] .. starts[r + 1]); those outside 0 ..
+ * n_features - 1 are passed over, repeated ones count once. A partition of s features costs seek +
+ * s * unit for each row that accesses it; both must be whole numbers with n_rows * (seek +
+ * n_features * unit) <= 2^53, so that all arithmetic on doubles is exact. */
+TP_API int tp_open(const int64_t *starts, const int32_t *features, int64_t n_rows,
+                   int32_t n_features, double seek, double unit, tp_merging **out);
+TP_API void tp_close(tp_merging *merging);
+/* Affinities of the features begin .. end - 1 with all after them: to be called once for each
+ * feature, before the first tp_merge. */
+TP_API int tp_affinities(tp_merging *merging, int32_t begin, int32_t end, int32_t threads);
+/* Merges up to `limit` times, best pair first; *n_steps < limit says that no merge gains. */
+TP_API int tp_merge(tp_merging *merging, int32_t limit, tp_step *steps, int32_t *n_steps);
+/* The partitions as they are: of each its lowest feature, the rows that access it and its number
+ * of features; and their affinity matrix of shape (n, n), unless matrix is NULL. Returns n. */
+TP_API int32_t tp_partitions(const tp_merging *merging, int32_t *lowest, int32_t *rows,
+                             int32_t *sizes, int32_t *matrix);
+
+/* --- the index map --- */
+
+/* One entry of the hash table of frequent features; key < 0: empty. */
+typedef struct tp_place {
+    int64_t feature, key;
+    int32_t slot, unused;
+} tp_place;
+
+/* Fills a table of 2^bits entries, more than n, with (feature, key, slot); features differ. */
+TP_API void tp_table(const int64_t *features, const int64_t *keys, const int32_t *slots, int64_t n,
+                     int32_t bits, tp_place *table);
+/* Features from `start` on, in blocks of `size` that have keys from `first_key` on. */
+typedef struct tp_range {
+    int64_t start, first_key, size;
+} tp_range;
+
+/* Features of the table are where it says; every other one is in the block of its range. ranges
+ * has 64 entries, one for each number of bits that a feature may have. */
+TP_API void tp_locate(const tp_place *table, int32_t bits, const tp_range *ranges,
+                      const int64_t *features, int64_t n, int64_t *keys, int32_t *slots);
+
+/* --- blocks --- */
+
+/* Neighbours in `features` of one row (row numbers do not fall, ids rise within a row) that lie in
+ * different blocks, and first ones of a row: the number of (row, block) pairs. */
+TP_API int64_t tp_requests(const int32_t *rows, const int64_t *features, int64_t n, int64_t block);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,40 @@
+// The sampled rows by feature and by row: bitsets of rows, and lists of features.
+#pragma once
+
+#include "overlap.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace tusk {
+
+class Sample {
+public:
+    Sample(const int64_t *starts, const int32_t *features, int64_t n_rows, int32_t n_features);
+
+    int64_t words() const { return words_; }
+    // The rows that access a partition, a bit a row. A partition bears the number of its lowest
+    // feature.
+    Word *rows(int32_t partition) { return bits_.data() + partition * words_; }
+    const Word *rows(int32_t partition) const { return bits_.data() + partition * words_; }
+    int64_t count(int32_t partition) const;
+
+    // Rows that access `feature` and each feature after it: out[j - feature - 1] for feature j.
+    // By lists of features or by popcounts, whichever touches less; both are exact.
+    void affinities(int32_t feature, int32_t *out) const;
+
+private:
+    void collect_lists();
+    void by_lists(int32_t feature, int32_t *out) const;
+    void by_popcounts(int32_t feature, int32_t *out) const;
+    template <class Body> void each_row(int32_t feature, Body body) const;
+
+    int32_t n_features_;
+    int64_t n_rows_, words_;
+    std::vector<Word> bits_;      // (n_features, words)
+    std::vector<int64_t> starts_; // (n_rows + 1,) where a row's list begins
+    std::vector<int32_t> lists_;  // the distinct features of each row, falling
+    std::vector<int64_t> after_;  // (n_features,) accesses of later features in its rows
+};
+
+} // namespace tusk

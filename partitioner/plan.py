@@ -1,0 +1,151 @@
+"""From rows to an index map: the offline stage in one pass (the paper's figure 2)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tuskml.errors import OptionError
+from tuskml.partitioner.block_choice import Candidate, choose_blocks
+from tuskml.partitioner.blocks import Blocks
+from tuskml.partitioner.cost import WARM_LEVELDB, Cost
+from tuskml.partitioner.explanation import Accesses, Explanation
+from tuskml.partitioner.frequencies import Frequencies
+from tuskml.partitioner.index_map import IndexMap
+from tuskml.partitioner.merging import Merges, merge_features
+from tuskml.partitioner.native import Ids, Slots
+from tuskml.partitioner.reservoir import RowSample
+from tuskml.partitioner.rows import SparseRows, sparse_rows
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """An index map, the merges that made its partitions, and what it saves."""
+
+    index: IndexMap
+    merges: Merges
+    explanation: Explanation
+
+
+class Profile:
+    """What the partitioner keeps of rows while they pass: frequencies and a sample.
+
+    top: frequent features to partition (the paper's K); sample: rows to keep (its N');
+    seed: of the sample. One a worker; merge them in a fixed order for the same result.
+    """
+
+    def __init__(self, top: int = 1000, sample: int = 10_000, seed: int = 0) -> None:
+        self.top = top
+        self.frequencies = Frequencies(top)
+        self.sample = RowSample(sample, seed)
+
+    def update(self, indptr: ArrayLike, ids: ArrayLike) -> None:
+        """Lets a chunk of rows pass: the index arrays of a CSR matrix."""
+        rows = sparse_rows(indptr, ids)
+        self.frequencies.update(rows.ids)
+        self.sample.update(rows)
+
+    def merge(self, other: "Profile") -> None:
+        """Adds the rows that passed another worker."""
+        self.frequencies.merge(other.frequencies)
+        self.sample.merge(other.sample)
+
+    def partition(
+        self,
+        cost: Cost = WARM_LEVELDB,
+        *,
+        block: int | None = None,
+        batch_rows: int = 1,
+        threads: int = 0,
+        interrupted: Callable[[], None] | None = None,
+    ) -> Partitioning:
+        """Partitions the model's features.
+
+        cost: of the store (`measure_cost`); block: features in a block of rare ones, None to
+        choose; batch_rows: sampled rows that share their requests: 1 is the paper's, larger where
+        a store is read once a batch; threads: 0 for one a core; interrupted: called often, what it
+        raises ends the work.
+        """
+        if batch_rows < 1:
+            raise OptionError(f"batch_rows must be at least 1, got {batch_rows}")
+        rows = self.sample.rows().in_batches(batch_rows).distinct()
+        frequent = self.frequencies.top(self.top).ids
+        ranks = ranks_in(frequent, rows.ids)
+        ranked = SparseRows(rows.starts, ranks.astype(np.int64))
+        merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
+        blocks, tried = (
+            choose_blocks(rows.only(ranks < 0), cost) if block is None else (Blocks.of(block), [])
+        )
+        index = index_of(frequent, merges.partition, blocks)
+        return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
+
+    def _explain(
+        self,
+        index: IndexMap,
+        rows: SparseRows,
+        cost: Cost,
+        batch_rows: int,
+        tried: list[Candidate],
+    ) -> Explanation:
+        n_rows = min(self.sample.seen, self.sample.size)
+        accesses = Accesses(index, rows, cost, n_rows)
+        return Explanation(
+            rows_seen=self.sample.seen,
+            rows_sampled=n_rows,
+            entries=self.frequencies.total,
+            batch_rows=batch_rows,
+            top=len(index.features),
+            frequency_error=self.frequencies.error,
+            cost=cost,
+            by_feature=accesses.by_feature(),
+            after_merging=accesses.after_merging(),
+            after_blocks=accesses.after_blocks(),
+            n_partitions=index.n_partitions,
+            partitions=accesses.partitions(),
+            blocks=index.blocks,
+            block_candidates=tried,
+        )
+
+
+def partition_model(
+    indptr: ArrayLike,
+    ids: ArrayLike,
+    *,
+    top: int = 1000,
+    sample: int = 10_000,
+    seed: int = 0,
+    cost: Cost = WARM_LEVELDB,
+    block: int | None = None,
+    batch_rows: int = 1,
+    threads: int = 0,
+    interrupted: Callable[[], None] | None = None,
+) -> Partitioning:
+    """Partitions a model for rows that lie in memory; arguments as of `Profile`.
+
+    indptr, ids: the index arrays of a CSR matrix. The SQL aggregate of the same name calls this.
+    """
+    profile = Profile(top, sample, seed)
+    profile.update(indptr, ids)
+    return profile.partition(
+        cost, block=block, batch_rows=batch_rows, threads=threads, interrupted=interrupted
+    )
+
+
+def ranks_in(frequent: Ids, ids: Ids) -> Slots:
+    """The place of each id among the frequent ones, or -1; int32 of the shape of ids."""
+    order = np.argsort(frequent)
+    keys, _ = IndexMap(frequent[order], np.arange(len(frequent))).locate(ids)
+    ranks = np.append(order, -1).astype(np.int32)
+    return ranks[np.minimum(keys, len(frequent))]
+
+
+def index_of(frequent: Ids, lowest: Slots, blocks: Blocks) -> IndexMap:
+    """The index map of partitions that are named by their lowest rank.
+
+    frequent: ids by rank; lowest: of each rank. Keys go by the most frequent feature of each, so
+    the partitions asked for most lie together.
+    """
+    _, keys = np.unique(lowest, return_inverse=True)
+    order = np.argsort(frequent)
+    return IndexMap(frequent[order], keys[order], blocks)
