@@ -1,5 +1,5 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | bench | lint | types | format | native | wheel | smoke | sanitize | clean
+#   make demo | test | test-duckdb | bench | lint | types | format | native | wheel | smoke | sanitize | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -8,18 +8,28 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SANITIZE ?= address,undefined
 PYTEST_ARGS ?=
+VERSION ?= 1.4.*
+DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/groups
 
-NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.[ch])
+NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.[ch] \
+    partitioner/native/* kvstore/native/*)
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
-.PHONY: demo test bench lint types format native wheel smoke sanitize clean postgres-packages
+.PHONY: demo test test-duckdb bench lint types format native wheel smoke sanitize clean postgres-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
 test: $(READY)-test postgres-packages
 	@$(BIN)/pytest $(PYTEST_ARGS)
+
+# The same build with another DuckDB: make test-duckdb VERSION='1.5.*'
+test-duckdb: $(READY)-test
+	rm -rf build/duckdb
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps \
+	    --target build/duckdb 'duckdb==$(VERSION)'
+	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
 
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
@@ -70,7 +80,7 @@ postgres-packages:
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	rm -f udas/*.so udas/duckdb/*.duckdb_extension
+	rm -f udas/*.so partitioner/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -16,6 +16,8 @@ ROOMS = {
     "udas": "tuskml.udas",
     "optimizer": "tuskml.optimizer",
     "groups": "tuskml.groups",
+    "kvstore": "tuskml.kvstore",
+    "partitioner": "tuskml.partitioner",
 }
 
 

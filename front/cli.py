@@ -14,7 +14,9 @@ import duckdb
 
 from tuskml.connection import connect
 from tuskml.errors import TuskError
+from tuskml.partitions import add_partition, show_partition
 from tuskml.script import run, sentence
+from tuskml.stores import add_stores, show_stores
 from tuskml.version import VERSION
 
 FAILED, INTERRUPTED = 1, 130
@@ -51,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print each result as JSON, an array in one line")
 
     add_postgres(commands)
+    add_partition(commands)
+    add_stores(commands)
     commands.add_parser("version", help="print the version")
     return top
 
@@ -137,6 +141,10 @@ def dispatch(given: argparse.Namespace) -> None:
         from tuskml import postgres
 
         postgres.show(postgres.run(given.action, given.pg_config, given.database), given.json)
+    elif given.command == "partition":
+        show_partition(given)
+    elif given.command == "store":
+        show_stores(given)
     else:
         from tuskml.demo import demo
 

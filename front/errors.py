@@ -32,6 +32,12 @@ class ExtensionError(TuskError, RuntimeError):
     """The database cannot load tuskml's extension, or has another version of it."""
 
 
+class StoreError(TuskError):
+    """A stored model that cannot be read or written, or a store that another process has open."""
+
+    sqlstate = "58030"
+
+
 def nearest(given: str, allowed: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or nothing when no allowed name is near."""
     names = {name.lower(): name for name in allowed}

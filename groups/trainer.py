@@ -111,7 +111,6 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
     """The planner's answer for groups of one kind and width."""
     seen = Statistics(
-        len(groups),
         1 << int(np.log2(groups["n_rows"].max())),
         int(groups["dim"].max()),
         bool(groups["kind"][0] >= 2),

@@ -30,7 +30,6 @@ EPOCHS = 20
 class Statistics:
     """What the rule looks at, of a batch of groups with the same number of features."""
 
-    n_groups: int
     most_rows: int  # as a power of two
     n_features: int
     sparse: bool
@@ -44,7 +43,7 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def choose_algorithm(task: Task, options: Options, seen: Statistics) -> tuple[str, str]:
+def choose_algorithm(options: Options, seen: Statistics) -> tuple[str, str]:
     """The algorithm and why."""
     if options.algorithm != "auto":
         return options.algorithm, "asked for"
@@ -57,7 +56,7 @@ def choose_algorithm(task: Task, options: Options, seen: Statistics) -> tuple[st
 
 def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     """The plan for a batch: what the caller asked for, and the rule for the rest."""
-    algorithm, reason = choose_algorithm(task, options, seen)
+    algorithm, reason = choose_algorithm(options, seen)
     schedule = options.schedule or default_schedule(algorithm, seen)
     smooth = task.smooth or not follows_corners(algorithm, schedule)
     return Plan(

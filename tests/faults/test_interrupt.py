@@ -19,9 +19,6 @@ import pytest
 import tuskml
 
 SOON = 2.0
-HELD = 32 << 20
-"""Bytes that the threads' own slabs may hold between queries."""
-
 ENDLESS = '{"algorithm": "%s", "max_iter": 1000000000, "epsilon": 0}'
 TABLE = """CREATE TABLE t AS SELECT i % {groups} AS g, (i * 7919) % 1000 < 400 AS y,
            [(i * 31) % 97, (i * 17) % 89, i % 83]::FLOAT[] AS x FROM range({rows}) r(i)"""
@@ -33,7 +30,6 @@ make, sql, after = json.loads(sys.argv[1])
 con = tuskml.connect(threads=2)
 con.execute(make)
 con.execute("SELECT train_model('logistic', y, x).n_rows FROM t").fetchall()
-before = con.execute("SELECT tuskml_memory()").fetchall()[0][0]
 sent = []
 def press():
     time.sleep(after)
@@ -57,7 +53,7 @@ rows = con.execute("SELECT train_model('logistic', y, x).n_rows, count(*) FROM t
 gc.collect()
 use = con.execute("SELECT tuskml_memory()").fetchall()[0][0]
 print(json.dumps({"kind": kind, "text": text, "seconds": done - sent[0], "works": rows[0][0] == rows[0][1],
-                  "before": before, "after": use, "handler": signal.getsignal(signal.SIGINT) is signal.default_int_handler}))
+                  "after": use, "handler": signal.getsignal(signal.SIGINT) is signal.default_int_handler}))
 """
 
 
@@ -91,6 +87,10 @@ STATEMENTS = {
 }
 
 
+FORGOTTEN = {"many groups on both threads": 16 << 20}
+"""Bytes that are lost: when finalize fails DuckDB forgets the groups that it has yet to finalize."""
+
+
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_ctrl_c(name: str, record_property) -> None:
     told = press_ctrl_c(STATEMENTS[name])
@@ -100,14 +100,14 @@ def test_ctrl_c(name: str, record_property) -> None:
     assert "KeyboardInterrupt" in told["kind"] or "interrupted" in told["text"].lower()
     assert told["works"]
     assert told["handler"], "Python's own handler is back"
-    assert told["after"]["resident"] <= told["before"]["resident"] + HELD
+    assert told["after"]["resident"] <= FORGOTTEN.get(name, 0)
     assert told["after"]["spilled"] == 0
 
 
 def test_ctrl_c_gives_the_memory_back() -> None:
     told = press_ctrl_c(STATEMENTS["sgd"], rows=3_000_000, after=1.5)
-    assert told["after"]["peak"] > HELD
-    assert told["after"]["resident"] <= told["before"]["resident"] + HELD
+    assert told["after"]["peak"] > 32 << 20
+    assert told["after"]["resident"] == 0
 
 
 DEAF = "DuckDB sometimes lets a scan on one thread run to its end, SELECT sum(sin(i)) FROM range(...) too"
@@ -120,7 +120,7 @@ def test_ctrl_c_while_rows_are_packed() -> None:
     print(f"packing: {told['seconds'] * 1000:.0f} ms, {told['kind']}")
     assert told["seconds"] < SOON
     assert told["works"]
-    assert told["after"]["resident"] <= told["before"]["resident"] + HELD
+    assert told["after"]["resident"] == 0
 
 
 @pytest.fixture
@@ -135,10 +135,7 @@ def resident(con: duckdb.DuckDBPyConnection) -> int:
 
 @pytest.mark.parametrize("name", ["sgd", "hogwild", "newton", "in groups", "into a table"])
 def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str) -> None:
-    table.execute(
-        f'SELECT {train("sgd")[:-3]}, "time": "0.01s"}}\') FROM t'.replace("1000000000", "1")
-    ).fetchall()
-    before, called = resident(table), []
+    called = []
 
     def cancel() -> None:
         time.sleep(0.3)
@@ -155,7 +152,7 @@ def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str)
     assert seconds < SOON
     found = table.execute("SELECT train_model('logistic', y, x).n_rows FROM t").fetchall()
     assert found == [(200_000,)]
-    assert resident(table) <= before + HELD
+    assert resident(table) == 0
 
 
 def test_cancel_without_a_training_stops_none(table: duckdb.DuckDBPyConnection) -> None:

@@ -14,7 +14,7 @@ import duckdb, psutil, tuskml
 queries, warm = int(sys.argv[1]), int(sys.argv[2])
 con = tuskml.connect(threads=2)
 con.execute("CREATE TABLE t AS SELECT i % 4 AS g, (i * 7919) % 10 < 4 AS y, [i % 7, i % 5]::DOUBLE[] AS x, [i % 9, 11] AS ids FROM range(400) r(i)")
-big = "SELECT train_model('logistic', y, x, '{\\"algorithm\\": \\"sgd\\", \\"max_iter\\": 1000000000, \\"epsilon\\": 0}') FROM t"
+big = "SELECT train_model('logistic', y, x, '{\\"algorithm\\": \\"sgd\\", \\"max_iter\\": 1000000000, \\"epsilon\\": 0, \\"time\\": \\"1s\\"}') FROM t"  # a loaded machine may cancel too early
 GOOD = [
     "SELECT train_model('linear', y::INT, x) FROM t",
     "SELECT g, train_model('logistic', y, x) FROM t GROUP BY g",
@@ -75,7 +75,7 @@ def run(queries: int, warm: int) -> tuple[dict, dict, int]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    before, after, failed = json.loads(done.stdout)
+    before, after, failed = json.loads(done.stdout.splitlines()[-1])
     print(
         f"{queries} queries: {(after['rss'] - before['rss']) / 1e6:.1f} MB more, {failed} failed as they should"
     )
@@ -89,8 +89,8 @@ def test_ten_thousand_queries() -> None:
     assert after["rss"] - before["rss"] < 20_000_000
     assert after["files"] <= before["files"] + 1
     assert after["threads"] <= before["threads"] + 1
-    assert after["memory"]["resident"] <= 32 << 20
-    assert after["memory"]["spilled"] <= 32 << 20
+    assert after["memory"]["resident"] == 0
+    assert after["memory"]["spilled"] == 0
 
 
 CONNECTIONS = """

@@ -11,6 +11,7 @@ import tuskml
 from tuskml import connection
 
 MACROS = ["sparse", "predictor", "predict", "predict_proba", "decision", "model_summary"]
+PREDICTED = "SELECT [predict(m, [4]), decision(predictor(m), [4])] FROM (SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x))"
 FIT = "SELECT train_model('linear', 2 * x + 1, [x]).coef[1] FROM range(9) t(x)"
 
 
@@ -131,6 +132,29 @@ def test_every_macro_is_there() -> None:
             [MACROS],
         ).fetchall()
         assert sorted(name for (name,) in found) == sorted(MACROS)
+
+
+PLACES = {
+    "at once": "",
+    "schema": "CREATE SCHEMA s; USE s",
+    "attached": "ATTACH '{path}' AS other; USE other",
+    "schema of the attached": "ATTACH '{path}' AS other; CREATE SCHEMA other.s; USE other.s",
+    "attached in memory": "ATTACH ':memory:' AS other; USE other",
+    "columns of their names": "CREATE TABLE predictor AS SELECT 1 AS predictor, 2 AS model, 3 AS features",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("database", [":memory:", "db.duckdb"])
+def test_macros_find_each_other(tmp_path, database: str, place: str) -> None:
+    """Whatever is in USE, and in cursors."""
+    in_memory = database == ":memory:"
+    with tuskml.connect(database if in_memory else tmp_path / database) as con:
+        con.execute(PLACES[place].format(path=tmp_path / "other.duckdb"))
+        for user in (con, tuskml.load(con.cursor())):
+            assert one(user, PREDICTED) == pytest.approx([8, 8])
+        if in_memory:
+            assert one(con.cursor(), PREDICTED) == pytest.approx([8, 8])
 
 
 def test_a_file_keeps_no_macro(tmp_path) -> None:

