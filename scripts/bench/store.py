@@ -2,8 +2,8 @@
 
     store.py [--weights N] [--disk DIR] [--memory BYTES] [--json FILE]
 
-For each width a store of N weights (at most 2M keys) in memory (tmpfs) and on disk; keys of 10,000
-a batch. Each number is the median of three passes over all keys. `scattered`: random keys, which
+For each width a store of N weights (at most 500,000 keys) in memory (tmpfs) and on disk; batches of
+10,000 keys. Each number is the median of three passes over all keys. `scattered`: random keys, which
 share no block of a table; `near`: random keys of a range five times the batch, as of the hot
 features of a chunk; `add` is get-merge-put of scattered keys, all weights of each. Tables lie in
 the page cache on disk too: what a cold disk costs depends on the disk.
@@ -16,9 +16,10 @@ import json
 import shutil
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--weights", type=int, default=32_000_000, help="in each store")
+    add("--weights", type=int, default=16_000_000, help="in each store")
     add("--disk", type=Path, default=Path(tempfile.gettempdir()), help="a folder on a disk")
     add("--memory", type=int, default=1 << 28, help="budget of a store, bytes")
     add("--json", type=Path, metavar="FILE")
@@ -51,7 +52,7 @@ def main() -> None:
     rows = []
     for place, folder in (("tmpfs", Path("/dev/shm")), ("disk", given.disk)):
         for width in WIDTHS:
-            n_keys = min(given.weights // width, 2_000_000)
+            n_keys = min(given.weights // width, 500_000)
             for name, rate in measure(folder, n_keys, width, given.memory):
                 rows.append({"place": place, "width": width, "what": name, "keys_per_s": rate})
                 print(
@@ -98,12 +99,9 @@ def rate(work: Work, rounds: list[np.ndarray], threads: int) -> float:
         keys = rounds[number % len(rounds)]
         batches = [keys[a : a + BATCH] for a in range(0, len(keys), BATCH)]
         shares = [batches[t::threads] for t in range(threads)]
-        workers = [threading.Thread(target=run, args=(work, share)) for share in shares]
         start = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(partial(run, work), shares))
         taken.append(len(keys) / (time.perf_counter() - start))
     return statistics.median(taken)
 
@@ -126,8 +124,9 @@ def plyvel_works(path: Path, values: np.ndarray, memory: int) -> tuple[dict[str,
 
     def put(keys: np.ndarray) -> None:
         with db.write_batch() as batch:
-            for key, payload in zip(keys.astype(">i8"), payloads, strict=False):
-                batch.put(key.tobytes(), payload)
+            names = keys.astype(">i8").tobytes()
+            for place, payload in zip(range(0, len(names), 8), payloads, strict=False):
+                batch.put(names[place : place + 8], payload)
 
     def get(keys: np.ndarray) -> np.ndarray:
         names = keys.astype(">i8").tobytes()

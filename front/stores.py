@@ -1,0 +1,136 @@
+"""`tuskml store`: what lies in a root of stores, whether it is sound, in and out, tidying up."""
+
+import argparse
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.errors import StoreError
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
+
+Facts = dict[str, Any]
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def add_stores(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of `tuskml store`."""
+    store = commands.add_parser(
+        "store",
+        help="stored models: list, verify, export, import, gc",
+        description="Models in a store, below one root: versions of finished models, and working "
+        "stores of trainings.",
+    )
+    actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in ACTIONS.items():
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        _add_arguments(action, name)
+        root = "the stores' root (else TUSKML_STORE_ROOT, else the user's data folder)"
+        action.add_argument("--root", type=Path, metavar="DIR", help=root)
+        action.add_argument("--json", action="store_true", help="print one JSON value")
+
+
+ACTIONS = {
+    "list": "list versions and working stores, of one name or all",
+    "verify": "read every byte of the models and say which are sound",
+    "export": "write a model to a file, .npz for NumPy or .jsonl",
+    "import": "seal the model of such a file as the next version of a name",
+    "gc": "remove what no version names and what ended trainings left behind",
+}
+
+
+def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
+    add = action.add_argument
+    if name == "export":
+        add("model", metavar="NAME[@VERSION]", help="the model (else its current version)")
+    elif name == "import":
+        add("model", metavar="NAME", help="the store's name")
+    else:
+        add("model", nargs="?", metavar="NAME", help="a store's name (else all)")
+    if name in ("export", "import"):
+        add("file", type=Path, metavar="FILE", help="ends with .npz or .jsonl")
+    if name == "gc":
+        age = "spare what is newer, such as 12h or 7d (else 1d); 0s spares nothing"
+        add("--older-than", type=duration, default=86400.0, metavar="AGE", help=age)
+        add("--keep", type=int, metavar="N", help="forget all versions but the newest N")
+
+
+def duration(text: str) -> float:
+    """Seconds of a text such as `90s`, `12h` or `7d`."""
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or unit not in UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age such as 90s, 15m, 12h or 7d")
+    return float(int(number) * UNITS[unit])
+
+
+def show_stores(given: argparse.Namespace) -> None:
+    """Runs the action and prints what it found. A model that is not sound is a StoreError."""
+    from tuskml.kvstore import StoreRoot
+
+    found = _run(StoreRoot(given.root), given)
+    lines = [_json(facts) for facts in found]
+    if given.json:
+        print("[" + ",\n ".join(lines) + "]")
+    else:
+        for facts in found:
+            print(_line(facts))
+    bad = [facts for facts in found if facts.get("error")]
+    if bad:
+        raise StoreError(f"{len(bad)} of {len(found)} are damaged, the first: {bad[0]['error']}")
+
+
+def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
+    from tuskml import kvstore
+
+    if given.action == "list":
+        return kvstore.list_stores(root, given.model)
+    if given.action == "verify":
+        return list(kvstore.verify_stores(root, given.model))
+    if given.action == "export":
+        return [asdict(kvstore.export_model(root, given.model, given.file))]
+    if given.action == "import":
+        return [asdict(kvstore.import_model(root, given.model, given.file))]
+    removed = kvstore.collect(root, given.model, given.older_than, given.keep)
+    return [asdict(each) for each in removed]
+
+
+def _json(facts: Facts) -> str:
+    return json.dumps(facts, default=str)
+
+
+def _line(facts: Facts) -> str:
+    """One thing in a line for people."""
+    if "what" in facts:
+        return f"{facts['what']}: {'sound' if facts['ok'] else facts['error']}"
+    if "error" in facts:
+        return f"{facts['name']} {facts.get('version', facts.get('working'))}: {facts['error']}"
+    if "why" in facts:
+        return f"removed {facts['path']}, {_size(facts['size'])}: {facts['why']}"
+    if "working" in facts:
+        return _working_line(facts)
+    number = facts.get("version", facts.get("number"))
+    created = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["created"]))
+    current = ", current" if facts.get("current") else ""
+    counts = f"{facts['dimension']:,} features, {facts['nonzero']:,} not 0"
+    return f"{facts['name']}@{number}: {counts}, {_size(facts['size'])}, {created}{current}"
+
+
+def _working_line(facts: Facts) -> str:
+    owner, number = facts["owner"], facts["checkpoint"]
+    state = "nobody's" if owner is None else f"open in process {owner}"
+    kept = f"checkpoint {number}" if number else "no checkpoint"
+    return f"{facts['name']}, {facts['working']}: {state}, {kept}, {_size(facts['size'])}"
+
+
+def _size(size: int) -> str:
+    units: Iterable[str] = ("bytes", "KiB", "MiB", "GiB")
+    number = float(size)
+    for unit in units:
+        if number < 1024 or unit == "GiB":
+            break
+        number /= 1024
+    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"

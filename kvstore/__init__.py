@@ -1,0 +1,63 @@
+"""The store of models that are larger than memory.
+
+Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization for Out-of-Core Models*,
+VLDB 2017, keep a model in LevelDB under composite keys: a key is a partition of features, its
+payload their weights. There are two kinds of store:
+
+* `ModelStore`, the working store of one training: LevelDB in a private directory, batches of
+  partitions in and out as arrays (`get`, `put`, and `add`, which is get-merge-put and loses no
+  update), memory under a budget, `checkpoint` and `resume`.
+* `SealedModel`, a finished model: one immutable file in the order of feature ids, named by its
+  SHA-256, mapped by any number of processes, each block checked when it is first read.
+
+`StoreRoot` gives both their names below one directory:
+
+    root = StoreRoot()                                   # TUSKML_STORE_ROOT, or the data folder
+    store = root.create("ads", partitioning.index, "float32", memory=1 << 28)
+    values = store.get(keys)                             # (n, width), or get_ragged
+    store.add(keys, entries, slots, deltas)              # from any number of threads
+    store.checkpoint({"epoch": 3})                       # root.resume("ads") after a crash
+    version = root.publish(store, {"task": "svm"})       # version.reference: "ads@1:9f86d081..."
+    store.discard()
+    root.open(version.reference).weights(ids)            # 0 for features never seen
+    root.create("ads", index, warm_start="ads@1")
+
+What holds whatever happens: a process that dies at any moment, a full disk, a failing one, lost
+power, flipped or missing bytes leave the last version and the last checkpoint, or end in a
+StoreError; never in another model. A second open, in this process or another, is refused with the
+owner's pid.
+
+Where the parts are: `native` (C++ in `native/`: batches, payloads, blocks, over LevelDB's C
+interface), `database` (LevelDB), `checkpoints`, `working`; `sealing`, `sealed`; `names`,
+`versions`, `root`; `garbage`, `inspection`, `transfer`; `locks`, `files` beneath all.
+"""
+
+from tuskml.kvstore.checkpoints import Checkpoint
+from tuskml.kvstore.database import LEAST_MEMORY, Counters
+from tuskml.kvstore.garbage import Removed, collect
+from tuskml.kvstore.inspection import list_stores, verify_stores
+from tuskml.kvstore.names import Reference
+from tuskml.kvstore.probe import measure_store
+from tuskml.kvstore.root import StoreRoot
+from tuskml.kvstore.sealed import SealedModel
+from tuskml.kvstore.transfer import export_model, import_model
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import ModelStore
+
+__all__ = [
+    "LEAST_MEMORY",
+    "Checkpoint",
+    "Counters",
+    "ModelStore",
+    "Reference",
+    "Removed",
+    "SealedModel",
+    "StoreRoot",
+    "Version",
+    "collect",
+    "export_model",
+    "import_model",
+    "list_stores",
+    "measure_store",
+    "verify_stores",
+]

@@ -1,0 +1,51 @@
+"""What callers give, as the arrays that the native half reads."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from tuskml.errors import StoreError
+from tuskml.kvstore.native import Ids, Weights
+
+
+def model_dtype(given: DTypeLike) -> "np.dtype[Any]":
+    """float32 or float64."""
+    dtype = np.dtype(given)
+    if dtype not in (np.float32, np.float64):
+        raise StoreError(f"a store's dtype must be float32 or float64, got {dtype}")
+    return dtype
+
+
+def as_keys(given: ArrayLike) -> Ids:
+    """Contiguous int64 of one dimension, none below 0."""
+    array = np.asarray(given)
+    if array.size and array.dtype.kind not in "iu":
+        raise StoreError(f"keys must be whole numbers, got {array.dtype}")
+    keys = np.ascontiguousarray(array, np.int64)
+    if keys.ndim != 1 or (keys.size and keys.min() < 0):
+        raise StoreError("keys must be of one dimension and at least 0")
+    return keys
+
+
+def as_weights(given: ArrayLike, dtype: "np.dtype[Any]") -> Weights:
+    """Contiguous weights of the store's dtype; float64 is not silently narrowed."""
+    array = np.asarray(given)
+    if not np.can_cast(array.dtype, dtype, "same_kind") or (
+        array.dtype == np.float64 != dtype and isinstance(given, np.ndarray)
+    ):
+        raise StoreError(f"weights must be {dtype}, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype)
+
+
+def even_starts(n: int, width: int) -> Ids:
+    """Where n partitions of one width begin, and where the last ends."""
+    return np.arange(n + 1, dtype=np.int64) * width
+
+
+def keys_of(keys: Ids) -> tuple[Ids, Ids]:
+    """The distinct ones of rising keys, and where each begins, of shape (n + 1,)."""
+    new = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=new[1:])
+    begins = np.flatnonzero(new)
+    return keys[begins], np.append(begins, len(keys))

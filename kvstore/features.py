@@ -1,0 +1,72 @@
+"""A working store's weights by feature id, and back: between partitions and sealed files."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tuskml.kvstore.native import Ids, Weights
+from tuskml.kvstore.working import ModelStore
+from tuskml.partitioner import IndexMap
+from tuskml.partitioner.blocks import ID_BITS
+
+Pair = tuple[Ids, Weights]
+
+
+def pairs_of(store: ModelStore) -> Iterator[Pair]:
+    """(ids, weights) of all weights that are not 0, by rising feature id, in parts.
+
+    Memory does not grow with the model: blocks of rare features lie in the order of their keys,
+    and the frequent features, which lie elsewhere, are few.
+    """
+    frequent = store.index.features
+    known = store.weights(frequent)
+    done = 0  # frequent features that have had their turn
+    for keys, starts, values in store.scan(store.index.n_partitions):
+        ids, weights = _rare(store.index, keys, starts, values)
+        if len(ids):
+            end = int(np.searchsorted(frequent, ids[-1]))
+            yield _merged(ids, weights, frequent[done:end], known[done:end])
+            done = end
+    stored = _not_zero(known[done:])
+    yield frequent[done:][stored], known[done:][stored]
+
+
+def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Places of the weights whose bits are not all 0: -0.0 and NaN are weights too."""
+    return np.flatnonzero(weights.view(f"u{weights.dtype.itemsize}"))
+
+
+def _rare(index: IndexMap, keys: Ids, starts: Ids, values: Weights) -> Pair:
+    """The pairs of blocks' payloads, less slots of features that do not live there."""
+    first, begin, end = _block_ranges(index, keys - index.n_partitions)
+    places = _not_zero(values)
+    part = np.searchsorted(starts, places, side="right") - 1
+    ids = first[part] + places - starts[part]
+    frequent = np.searchsorted(index.features, ids)
+    inside = (ids >= begin[part]) & (ids < end[part])
+    if len(index.features):
+        at = np.minimum(frequent, len(index.features) - 1)
+        inside &= index.features[at] != ids
+    return ids[inside], values[places[inside]]
+
+
+def _block_ranges(index: IndexMap, blocks: Ids) -> tuple[Ids, Ids, Ids]:
+    """Of each block its first feature, and where the features of its range begin and end."""
+    rule = index.blocks
+    at = np.searchsorted(rule.first[:-1], blocks, side="right") - 1
+    begin, size = np.array(rule.starts, np.int64)[at], np.array(rule.sizes, np.int64)[at]
+    end = np.array([*rule.starts[1:], 1 << ID_BITS], np.int64)[at]
+    return begin + (blocks - np.array(rule.first, np.int64)[at]) * size, begin, end
+
+
+def _merged(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:
+    stored = _not_zero(others)
+    both = np.concatenate((ids, more[stored]))
+    order = np.argsort(both, kind="stable")
+    return both[order], np.concatenate((weights, others[stored]))[order]
+
+
+def fill(store: ModelStore, pairs: Iterator[Pair]) -> None:
+    """Writes pairs into an empty store."""
+    for ids, weights in pairs:
+        store.add_weights(ids, weights.astype(store.dtype, copy=False))

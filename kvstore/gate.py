@@ -1,0 +1,46 @@
+"""Many users at a time, or one that needs the place alone."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Gate:
+    """Shared passage for batches, exclusive passage for what closes the database under them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._users = 0
+        self._closed = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Waits while somebody is alone inside."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Waits until nobody is inside, and keeps others out."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed)
+            self._closed = True
+            try:
+                self._changed.wait_for(lambda: not self._users)
+            except BaseException:
+                self._closed = False
+                self._changed.notify_all()
+                raise
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()

@@ -1,0 +1,151 @@
+"""The native half (`kvstore/native/api.h`), called with the GIL released.
+
+It finds LevelDB's C interface at run time, in the library that plyvel's wheel brings, or else in
+the system's. Arrays are C-contiguous and of the dtype that the header says.
+"""
+
+import contextlib
+import ctypes
+import ctypes.util
+import functools
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import StoreError
+
+Ids = NDArray[np.int64]
+Weights = NDArray[Any]
+"""float32 or float64, as the store's dtype is."""
+Array = NDArray[Any]
+
+ENTRY = np.dtype(
+    [("block", "<u8"), ("offset", "<u8"), ("count", "<u4"), ("crc", "<u4")],
+)
+DENSE = 0xFFFFFFFF
+ERROR_BYTES = 512
+OK, FAILED, CORRUPT, NO_MEMORY = range(4)
+
+_ADDRESS, _INT64, _INT32, _TEXT = (
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_int32,
+    ctypes.c_char_p,
+)
+
+
+class Options(ctypes.Structure):
+    """`ks_options`."""
+
+    _fields_ = [
+        ("create", _INT32),
+        ("weight_size", _INT32),
+        ("write_buffer", _INT64),
+        ("block_cache", _INT64),
+        ("max_file_size", _INT64),
+        ("block_size", _INT64),
+        ("max_open_files", _INT32),
+        ("bloom_bits", _INT32),
+    ]
+
+
+class SealedFile(ctypes.Structure):
+    """`ks_file`."""
+
+    _fields_ = [
+        ("base", _ADDRESS),
+        ("entries", _ADDRESS),
+        ("checked", _ADDRESS),
+        ("n_entries", ctypes.c_uint64),
+        ("dimension", ctypes.c_uint64),
+        ("data_end", ctypes.c_uint64),
+        ("shift", ctypes.c_uint32),
+        ("weight_size", ctypes.c_uint32),
+        ("direct", ctypes.c_uint32),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[list[Any], Any]] = {
+    "ks_load": ([_TEXT, _TEXT], ctypes.c_int),
+    "ks_open": ([_TEXT, _ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_close": ([_ADDRESS], None),
+    "ks_count": ([_ADDRESS, _ADDRESS], None),
+    "ks_get": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_put": (
+        [_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, ctypes.c_int, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_add": (
+        [_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_sync": ([_ADDRESS, _TEXT], ctypes.c_int),
+    "ks_property": ([_ADDRESS, _TEXT], _ADDRESS),
+    "ks_free": ([_ADDRESS], None),
+    "ks_scan_open": ([_ADDRESS, ctypes.c_uint64], _ADDRESS),
+    "ks_scan_next": (
+        [_ADDRESS, _INT64, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_scan_close": ([_ADDRESS], None),
+    "ks_seal": (
+        [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
+        + [_ADDRESS] * 3,
+        _INT64,
+    ),
+    "ks_gather": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS], ctypes.c_int),
+    "ks_unseal": ([_ADDRESS, _INT64, _INT64] + [_ADDRESS] * 4, ctypes.c_int),
+    "ks_crc": ([ctypes.c_uint32, _ADDRESS, _INT64], ctypes.c_uint32),
+}
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The store's library, its functions with their types; LevelDB not yet loaded."""
+    path = Path(__file__).parent / "_native.so"
+    if not path.exists():
+        raise StoreError(f"the store is not built: no {path}, reinstall tuskml")
+    lib = ctypes.CDLL(str(path))
+    for name, (arguments, result) in _SIGNATURES.items():
+        function = getattr(lib, name)
+        function.argtypes, function.restype = arguments, result
+    return lib
+
+
+@functools.cache
+def with_leveldb() -> ctypes.CDLL:
+    """The store's library, LevelDB loaded; StoreError where there is none."""
+    lib = library()
+    error = ctypes.create_string_buffer(ERROR_BYTES)
+    reasons = []
+    for name in _leveldb_libraries():
+        if lib.ks_load(name.encode(), error) == OK:
+            return lib
+        reasons.append(error.value.decode(errors="replace"))
+    raise StoreError(
+        "LevelDB was not found: install plyvel, or the system's libleveldb"
+        + "".join(f"; {reason}" for reason in reasons)
+    )
+
+
+def _leveldb_libraries() -> list[str]:
+    """Files that may have LevelDB's functions, in the order of preference."""
+    names = []
+    with contextlib.suppress(ImportError):  # linked against LevelDB: its symbols lead there
+        names.append(str(importlib.import_module("plyvel._plyvel").__file__))
+    system = ctypes.util.find_library("leveldb")
+    return [*names, system] if system else names
+
+
+def address(array: Array) -> int:
+    """Where an array's items lie."""
+    return int(array.ctypes.data)
+
+
+def crc32c(data: "bytes | memoryview | Array", crc: int = 0) -> int:
+    """CRC-32C (Castagnoli, RFC 3720) of bytes, continuing from that of what came before."""
+    view = np.frombuffer(data, np.uint8)
+    return int(library().ks_crc(crc, address(view), len(view)))

@@ -1,0 +1,124 @@
+/* The store's native half: plain C, called from Python with the GIL released.
+ *
+ * A weight is a float (size 4) or a double (size 8), one size a store. A partition is the array of
+ * weights under one key; `starts`, of shape (n + 1), says where each of n partitions begins in an
+ * array of all of them: partition i is values[starts[i] .. starts[i + 1]).
+ *
+ * Functions that can fail return a ks_code and write one sentence into error, of KS_ERROR bytes.
+ * All of ks_get, ks_put, ks_add and scans may run at the same time on one store.
+ */
+#ifndef TUSK_KVSTORE_API_H
+#define TUSK_KVSTORE_API_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KS_API __attribute__((visibility("default")))
+#define KS_ERROR 512
+
+enum ks_code { KS_OK = 0, KS_FAILED = 1, KS_CORRUPT = 2, KS_NO_MEMORY = 3 };
+
+/* --- LevelDB --- */
+typedef struct ks_store ks_store;
+typedef struct ks_scan ks_scan;
+
+typedef struct ks_options {
+    int32_t create;         /* 1: the database must not exist; 0: it must */
+    int32_t weight_size;    /* 4 or 8 */
+    int64_t write_buffer;   /* bytes of a memtable; LevelDB keeps two */
+    int64_t block_cache;    /* bytes */
+    int64_t max_file_size;  /* bytes of a table */
+    int64_t block_size;     /* bytes of a block in a table, roughly */
+    int32_t max_open_files; /* tables kept mapped, and ten other files */
+    int32_t bloom_bits;     /* a key; 0: none */
+} ks_options;
+
+typedef struct ks_counters { /* since the store was opened */
+    int64_t requests;        /* keys asked for by ks_get, and by ks_add before it writes */
+    int64_t found;           /* of them, those that were there */
+    int64_t writes;          /* keys written */
+    int64_t batches;         /* write batches */
+    int64_t bytes_read;      /* of payloads, headers included */
+    int64_t bytes_written;
+} ks_counters;
+
+/* Finds LevelDB's C interface in a shared library or in what it was linked against; once. */
+KS_API int ks_load(const char *library, char *error);
+KS_API int ks_open(const char *path, const ks_options *options, ks_store **store, char *error);
+/* No other call may run on the store. */
+KS_API void ks_close(ks_store *store);
+KS_API void ks_count(ks_store *store, ks_counters *counters);
+/* Copies partitions into out. found may be NULL; a key that is not there reads as zeros. A
+ * partition of another number of weights than starts says is an error. */
+KS_API int ks_get(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts,
+                  void *out, uint8_t *found, char *error);
+/* Writes partitions in one batch: all or none after a crash; sync: on the disk when it returns. */
+KS_API int ks_put(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts,
+                  const void *values, int sync, char *error);
+/* Get, merge, put: adds deltas[j] to weight slots[j] of partition i for j in entries[i] ..
+ * entries[i + 1]; widths[i] is its number of weights, for a key that is not there yet. No update
+ * is lost among threads that call this. Each part of the keys is written at once, not all of them.
+ */
+KS_API int ks_add(ks_store *store, const uint64_t *keys, int64_t n, const uint32_t *widths,
+                  const int64_t *entries, const uint32_t *slots, const void *deltas, char *error);
+/* Everything written before is on the disk when it returns. */
+KS_API int ks_sync(ks_store *store, char *error);
+/* LevelDB's own text about itself, such as "leveldb.stats", to be freed by ks_free; or NULL. */
+KS_API char *ks_property(ks_store *store, const char *name);
+KS_API void ks_free(char *text);
+
+/* Partitions in the order of keys, from one on, as they are when the scan begins. */
+KS_API ks_scan *ks_scan_open(ks_store *store, uint64_t first);
+/* Up to max_keys keys and max_values weights; *n = 0 at the end. A partition that alone is wider
+ * than max_values is an error. */
+KS_API int ks_scan_next(ks_scan *scan, int64_t max_keys, int64_t max_values, uint64_t *keys,
+                        int64_t *starts, void *values, int64_t *n, char *error);
+KS_API void ks_scan_close(ks_scan *scan);
+
+/* --- sealed files (sealed.cpp says what a block is) --- */
+typedef struct ks_entry { /* where a block of weights lies */
+    uint64_t block;       /* its number: the first feature id >> shift */
+    uint64_t offset;      /* in the file, a multiple of 8 */
+    uint32_t count;       /* 0: all zeros; KS_DENSE; else the number of (weight, slot) pairs */
+    uint32_t crc;         /* CRC-32C of block and its bytes */
+} ks_entry;
+
+#define KS_DENSE 0xffffffffu
+
+typedef struct ks_file {
+    const uint8_t *base;     /* of the mapping */
+    const ks_entry *entries; /* of rising blocks */
+    uint8_t *checked;        /* (n_entries,) set to 1 once a block's CRC was found right */
+    uint64_t n_entries;
+    uint64_t dimension;
+    uint64_t data_end;    /* blocks lie below */
+    uint32_t shift;       /* a block holds 2^shift weights, shift at most 16 */
+    uint32_t weight_size; /* 4 or 8 */
+    uint32_t direct;      /* entry i is of block i */
+} ks_file;
+
+/* Encodes whole blocks, given their non-zero weights by rising feature id, as they will lie in the
+ * file from offset on. out has room for n * (weight_size + 10) bytes, entries for n entries.
+ * Returns the bytes written. */
+KS_API int64_t ks_seal(const int64_t *ids, const void *weights, int64_t n, uint64_t offset,
+                       uint32_t shift, uint32_t weight_size, uint8_t *out, ks_entry *entries,
+                       int64_t *n_entries);
+/* out[i] = weight of feature ids[i]; 0 for ids below 0 or from dimension on. KS_CORRUPT: *bad is
+ * the entry whose block is wrong. */
+KS_API int ks_gather(const ks_file *file, const int64_t *ids, int64_t n, void *out, int64_t *bad);
+/* The weights of entries first .. last - 1 whose bits are not all 0, by rising feature id; ids and
+ * weights have room for (last - first) << shift. */
+KS_API int ks_unseal(const ks_file *file, int64_t first, int64_t last, int64_t *ids, void *weights,
+                     int64_t *n, int64_t *bad);
+
+/* CRC-32C (Castagnoli) of bytes, continuing from that of what came before, 0 at the start. */
+KS_API uint32_t ks_crc(uint32_t crc, const void *bytes, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

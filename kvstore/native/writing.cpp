@@ -1,0 +1,177 @@
+// Many partitions a call: put, and get-merge-put.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "payload.hpp"
+#include "reading.hpp"
+
+namespace db = tusk::leveldb;
+
+namespace tusk {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class Batch {
+public:
+    Batch() : batch_(db::writebatch_create()) {}
+    ~Batch() { db::writebatch_destroy(batch_); }
+    Batch(const Batch &) = delete;
+    Batch &operator=(const Batch &) = delete;
+
+    template <class Weight>
+    void put(std::uint64_t key, const Weight *weights, std::size_t width, Tally &tally) {
+        encode(key, weights, width, bytes_);
+        db::writebatch_put(batch_, Key(key).data(), sizeof(Key),
+                           reinterpret_cast<const char *>(bytes_.data()), bytes_.size());
+        tally.writes++;
+        tally.bytes_written += static_cast<int64_t>(bytes_.size());
+    }
+
+    int write(const db::WriteOptions *options, Tally &tally, char *error) {
+        SignalsBlocked blocked;
+        char *message = nullptr;
+        db::write(tally.store.db, options, batch_, &message);
+        tally.batches++;
+        return message ? failed(message, error) : KS_OK;
+    }
+
+private:
+    db::WriteBatch *batch_;
+    Bytes bytes_;
+};
+
+template <class Weight>
+int put_all(ks_store &store, const std::uint64_t *keys, int64_t n, const int64_t *starts,
+            const Weight *values, bool sync, char *error) {
+    Tally tally(store);
+    Batch batch;
+    for (int64_t i = 0; i < n; i++)
+        batch.put(keys[i], values + starts[i], static_cast<std::size_t>(starts[i + 1] - starts[i]),
+                  tally);
+    return batch.write(sync ? store.syncing : store.writing, tally, error);
+}
+
+// Neighbours, which are read together, share a stripe; Fibonacci hashing spreads the rest.
+std::size_t stripe_of(std::uint64_t key) {
+    return static_cast<std::size_t>((key >> 7) * 0x9e3779b97f4a7c15u >> 59);
+}
+
+// The places of keys, those of one stripe together, and where each stripe begins.
+struct ByStripe {
+    ByStripe(const std::uint64_t *keys, int64_t n) : places(static_cast<std::size_t>(n)) {
+        for (int64_t i = 0; i < n; i++)
+            begins[stripe_of(keys[i]) + 1]++;
+        std::partial_sum(begins.begin(), begins.end(), begins.begin());
+        auto next = begins;
+        for (int64_t i = 0; i < n; i++)
+            places[next[stripe_of(keys[i])]++] = i;
+    }
+    std::vector<int64_t> places;
+    std::array<std::size_t, STRIPES + 1> begins{};
+};
+
+// What ks_add was given.
+template <class Weight> struct Updates {
+    const std::uint64_t *keys;
+    const std::uint32_t *widths;
+    const int64_t *entries;
+    const std::uint32_t *slots;
+    const Weight *deltas;
+};
+
+// Room for the partitions of one stripe, used again for the next.
+template <class Weight> struct Room {
+    std::vector<std::uint64_t> keys;
+    std::vector<int64_t> starts; // of partitions
+    std::vector<Weight> weights;
+};
+
+// Reads each key's partition once; places are in the order of their keys, which may repeat.
+template <class Weight>
+int fill(const Updates<Weight> &given, const int64_t *places, std::size_t n, Room<Weight> &room,
+         Tally &tally, char *error) {
+    room.keys.clear();
+    room.starts.assign(1, 0);
+    for (std::size_t k = 0; k < n; k++) {
+        std::uint64_t key = given.keys[places[k]];
+        if (!room.keys.empty() && room.keys.back() == key)
+            continue;
+        room.keys.push_back(key);
+        room.starts.push_back(room.starts.back() + given.widths[places[k]]);
+    }
+    room.weights.resize(static_cast<std::size_t>(room.starts.back()));
+    return read_many(room.keys.data(), static_cast<int64_t>(room.keys.size()), room.starts.data(),
+                     room.weights.data(), nullptr, tally, error);
+}
+
+// Get, merge, put of the keys of one stripe, under its lock.
+template <class Weight>
+int add_stripe(const Updates<Weight> &given, int64_t *places, std::size_t n, Room<Weight> &room,
+               Tally &tally, char *error) {
+    std::sort(places, places + n,
+              [&](int64_t a, int64_t b) { return given.keys[a] < given.keys[b]; });
+    if (int code = fill(given, places, n, room, tally, error))
+        return code;
+    for (std::size_t k = 0, partition = 0; k < n; k++) {
+        int64_t i = places[k];
+        partition += room.keys[partition] != given.keys[i];
+        Weight *weights = room.weights.data() + room.starts[partition];
+        for (int64_t j = given.entries[i]; j < given.entries[i + 1]; j++)
+            weights[given.slots[j]] += given.deltas[j];
+    }
+    Batch batch;
+    for (std::size_t k = 0; k < room.keys.size(); k++)
+        batch.put(room.keys[k], room.weights.data() + room.starts[k],
+                  static_cast<std::size_t>(room.starts[k + 1] - room.starts[k]), tally);
+    return batch.write(tally.store.writing, tally, error);
+}
+
+template <class Weight>
+int add_all(ks_store &store, int64_t n, const Updates<Weight> &given, char *error) {
+    Tally tally(store);
+    ByStripe order(given.keys, n);
+    Room<Weight> room;
+    std::size_t turn = store.turns++; // threads begin at different stripes
+    for (std::size_t k = 0; k < STRIPES; k++) {
+        std::size_t stripe = (turn * 13 + k) % STRIPES;
+        int64_t *places = order.places.data() + order.begins[stripe];
+        std::size_t count = order.begins[stripe + 1] - order.begins[stripe];
+        if (!count)
+            continue;
+        std::scoped_lock held(store.stripes[stripe]);
+        if (int code = add_stripe(given, places, count, room, tally, error))
+            return code;
+    }
+    return KS_OK;
+}
+
+} // namespace
+} // namespace tusk
+
+int ks_put(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts,
+           const void *values, int sync, char *error) {
+    auto put = [&](auto *weights) {
+        return tusk::put_all(*store, keys, n, starts, weights, sync != 0, error);
+    };
+    return tusk::guarded(
+        [&] {
+            return store->weight_size == 4 ? put(static_cast<const float *>(values))
+                                           : put(static_cast<const double *>(values));
+        },
+        error);
+}
+
+int ks_add(ks_store *store, const uint64_t *keys, int64_t n, const uint32_t *widths,
+           const int64_t *entries, const uint32_t *slots, const void *deltas, char *error) {
+    auto add = [&]<class Weight>(const Weight *weights) {
+        return tusk::add_all<Weight>(*store, n, {keys, widths, entries, slots, weights}, error);
+    };
+    return tusk::guarded(
+        [&] {
+            return store->weight_size == 4 ? add(static_cast<const float *>(deltas))
+                                           : add(static_cast<const double *>(deltas));
+        },
+        error);
+}
