@@ -1,6 +1,6 @@
 """Checkpoints of a LevelDB directory: exact, made of links, checked to the byte before use.
 
-LevelDB writes a file once, then only deletes it; a closed database is a set of files that will
+LevelDB writes a file once, then only deletes it: the files that a closed database consists of will
 never change. A checkpoint links them into a directory of its own beside a record of their sizes
 and CRCs, and becomes valid by one rename. (With LevelDB's own checks alone a flipped byte in a
 MANIFEST makes most keys vanish without an error.)
@@ -10,7 +10,6 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +22,10 @@ from tuskml.kvstore.files import (
     sync_directory,
     write_record,
 )
+from tuskml.kvstore.manifest import live_files
 
 KIND = "checkpoint"
 RECORD = "record"
-NOT_KEPT = ("LOCK", "LOG", "LOG.old")
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
 
 
@@ -106,16 +105,12 @@ def _link_all(
 ) -> dict[str, tuple[int, int]]:
     """Links a closed database's files, each on the disk; tables are read once in their life."""
     files = {}
-    for name in _names(database):
+    for name in live_files(database):
         source = database / name
         table = name.endswith((".ldb", ".sst")) and name in known
         files[name] = known[name] if table else file_crc(source, sync=True)
         _link(source, folder / name)
     return files
-
-
-def _names(database: Path) -> Iterator[str]:
-    return (path.name for path in sorted(database.iterdir()) if path.name not in NOT_KEPT)
 
 
 def _link(source: Path, target: Path) -> None:

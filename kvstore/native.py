@@ -65,6 +65,7 @@ class SealedFile(ctypes.Structure):
         ("shift", ctypes.c_uint32),
         ("weight_size", ctypes.c_uint32),
         ("direct", ctypes.c_uint32),
+        ("touched", _ADDRESS),
     ]
 
 

@@ -20,6 +20,9 @@ from tuskml.kvstore.native import CORRUPT, ENTRY, Ids, SealedFile, Weights, addr
 from tuskml.kvstore.sealing import FOOTER, FOOTER_SIZE, HEADER, HEADER_SIZE, VERSION
 from tuskml.partitioner import IndexMap
 
+MEMORY = 1 << 28
+BLOCK_MEMORY = 1 << 18  # of a block: its bytes, and what the kernel maps around them
+
 
 @dataclass(frozen=True)
 class _Footer:
@@ -46,13 +49,15 @@ class SealedModel:
     is its name too. Threads may use one together; after `close` nothing may be read.
     """
 
-    def __init__(self, path: Path, digest: str | None = None) -> None:
+    def __init__(self, path: Path, digest: str | None = None, memory: int = MEMORY) -> None:
         """Maps the file; StoreError if it is missing, damaged, another version's or another's.
 
-        digest: what its content must be. Header, directory, index map and metadata are checked
-        now; each block of weights when it is first read, or all by `verify`.
+        digest: what its content must be; memory: bytes of the mapping that may count as the
+        process's, roughly: beyond, it lets go of them, and they stay in the page cache. Header,
+        directory, index map and metadata are checked now; each block of weights when it is first
+        read, or all by `verify`.
         """
-        self.path = path
+        self.path, self._memory = path, memory
         with open_plain(path) as file:
             if os.fstat(file.fileno()).st_size < HEADER_SIZE + FOOTER_SIZE:
                 raise StoreError(f"{path} is damaged: it is too short for a sealed model")
@@ -69,6 +74,8 @@ class SealedModel:
         self._expect(text, foot.metadata_crc, "metadata")
         self.metadata: Record = parse(text.tobytes(), path)
         self._checked = np.zeros(foot.n_entries, np.uint8)
+        self._touched = ctypes.c_int64()
+        self._room = max(1, memory // BLOCK_MEMORY) if len(self._bytes) > memory else 1 << 20
         self._file = self._describe(shift)
 
     def weights(self, ids: ArrayLike) -> Weights:
@@ -78,9 +85,12 @@ class SealedModel:
         """
         features = np.asarray(ids, np.int64, order="C")
         out = np.empty(features.shape, self.dtype)
-        bad = ctypes.c_int64()
-        places = address(features), features.size, address(out), ctypes.byref(bad)
-        self._check(native.library().ks_gather(self._reference(), *places), bad.value)
+        for start in range(0, features.size, self._room):
+            n, bad = min(self._room, features.size - start), ctypes.c_int64()
+            places = address(features) + start * 8, n, address(out) + start * self.dtype.itemsize
+            code = native.library().ks_gather(self._reference(), *places, ctypes.byref(bad))
+            self._check(code, bad.value)
+            self._let_go()
         return out
 
     def items(self, weights: int = 1 << 18) -> Iterator[tuple[Ids, Weights]]:
@@ -97,6 +107,7 @@ class SealedModel:
             arrays = address(ids), address(values), ctypes.byref(n), ctypes.byref(bad)
             code = native.library().ks_unseal(self._reference(), first, last, *arrays)
             self._check(code, bad.value)
+            self._let_go()
             if n.value:
                 yield ids[: n.value], values[: n.value]
 
@@ -106,6 +117,7 @@ class SealedModel:
         end = len(self._bytes) - 40
         for start in range(0, end, CHUNK):
             sha.update(self._bytes[start : min(start + CHUNK, end)].data)
+            self._let_go(CHUNK // BLOCK_MEMORY)
         if sha.hexdigest() != self.digest:
             raise StoreError(f"{self.path} is damaged: its content is not what its name says")
         for _ in self.items():
@@ -191,7 +203,16 @@ class SealedModel:
             shift=shift,
             weight_size=self.dtype.itemsize,
             direct=foot.direct,
+            touched=ctypes.addressof(self._touched),
         )
+
+    def _let_go(self, blocks: int = 0) -> None:
+        """Unmaps the pages when enough blocks were touched, `blocks` of them uncounted so far."""
+        self._touched.value += blocks
+        if len(self._bytes) > self._memory and self._touched.value >= self._room:
+            self._touched.value = 0
+            self._map.madvise(mmap.MADV_DONTNEED)
+            self._checked &= 1
 
     def _reference(self) -> object:
         if not self._file.base:

@@ -91,13 +91,15 @@ typedef struct ks_entry { /* where a block of weights lies */
 typedef struct ks_file {
     const uint8_t *base;     /* of the mapping */
     const ks_entry *entries; /* of rising blocks */
-    uint8_t *checked;        /* (n_entries,) set to 1 once a block's CRC was found right */
+    uint8_t *checked; /* (n_entries,) bits: 1 the CRC was found right, 2 read since the caller
+                         cleared it */
     uint64_t n_entries;
     uint64_t dimension;
     uint64_t data_end;    /* blocks lie below */
     uint32_t shift;       /* a block holds 2^shift weights, shift at most 16 */
     uint32_t weight_size; /* 4 or 8 */
     uint32_t direct;      /* entry i is of block i */
+    int64_t *touched;     /* counts the blocks that were not marked 2 before */
 } ks_file;
 
 /* Encodes whole blocks, given their non-zero weights by rising feature id, as they will lie in the

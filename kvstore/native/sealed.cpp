@@ -56,6 +56,8 @@ int64_t seal(const int64_t *ids, const Weight *weights, int64_t n, std::uint64_t
     return out - begin;
 }
 
+constexpr std::uint8_t RIGHT = 1, TOUCHED = 2;
+
 bool lies_inside(const ks_file &file, const ks_entry &entry) {
     if (entry.count != KS_DENSE && entry.count > std::uint64_t(1) << file.shift)
         return false;
@@ -68,15 +70,18 @@ bool lies_inside(const ks_file &file, const ks_entry &entry) {
 // sees another's mark sees the same bytes: the file never changes.
 bool is_right(const ks_file &file, const ks_entry &entry) {
     auto *mark = file.checked + (&entry - file.entries);
-    if (__atomic_load_n(mark, __ATOMIC_RELAXED))
+    std::uint8_t marks = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    if (marks == (RIGHT | TOUCHED))
         return true;
-    if (entry.count) {
+    if (!(marks & RIGHT) && entry.count) {
         std::size_t length = block_length(entry.count, file.shift, file.weight_size);
         if (!lies_inside(file, entry) ||
             keyed_crc(entry.block, file.base + entry.offset, length) != entry.crc)
             return false;
     }
-    __atomic_store_n(mark, std::uint8_t(1), __ATOMIC_RELAXED);
+    if (entry.count)
+        __atomic_fetch_add(file.touched, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(mark, std::uint8_t(RIGHT | TOUCHED), __ATOMIC_RELAXED);
     return true;
 }
 

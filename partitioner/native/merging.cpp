@@ -9,12 +9,12 @@ Merging::Merging(const int64_t *starts, const int32_t *features, int64_t n_rows,
                  int32_t n_features, double seek, double unit)
     : sample_(starts, features, n_rows, n_features), n_(n_features), seek_(seek), unit_(unit),
       rows_(n_features), size_(n_features, 1), alive_(n_features), offsets_(n_features),
-      triangle_(int64_t{n_features} * (n_features - 1) / 2), best_(n_features) {
+      triangle_(1 + int64_t{n_features} * (n_features - 1) / 2), best_(n_features) {
     int64_t begin = 0;
     for (int32_t i = 0; i < n_; ++i) {
         rows_[i] = static_cast<int32_t>(sample_.count(i));
         alive_[i] = i;
-        offsets_[i] = begin - (i + 1);
+        offsets_[i] = begin - i;
         begin += n_ - (i + 1);
     }
 }

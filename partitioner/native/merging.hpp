@@ -80,8 +80,8 @@ private:
     std::vector<int32_t> rows_;     // (n,) n_i; 0 for those that are gone
     std::vector<int32_t> size_;     // (n,) s_i; 0 for those that are gone
     std::vector<int32_t> alive_;    // rising
-    std::vector<int64_t> offsets_;  // of row i of the triangle, less i + 1
-    std::vector<int32_t> triangle_; // n_ij for i < j; 0 where one is gone
+    std::vector<int64_t> offsets_;  // of row i of the triangle, less i
+    std::vector<int32_t> triangle_; // unused, then n_ij for i < j; 0 where one is gone
     std::vector<Best> best_;
     std::priority_queue<Entry> heap_;
 };

@@ -2,9 +2,9 @@
 
     store.py [--weights N] [--disk DIR] [--memory BYTES] [--json FILE]
 
-For each width a store of N weights (at most 500,000 keys) in memory (tmpfs) and on disk; batches of
-10,000 keys. Each number is the median of three passes over all keys. `scattered`: random keys, which
-share no block of a table; `near`: random keys of a range five times the batch, as of the hot
+For each width a store of N weights (at most 500,000 keys) in memory (tmpfs) and on disk; batches
+of 10,000 keys. Each number is the median of three passes over all keys. `scattered`: random keys,
+which share no block of a table; `near`: random keys of a range five times the batch, as of the hot
 features of a chunk; `add` is get-merge-put of scattered keys, all weights of each. Tables lie in
 the page cache on disk too: what a cold disk costs depends on the disk.
 """

@@ -1,6 +1,8 @@
 """The working store: batches, get-merge-put among threads, checkpoints."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import ModelStore, StoreRoot, measure_store
+from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, checkpoints, measure_store
 from tuskml.partitioner import Blocks, IndexMap
 
 pytestmark = pytest.mark.native
@@ -138,6 +140,58 @@ def test_checkpoints_beside_batches_of_other_threads(tmp_path: Path) -> None:
             worker.join()
     with ModelStore.resume(path) as store:
         assert len(set(store.get(keys)[:, 0])) == 1 or (store.get(keys)[:, 0] > 0).all()
+
+
+def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
+    """What an ended compaction left is written over later, and must not be in a checkpoint."""
+    random, path = np.random.default_rng(0), tmp_path / "store"
+    keys = np.arange(40, 4040)
+    with ModelStore.create(path, INDEX, memory=LEAST_MEMORY) as store:
+        for epoch in range(6):
+            for _ in range(4):
+                some = random.choice(keys, 2000, replace=False)
+                store.put(some, random.random((2000, 256), np.float32))
+            expected = store.get(keys)
+            made = store.checkpoint({"epoch": epoch})
+            store.put(keys, random.random((4000, 256), np.float32))
+            checkpoints.verify(made)
+    with ModelStore.resume(path) as store:
+        assert np.array_equal(store.get(keys), expected)
+
+
+@pytest.mark.slow
+def test_memory_stays_under_the_budget(tmp_path: Path) -> None:
+    """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model."""
+    program = """
+import sys, numpy as np
+from tuskml.kvstore import LEAST_MEMORY, SealedModel, StoreRoot
+from tuskml.partitioner import IndexMap
+def peak():
+    text = open("/proc/self/status").read().split("VmHWM:")[1]
+    return int(text.split()[0]) * 1024
+root, random = StoreRoot(sys.argv[1]), np.random.default_rng(0)
+store = root.create("m", IndexMap.by_rule(1024), memory=LEAST_MEMORY)
+before, part = peak(), np.ones((1000, 1024), np.float32)
+for first in range(0, 60_000, 1000):
+    store.put(np.arange(first, first + 1000), part)
+for _ in range(2):
+    some = random.permutation(60_000)[:4000]
+    store.add(some, np.arange(4001), np.zeros(4000, np.uint32), np.zeros(4000, np.float32))
+    store.get(some)
+store.checkpoint()
+trained = peak()
+version = root.publish(store)
+store.close()
+model = SealedModel(version.path(root.path / "m"), memory=LEAST_MEMORY)
+model.weights(random.integers(0, model.dimension, 100_000))
+model.verify()
+print((trained - before) / LEAST_MEMORY, (peak() - before) / LEAST_MEMORY)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "root")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    trained, predicted = map(float, done.stdout.split())
+    assert trained < 1.5  # with the arrays that were asked for
+    assert predicted < 2
 
 
 def test_scan_gives_what_was_written(store: ModelStore) -> None:

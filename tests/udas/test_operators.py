@@ -25,7 +25,7 @@ from tuskml.udas.tasks import TASKS
 
 pytestmark = pytest.mark.native
 
-SEEN = Statistics(2, 300, 3, False)
+SEEN = Statistics(300, 3, False)
 TRUTH = np.array([[1.0, -2.0, 0.5, 0.25], [-1.0, 0.0, 3.0, -0.5]])
 """Weights that the labels of the two groups follow, intercept last."""
 
