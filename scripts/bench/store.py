@@ -28,6 +28,7 @@ import numpy as np
 import plyvel
 
 from tuskml.kvstore import ModelStore
+from tuskml.kvstore.database import options
 from tuskml.partitioner import IndexMap
 
 WIDTHS = (1, 16, 256, 1024)
@@ -115,10 +116,12 @@ def run(work: Work, batches: list[np.ndarray]) -> None:
 def plyvel_works(path: Path, values: np.ndarray, memory: int) -> tuple[dict[str, Work], Any]:
     """A plain loop over plyvel, joined into an array, with the store's settings and checks."""
     width = values.shape[1]
+    same = options(memory, 4, create=True)
     db = plyvel.DB(
         str(path), create_if_missing=True, paranoid_checks=True, compression=None,
-        bloom_filter_bits=10, write_buffer_size=memory // 8, lru_cache_size=memory // 8,
-        max_file_size=2 << 20, max_open_files=memory // 2 // (2 << 20) + 10,
+        bloom_filter_bits=same.bloom_bits, write_buffer_size=same.write_buffer,
+        lru_cache_size=same.block_cache, block_size=same.block_size,
+        max_file_size=same.max_file_size, max_open_files=same.max_open_files,
     )  # fmt: skip
     payloads = [row.tobytes() for row in values]
 

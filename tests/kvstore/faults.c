@@ -42,7 +42,9 @@ void fault_arm(const char *folder, const char *how, long number) {
     calls = 0;
 }
 
-long fault_calls(void) { return calls; }
+long fault_calls(void) {
+    return calls;
+}
 
 static int below(const char *path) {
     size_t length = root ? strlen(root) : 0;
@@ -98,23 +100,23 @@ static int spoiled(int needs_space) {
 }
 
 /* A call on files below the root: counted, spoiled perhaps, then done; `after` if it was. */
-#define CALL(ours, needs_space, work, after)                                                       \
-    do {                                                                                           \
-        if (!(ours))                                                                               \
-            return work;                                                                           \
-        pthread_mutex_lock(&guard);                                                                \
-        int error = spoiled(needs_space);                                                          \
-        __typeof__(work) result = -1;                                                              \
-        if (!error) {                                                                              \
-            result = work;                                                                         \
-            error = errno;                                                                         \
-            if (result >= 0) {                                                                     \
-                after;                                                                             \
-            }                                                                                      \
-        }                                                                                          \
-        pthread_mutex_unlock(&guard);                                                              \
-        errno = error;                                                                             \
-        return result;                                                                             \
+#define CALL(ours, needs_space, work, after) \
+    do {                                     \
+        if (!(ours))                         \
+            return work;                     \
+        pthread_mutex_lock(&guard);          \
+        int error = spoiled(needs_space);    \
+        __typeof__(work) result = -1;        \
+        if (!error) {                        \
+            result = work;                   \
+            error = errno;                   \
+            if (result >= 0) {               \
+                after;                       \
+            }                                \
+        }                                    \
+        pthread_mutex_unlock(&guard);        \
+        errno = error;                       \
+        return result;                       \
     } while (0)
 
 static void is_safe(int fd) {
@@ -133,14 +135,14 @@ static void is_written(int fd, int flags) {
     }
 }
 
-#define OPEN(name)                                                                                 \
-    int name(const char *path, int flags, ...) {                                                   \
-        va_list more;                                                                              \
-        va_start(more, flags);                                                                     \
-        mode_t bits = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0;                  \
-        va_end(more);                                                                              \
-        CALL(below(path), flags & O_CREAT, REAL(open64)(path, flags, bits),                        \
-             is_written(result, flags));                                                           \
+#define OPEN(name)                                                                \
+    int name(const char *path, int flags, ...) {                                  \
+        va_list more;                                                             \
+        va_start(more, flags);                                                    \
+        mode_t bits = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0; \
+        va_end(more);                                                             \
+        CALL(below(path), flags & O_CREAT, REAL(open64)(path, flags, bits),       \
+             is_written(result, flags));                                          \
     }
 OPEN(open)
 OPEN(open64)
@@ -151,16 +153,30 @@ ssize_t write(int fd, const void *data, size_t n) {
 ssize_t pwrite64(int fd, const void *data, size_t n, off64_t place) {
     CALL(below_fd(fd), 1, REAL(pwrite64)(fd, data, n, place), );
 }
-int fsync(int fd) { CALL(below_fd(fd), 1, REAL(fsync)(fd), is_safe(fd)); }
-int fdatasync(int fd) { CALL(below_fd(fd), 1, REAL(fdatasync)(fd), is_safe(fd)); }
-int rename(const char *from, const char *to) { CALL(below(from), 1, REAL(rename)(from, to), ); }
-int link(const char *from, const char *to) { CALL(below(from), 1, REAL(link)(from, to), ); }
+int fsync(int fd) {
+    CALL(below_fd(fd), 1, REAL(fsync)(fd), is_safe(fd));
+}
+int fdatasync(int fd) {
+    CALL(below_fd(fd), 1, REAL(fdatasync)(fd), is_safe(fd));
+}
+int rename(const char *from, const char *to) {
+    CALL(below(from), 1, REAL(rename)(from, to), );
+}
+int link(const char *from, const char *to) {
+    CALL(below(from), 1, REAL(link)(from, to), );
+}
 int linkat(int a, const char *from, int b, const char *to, int flags) {
     CALL(below(from), 1, REAL(linkat)(a, from, b, to, flags), );
 }
-int mkdir(const char *path, mode_t bits) { CALL(below(path), 1, REAL(mkdir)(path, bits), ); }
-int unlink(const char *path) { CALL(below(path), 0, REAL(unlink)(path), ); }
+int mkdir(const char *path, mode_t bits) {
+    CALL(below(path), 1, REAL(mkdir)(path, bits), );
+}
+int unlink(const char *path) {
+    CALL(below(path), 0, REAL(unlink)(path), );
+}
 int unlinkat(int folder, const char *path, int flags) {
     CALL(*path == '/' ? below(path) : below_fd(folder), 0, REAL(unlinkat)(folder, path, flags), );
 }
-int rmdir(const char *path) { CALL(below(path), 0, REAL(rmdir)(path), ); }
+int rmdir(const char *path) {
+    CALL(below(path), 0, REAL(rmdir)(path), );
+}
