@@ -36,8 +36,10 @@ AS 'MODULE_PATHNAME', 'tuskml_explain' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT
 
 CREATE FUNCTION _tuskml_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_combine' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_support_serialize(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_support_serialize' LANGUAGE C STRICT;
 CREATE FUNCTION _tuskml_serialize(internal) RETURNS bytea
-AS 'MODULE_PATHNAME', 'tuskml_serialize' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_serialize' LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT _tuskml_support_serialize;
 CREATE FUNCTION _tuskml_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_deserialize' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 

@@ -403,6 +403,19 @@ def test_the_planner_groups_by_hash(
     pg.execute("DROP INDEX rows_by_i")
 
 
+@pytest.mark.parametrize("group", ["", "GROUP BY g"])
+def test_the_planner_counts_what_workers_hand_over(pg: psycopg.Connection, group: str) -> None:
+    """All rows, at parallel_tuple_cost each: more than a plain scan saves, less than slow conditions do."""
+    slow = "md5(md5(md5(y::text))) > md5(md5(md5(i::text)))"
+    with settings(pg, **(PARALLEL | {"parallel_tuple_cost": "0.1"})):
+        assert "Partial" not in plan(pg, f"SELECT {LINEAR} FROM rows {group}")
+        assert "Partial" in plan(pg, f"SELECT avg(y) FROM rows {group}")
+        pg.execute("SET cpu_operator_cost = 0.05")
+        assert "Partial" in plan(pg, f"SELECT {LINEAR} FROM rows WHERE {slow} {group}")
+        pg.execute("SET parallel_tuple_cost = 0")
+        assert "Partial" in plan(pg, f"SELECT {LINEAR} FROM rows {group}")
+
+
 def test_groups_that_cannot_be_hashed(pg: psycopg.Connection) -> None:
     pg.execute("CREATE TABLE bits AS SELECT (g % 2)::bit(1) AS one, y, x FROM rows")
     assert "GroupAggregate" in plan(pg, f"SELECT one, {LINEAR} FROM bits GROUP BY one")
@@ -474,7 +487,7 @@ def test_partitions_combined_in_one_process(pg: psycopg.Connection, hashed: str)
         )
     pg.execute("INSERT INTO parts SELECT * FROM rows; ANALYZE parts")
     with settings(pg, enable_partitionwise_aggregate="on", enable_hashagg=hashed, enable_material="off",
-                  enable_hashjoin="off", enable_mergejoin="off", **SERIAL):  # fmt: skip
+                  enable_hashjoin="off", enable_mergejoin="off", parallel_tuple_cost="0", **SERIAL):  # fmt: skip
         sql = f"SELECT g, {LINEAR} AS m FROM parts GROUP BY g"
         shape = plan(pg, sql)
         assert "Partial" in shape

@@ -1,4 +1,5 @@
-/* How the planner groups rows for a training: by hash, wherever it can.
+/* What the planner is told of a training: rows are grouped by hash, wherever that can be, and
+ * workers hand over all their rows.
  *
  * A sorted aggregate finishes one group before it reads the next, so that each trains by itself,
  * and the set-up of a training costs a hundred times the arithmetic of a small group. The planner
@@ -12,7 +13,9 @@
 #include "nodes/pathnodes.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "utils/selfuncs.h"
 
 static bool may_hash(const PlannerInfo *root) {
     return enable_hashagg && root->parse->groupClause && !root->parse->groupingSets &&
@@ -28,9 +31,8 @@ static void group_by_hash(List *clauses) {
 PG_FUNCTION_INFO_V1(tuskml_support);
 Datum tuskml_support(PG_FUNCTION_ARGS) {
     Node *request = (Node *)PG_GETARG_POINTER(0);
-    PlannerInfo *root = IsA(request, SupportRequestCost)
-                            ? ((SupportRequestCost *)request)->root
-                            : NULL;
+    PlannerInfo *root =
+        IsA(request, SupportRequestCost) ? ((SupportRequestCost *)request)->root : NULL;
     if (root && may_hash(root)) {
         group_by_hash(root->parse->groupClause);
 #if PG_VERSION_NUM >= 160000
@@ -38,4 +40,43 @@ Datum tuskml_support(PG_FUNCTION_ARGS) {
 #endif
     }
     PG_RETURN_POINTER(NULL);
+}
+
+/* --- what parallel workers cost --- */
+
+/* All tables of the query, joined. */
+static const RelOptInfo *joined(const PlannerInfo *root) {
+    int only;
+    ListCell *cell;
+    if (bms_get_singleton_member(root->all_baserels, &only))
+        return root->simple_rel_array[only];
+    foreach (cell, root->join_rel_list)
+        if (bms_equal(lfirst_node(RelOptInfo, cell)->relids, root->all_baserels))
+            return lfirst_node(RelOptInfo, cell);
+    return NULL;
+}
+
+static double groups_of(PlannerInfo *root, double rows) {
+    const Query *query = root->parse;
+    if (!query->groupClause)
+        return 1;
+    List *keys = get_sortgrouplist_exprs(query->groupClause, query->targetList);
+    return Max(1, estimate_num_groups(root, keys, rows, NULL, NULL));
+}
+
+/* A worker hands over all rows that it packed, not one number a group: each costs what the planner
+ * counts for a row that goes from a worker to the leader. */
+PG_FUNCTION_INFO_V1(tuskml_support_serialize);
+Datum tuskml_support_serialize(PG_FUNCTION_ARGS) {
+    Node *request = (Node *)PG_GETARG_POINTER(0);
+    if (!IsA(request, SupportRequestCost))
+        PG_RETURN_POINTER(NULL);
+    SupportRequestCost *cost = (SupportRequestCost *)request;
+    const RelOptInfo *rows = cost->root ? joined(cost->root) : NULL;
+    if (!rows)
+        PG_RETURN_POINTER(NULL);
+    cost->startup = 0;
+    cost->per_tuple =
+        cpu_operator_cost + parallel_tuple_cost * rows->rows / groups_of(cost->root, rows->rows);
+    PG_RETURN_POINTER(cost);
 }
