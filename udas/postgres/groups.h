@@ -1,8 +1,9 @@
 /* The groups of one aggregate call in one query: their states, and who must train with whom.
  *
  * PostgreSQL finalises one group at a time, and a training of one group costs more in set-up than
- * in arithmetic. When the first group of a hashed aggregate is finalised the rows of all are there:
- * so the states of one memory context form a list, and the first that is asked for trains many.
+ * in arithmetic. When the first group of a hashed aggregate is finalised the rows of all are
+ * there: so the states of one memory context form a list, and the first that is asked for trains
+ * many.
  */
 #ifndef TUSK_POSTGRES_GROUPS_H
 #define TUSK_POSTGRES_GROUPS_H

@@ -77,8 +77,8 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     MemoryContext context = aggregate_context(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
-    train_state *s = PG_ARGISNULL(A_STATE) ? group_new(c, context)
-                                           : (train_state *)PG_GETARG_POINTER(A_STATE);
+    train_state *s =
+        PG_ARGISNULL(A_STATE) ? group_new(c, context) : (train_state *)PG_GETARG_POINTER(A_STATE);
     adopt_spec(fcinfo, c, s);
     feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES)};
     if (!row.null)
