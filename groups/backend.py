@@ -1,8 +1,7 @@
 """The trainer inside a PostgreSQL backend, reached through one PL/Python function.
 
-That function takes no arguments: the batch in work is asked for by name
-(`udas/postgres/trainer.c`),
-so that a direct call finds none, and no caller can make up pointers.
+That function takes no arguments: the batch in work is asked for by name, in
+`udas/postgres/trainer.c`, so that a direct call finds none, and no caller can make up pointers.
 """
 
 import ctypes

@@ -111,7 +111,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
     """The planner's answer for groups of one kind and width."""
     seen = Statistics(
-        1 << int(np.log2(groups["n_rows"].max())),
+        kernels.most_rows(groups),
         int(groups["dim"].max()),
         bool(groups["kind"][0] >= 2),
     )

@@ -138,6 +138,11 @@ def watching_sigint() -> Iterator[None]:
         library().tk_watch_sigint(0)
 
 
+def most_rows(groups: NDArray[np.void]) -> int:
+    """Rows of the largest group, down to a power of two: a size that a few rows do not change."""
+    return 1 << int(np.log2(groups["n_rows"].max()))
+
+
 @dataclass(frozen=True)
 class Pass:
     """The rows of G groups with d features each, and how their loss is taken.

@@ -136,17 +136,21 @@ def resident(con: duckdb.DuckDBPyConnection) -> int:
 @pytest.mark.parametrize("name", ["sgd", "hogwild", "newton", "in groups", "into a table"])
 def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str) -> None:
     called = []
+    over = threading.Event()
 
     def cancel() -> None:
-        time.sleep(0.3)
-        called.append(time.monotonic())
-        tuskml.cancel()
+        wait = 0.3
+        while not over.wait(wait):  # again when it was in vain: the training has no other end
+            called.append(time.monotonic())
+            tuskml.cancel()
+            wait = 2 * SOON
 
     thread = threading.Thread(target=cancel)
     thread.start()
     with pytest.raises(duckdb.Error, match="the training was interrupted"):
         table.execute(STATEMENTS[name]).fetchall()
     seconds = time.monotonic() - called[0]
+    over.set()
     thread.join()
     print(f"cancel {name}: {seconds * 1000:.0f} ms")
     assert seconds < SOON
@@ -195,6 +199,7 @@ def test_trainings_side_by_side(table: duckdb.DuckDBPyConnection) -> None:
     tuskml.cancel()
     for thread in threads:
         thread.join(timeout=30)
+    tuskml.cancel()  # those that it did not reach have no other end
     assert ["interrupted" in error for error in errors] == [True] * 3
 
 

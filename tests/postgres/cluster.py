@@ -42,6 +42,7 @@ SETTINGS = {
     "shared_buffers": "64MB",
     "timezone": "UTC",
     "client_connection_check_interval": "100ms",
+    "statement_timeout": "300s",  # no test waits for ever
 }
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)

@@ -88,19 +88,27 @@ def temporary_files(pg: psycopg.Connection) -> list[tuple]:
 
 @contextlib.contextmanager
 def later(seconds: float, action: Callable[[], Any]) -> Iterator[list[float]]:
-    """Does something while the body waits for a statement; when it was done, by the clock."""
+    """Does something while the body waits for a statement; when it was done, by the clock.
+
+    Again when that was too early or in vain, so that a statement without end has one.
+    """
     done: list[float] = []
+    over = threading.Event()
 
     def act() -> None:
-        done.append(time.monotonic())
-        action()
+        wait = seconds
+        while not over.wait(wait):
+            done.append(time.monotonic())
+            action()
+            wait = 2 * SOON
 
-    timer = threading.Timer(seconds, act)
-    timer.start()
+    thread = threading.Thread(target=act)
+    thread.start()
     try:
         yield done
     finally:
-        timer.join()
+        over.set()
+        thread.join()
 
 
 def within(session: psycopg.Connection, milliseconds: int, sql: str) -> bool:
@@ -307,7 +315,8 @@ def test_nothing_leaks_over_cancelled_trainings(pg: psycopg.Connection, connect:
     statements = [
         re.sub(r"\bt\b(?= GROUP|$)", "few", STATEMENTS[name])
         for name in STATEMENTS
-        if name != "into a table"
+        if name
+        not in ("into a table", "many groups")  # of so few rows each, it would end by itself
     ]
 
     def cancel(times: int) -> int:
@@ -320,7 +329,7 @@ def test_nothing_leaks_over_cancelled_trainings(pg: psycopg.Connection, connect:
     warm(session)
     cancel(60)
     before, files = status(pid(session), "VmRSS"), held(pid(session))
-    assert cancel(300) > 250  # the statement of many small groups may end before its time is up
+    assert cancel(300) > 290
     grown = status(pid(session), "VmRSS") - before
     print(f"{grown} kB more")
     assert grown < 6000

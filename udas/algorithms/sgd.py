@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.algorithms.bgd import curvature_bound
-from tuskml.udas.kernels import Epoch, Floats
+from tuskml.udas.kernels import Epoch, Floats, most_rows
 from tuskml.udas.operators import (
     Budget,
     Operators,
@@ -59,7 +59,7 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
     A group that stopped gaining is out of the race, whatever its neighbours do.
     """
     wanted = max(TRIAL_ROWS * (4 if problem.rows.sparse else 1), 64 * plan.batch_size)
-    most = 1 << int(np.log2(problem.rows.groups["n_rows"].max()))
+    most = most_rows(problem.rows.groups)
     stride, epochs = max(1, most // wanted), min(TRIAL_EPOCHS, max(1, wanted // most))
     sample = problem.on(replace(problem.rows, stride=stride))
     unit = 1.0 / curvature_bound(problem)

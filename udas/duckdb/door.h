@@ -49,28 +49,6 @@ duckdb_logical_type make_list_type(duckdb_type child);
 duckdb_logical_type make_feature_type(feature_type f);
 duckdb_logical_type make_model_type(void);
 
-/* The fields of a model value, in order. */
-enum model_field {
-    M_TASK,
-    M_COEF,
-    M_INTERCEPT,
-    M_STD_ERR,
-    M_CLASSES,
-    M_N_ROWS,
-    M_N_SKIPPED,
-    M_N_FEATURES,
-    M_LOSS,
-    M_HISTORY,
-    M_ITERATIONS,
-    M_CONVERGED,
-    M_STATUS,
-    M_PLAN,
-    M_SECONDS,
-    M_OPTIONS,
-    M_STORE,
-    MODEL_FIELDS
-};
-
 /* --- reading vectors --- */
 
 typedef struct column {

@@ -14,29 +14,13 @@ extern int tuskml_memory_limit; /* kB; -1: work_mem * hash_mem_multiplier, at le
 extern int tuskml_threads;
 extern bool tuskml_progress;
 
+/* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data.
+ */
+#define TEMP_FOLDER "base/pgsql_tmp"
+
 /* The backend's account of rows, its budget as the settings are now (memory.c). */
 tusk_memory *backend_memory(void);
-
-/* Fields of tuskml_model, in the order of the type. */
-enum model_field {
-    M_TASK,
-    M_COEF,
-    M_INTERCEPT,
-    M_STD_ERR,
-    M_CLASSES,
-    M_N_ROWS,
-    M_N_SKIPPED,
-    M_N_FEATURES,
-    M_LOSS,
-    M_HISTORY,
-    M_ITERATIONS,
-    M_CONVERGED,
-    M_STATUS,
-    M_PLAN,
-    M_SECONDS,
-    M_OPTIONS,
-    M_STORE,
-    MODEL_FIELDS
-};
+/* Where an aggregate's states live; an error when the caller is no aggregate (memory.c). */
+MemoryContext aggregate_context(FunctionCallInfo fcinfo);
 
 #endif

@@ -1,4 +1,4 @@
-/* The backend's account of rows. */
+/* The backend's account of rows, and where states live. */
 #include "door.h"
 
 #include "miscadmin.h"
@@ -6,10 +6,6 @@
 #include "utils/guc.h"
 
 #define LEAST_BUDGET ((int64)256 << 20)
-/* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data.
- */
-#define TEMP_DIRECTORY "base/pgsql_tmp"
-
 static int64 budget(void) {
     if (tuskml_memory_limit >= 0)
         return (int64)tuskml_memory_limit * 1024;
@@ -21,12 +17,21 @@ tusk_memory *backend_memory(void) {
     if (!memory) {
         memory = tusk_memory_new();
         /* Left to the account it would be made and removed again, while others put files there. */
-        (void)MakePGDirectory(TEMP_DIRECTORY);
+        (void)MakePGDirectory(TEMP_FOLDER);
     }
     if (!memory)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
-    tusk_memory_limit(memory, budget(), TEMP_DIRECTORY);
+    tusk_memory_limit(memory, budget(), TEMP_FOLDER);
     tusk_memory_limit_spill(memory,
                             temp_file_limit < 0 ? PG_INT64_MAX : (int64)temp_file_limit * 1024);
     return memory;
+}
+
+MemoryContext aggregate_context(FunctionCallInfo fcinfo) {
+    MemoryContext context;
+    if (!AggCheckCallContext(fcinfo, &context))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("tuskml: this function is a part of an aggregate and cannot be "
+                               "called by itself")));
+    return context;
 }

@@ -17,15 +17,6 @@ typedef struct row_types {
     Oid label, predicted;
 } row_types;
 
-MemoryContext metric_context(FunctionCallInfo fcinfo) {
-    MemoryContext context;
-    if (!AggCheckCallContext(fcinfo, &context))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("tuskml: this function is a part of an aggregate and cannot be "
-                               "called by itself")));
-    return context;
-}
-
 static const row_types *types_of(FmgrInfo *site) {
     row_types *t = site->fn_extra;
     if (t)
@@ -69,7 +60,7 @@ static Datum give_state(FunctionCallInfo fcinfo, metric_state *s) {
 }
 
 static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
-    MemoryContext context = metric_context(fcinfo);
+    MemoryContext context = aggregate_context(fcinfo);
     metric_state *s = state_at(fcinfo, A_STATE);
     double label, predicted;
     if (!read_row(fcinfo, &label, &predicted))
@@ -98,7 +89,7 @@ DEFINE_TAKE(tuskml_r2, TUSK_R2)
 /* The state is left as it was: a window goes on with it. */
 PG_FUNCTION_INFO_V1(tuskml_metric_give);
 Datum tuskml_metric_give(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     const metric_state *s = state_at(fcinfo, A_STATE);
     if (!s)
         PG_RETURN_NULL();
@@ -111,7 +102,7 @@ Datum tuskml_metric_give(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_metric_combine);
 Datum tuskml_metric_combine(PG_FUNCTION_ARGS) {
-    MemoryContext context = metric_context(fcinfo);
+    MemoryContext context = aggregate_context(fcinfo);
     metric_state *target = state_at(fcinfo, 0);
     const metric_state *source = state_at(fcinfo, 1);
     if (!source)
@@ -126,7 +117,7 @@ Datum tuskml_metric_combine(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_metric_serialize);
 Datum tuskml_metric_serialize(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     bytea *image = palloc(VARHDRSZ + sizeof(metric_state));
     SET_VARSIZE(image, VARHDRSZ + sizeof(metric_state));
     memcpy(VARDATA(image), PG_GETARG_POINTER(0), sizeof(metric_state));
@@ -135,7 +126,7 @@ Datum tuskml_metric_serialize(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_metric_deserialize);
 Datum tuskml_metric_deserialize(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     const bytea *image = PG_GETARG_BYTEA_PP(0);
     metric_state *s = palloc(sizeof *s);
     if (VARSIZE_ANY_EXHDR(image) == sizeof *s)

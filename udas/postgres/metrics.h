@@ -10,8 +10,6 @@
 
 enum metric_argument { A_STATE, A_LABEL, A_PREDICTED };
 
-/* Where the states of the aggregate live. */
-MemoryContext metric_context(FunctionCallInfo fcinfo);
 /* The row of a transition, as numbers; false when it has a NULL. */
 bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted);
 void refuse_row(const char *name, const char *sentence);

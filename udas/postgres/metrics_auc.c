@@ -28,7 +28,7 @@ static Datum give_state(FunctionCallInfo fcinfo, tusk_auc *s) {
 
 PG_FUNCTION_INFO_V1(tuskml_auc);
 Datum tuskml_auc(PG_FUNCTION_ARGS) {
-    MemoryContext context = metric_context(fcinfo);
+    MemoryContext context = aggregate_context(fcinfo);
     tusk_auc *s = state_at(fcinfo, A_STATE);
     double label, score;
     if (!read_row(fcinfo, &label, &score))
@@ -47,7 +47,7 @@ static void breathe(void) {
 
 PG_FUNCTION_INFO_V1(tuskml_auc_give);
 Datum tuskml_auc_give(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     const tusk_auc *s = state_at(fcinfo, A_STATE);
     if (!s || !tusk_auc_known(s))
         PG_RETURN_NULL();
@@ -59,7 +59,7 @@ Datum tuskml_auc_give(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_auc_combine);
 Datum tuskml_auc_combine(PG_FUNCTION_ARGS) {
-    MemoryContext context = metric_context(fcinfo);
+    MemoryContext context = aggregate_context(fcinfo);
     tusk_auc *target = state_at(fcinfo, 0);
     const tusk_auc *source = state_at(fcinfo, 1);
     if (!source)
@@ -74,7 +74,7 @@ Datum tuskml_auc_combine(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_auc_serialize);
 Datum tuskml_auc_serialize(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     const tusk_auc *s = state_at(fcinfo, 0);
     auc_image head = {{s->lists[0].label, s->lists[1].label}, {s->lists[0].n, s->lists[1].n}};
     Size bytes = VARHDRSZ + sizeof head + (Size)(head.n[0] + head.n[1]) * sizeof(uint64);
@@ -110,7 +110,7 @@ static bool read_image(const bytea *image, auc_image *head) {
 
 PG_FUNCTION_INFO_V1(tuskml_auc_deserialize);
 Datum tuskml_auc_deserialize(PG_FUNCTION_ARGS) {
-    metric_context(fcinfo);
+    aggregate_context(fcinfo);
     const bytea *image = PG_GETARG_BYTEA_PP(0);
     auc_image head;
     if (!read_image(image, &head))

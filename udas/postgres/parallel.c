@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "access/parallel.h"
@@ -20,7 +19,6 @@
 #include "storage/proc.h"
 #include "utils/guc.h"
 
-#define FOLDER "base/pgsql_tmp"
 /* PostgreSQL itself clears its temporary folder of names that begin so. */
 #define PREFIX "pgsql_tmp_tuskml"
 #define INLINE_BYTES ((Size)64 << 10)
@@ -31,7 +29,7 @@ typedef struct parcel {
     char file[NAME_BYTES]; /* "": the segments follow */
     int64 bytes;           /* of the segments */
     int64 n_rows, n_skipped;
-    int32 n_segments, dim, kind, typed, moved;
+    int32 n_segments, dim, kind, typed;
     int32 task_length, options_length;
 } parcel;
 
@@ -76,23 +74,24 @@ static void stay_within_limit(int64 bytes) {
                                temp_file_limit)));
 }
 
+/* In a parcel each segment takes what keeps the next one's numbers aligned. */
+static Size segment_size(const tusk_block *b, const tusk_segment *s) {
+    return tusk_align8(tusk_segment_bytes(s, b->kind, b->dim));
+}
+
 static void write_segments(parcel *p, const tusk_block *b) {
     static unsigned number;
     static const char header[TUSK_SLAB_HEADER];
     char path[MAXPGPATH];
     stay_within_limit(p->bytes);
     snprintf(p->file, sizeof p->file, PREFIX ".%d.%d.%u", leader_pid(), MyProcPid, number++);
-    snprintf(path, sizeof path, FOLDER "/%s", p->file);
+    snprintf(path, sizeof path, TEMP_FOLDER "/%s", p->file);
     int file = OpenTransientFile(path, O_CREAT | O_EXCL | O_RDWR | PG_BINARY);
-    if (file < 0 && errno == ENOENT) {
-        MakePGDirectory(FOLDER);
-        file = OpenTransientFile(path, O_CREAT | O_EXCL | O_RDWR | PG_BINARY);
-    }
     if (file < 0)
         refuse_file("create", path);
     write_all(file, path, header, sizeof header);
     for (const tusk_segment *s = b->head; s; s = s->next)
-        write_all(file, path, s, tusk_align8(tusk_segment_bytes(s, b->kind, b->dim)));
+        write_all(file, path, s, segment_size(b, s));
     CloseTransientFile(file);
 }
 
@@ -100,13 +99,13 @@ static void write_segments(parcel *p, const tusk_block *b) {
 static void remove_files(void) {
     char prefix[NAME_BYTES], path[MAXPGPATH];
     int length = snprintf(prefix, sizeof prefix, PREFIX ".%d.", MyProcPid);
-    DIR *folder = opendir(FOLDER);
+    DIR *folder = opendir(TEMP_FOLDER);
     if (!folder)
         return;
     for (struct dirent *e; (e = readdir(folder)) != NULL;) {
         if (strncmp(e->d_name, prefix, length) != 0)
             continue;
-        snprintf(path, sizeof path, FOLDER "/%s", e->d_name);
+        snprintf(path, sizeof path, TEMP_FOLDER "/%s", e->d_name);
         unlink(path);
     }
     closedir(folder);
@@ -130,12 +129,6 @@ void watch_transactions(void) {
 
 /* --- from the worker --- */
 
-static Size segment_size(const tusk_block *b, const tusk_segment *s) {
-    return tusk_align8(tusk_segment_bytes(s, b->kind, b->dim));
-}
-
-/* A spliced sparse segment was made for the width of its own time: its size does not depend on it.
- */
 static void measure(parcel *p, const tusk_block *b) {
     for (const tusk_segment *s = b->head; s; s = s->next) {
         p->bytes += segment_size(b, s);
@@ -184,7 +177,7 @@ typedef struct doomed_file {
 
 static void remove_file(void *argument) {
     char path[MAXPGPATH];
-    snprintf(path, sizeof path, FOLDER "/%s", ((const doomed_file *)argument)->name);
+    snprintf(path, sizeof path, TEMP_FOLDER "/%s", ((const doomed_file *)argument)->name);
     unlink(path);
 }
 
@@ -198,7 +191,7 @@ static void remove_with_query(MemoryContext query, const parcel *p) {
 
 static tusk_slab *map_file(const collector *c, const parcel *p) {
     char path[MAXPGPATH];
-    snprintf(path, sizeof path, FOLDER "/%s", p->file);
+    snprintf(path, sizeof path, TEMP_FOLDER "/%s", p->file);
     int file = OpenTransientFile(path, O_RDWR | PG_BINARY);
     if (file < 0)
         refuse_file("open", path);
@@ -283,9 +276,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_combine);
 Datum tuskml_combine(PG_FUNCTION_ARGS) {
-    MemoryContext context;
-    if (!AggCheckCallContext(fcinfo, &context))
-        elog(ERROR, "tuskml_combine called outside an aggregate");
+    MemoryContext context = aggregate_context(fcinfo);
     if (PG_ARGISNULL(1)) {
         if (PG_ARGISNULL(0))
             PG_RETURN_NULL();

@@ -15,15 +15,6 @@ typedef struct row_collector {
     number_buffer buffer;
 } row_collector;
 
-static MemoryContext aggregate_context(FunctionCallInfo fcinfo) {
-    MemoryContext context;
-    if (!AggCheckCallContext(fcinfo, &context))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("tuskml: this function is a part of an aggregate and cannot be "
-                               "called by itself")));
-    return context;
-}
-
 static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_LABEL);
     if (!is_number_type(type))

@@ -50,6 +50,28 @@ typedef struct tusk_strings {
     const int32_t *code;
 } tusk_strings;
 
+/* The fields of a model value, in the order of both databases' types. */
+enum model_field {
+    M_TASK,
+    M_COEF,
+    M_INTERCEPT,
+    M_STD_ERR,
+    M_CLASSES,
+    M_N_ROWS,
+    M_N_SKIPPED,
+    M_N_FEATURES,
+    M_LOSS,
+    M_HISTORY,
+    M_ITERATIONS,
+    M_CONVERGED,
+    M_STATUS,
+    M_PLAN,
+    M_SECONDS,
+    M_OPTIONS,
+    M_STORE,
+    MODEL_FIELDS
+};
+
 /* Models by column, in the order of design.md section 3; every array has n items. */
 typedef struct tusk_models {
     int64_t n;
