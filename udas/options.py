@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.errors import OptionError, nearest, one_of
+from tuskml.errors import OptionError, StoreError, nearest, one_of
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
 ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg")
 STOCHASTIC = ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
 SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2")
+LEAST_CACHE = 16 << 20
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
+UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
@@ -141,8 +144,25 @@ def _warm_start(value: Any) -> WarmStart:
     )
 
 
-def _refuse(_: Any) -> None:
-    raise ValueError
+def _store(value: Any) -> str:
+    from tuskml.kvstore.names import checked_name  # the store's room takes a while to import
+
+    if not isinstance(value, str):
+        raise ValueError
+    try:
+        return checked_name(value)
+    except StoreError:
+        raise ValueError from None
+
+
+def _size(value: Any) -> int:
+    match = SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError
+    size = int(float(match[1]) * UNITS[match[2].upper()])
+    if size < LEAST_CACHE:
+        raise ValueError
+    return size
 
 
 BOOLEAN = Kind("true or false", _boolean)
@@ -207,10 +227,25 @@ TABLE = {
         ),
         Option(
             "store",
-            Kind("nothing: this version returns models as values", _refuse),
+            Kind("a name of at most 63 letters, digits and _ . -, the first no . or -", _store),
             None,
-            "name of a stored model",
+            "name under which the model is stored, its weights on the disk",
         ),
+        Option(
+            "cache",
+            Kind("a size from '16MB' on, such as '256MB' or '1GB'", _size),
+            None,
+            "memory for the weights of a stored model",
+        ),
+        Option(
+            "partition",
+            integer(0, 1 << 20),
+            1000,
+            "frequent features of a stored model to share keys; 0: a key a feature",
+        ),
+        Option("resume", BOOLEAN, False, "go on with an interrupted training of this store"),
+        Option("rank", integer(1, 4096), 10, "factors of matrix_factorization"),
+        Option("biases", BOOLEAN, True, "biases of users and items in matrix_factorization"),
         Option("device", choice("auto", "cpu"), "auto", "where kernels run"),
     )
 }
@@ -239,7 +274,12 @@ class Options:
     deterministic: bool
     validation: float
     warm_start: WarmStart | None
-    store: None
+    store: str | None
+    cache: int | None
+    partition: int
+    resume: bool
+    rank: int
+    biases: bool
     device: str
     given: frozenset[str] = frozenset()
 

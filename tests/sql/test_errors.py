@@ -39,7 +39,12 @@ INVALID: dict[str, tuple[object, str]] = {
     "deterministic": ("yes", "true or false"),
     "validation": (1, "a number from 0 up to, but not, 1"),
     "warm_start": ({"coef": []}, "a model as JSON, an object with coef and intercept"),
-    "store": ("shop", "nothing: this version returns models as values"),
+    "store": ("../ads", "a name of at most 63 letters, digits and _ . -, the first no . or -"),
+    "cache": ("lots", "a size from '16MB' on, such as '256MB' or '1GB'"),
+    "partition": (-1, "a whole number from 0 to 1048576"),
+    "resume": (1, "true or false"),
+    "rank": (0, "a whole number from 1 to 4096"),
+    "biases": ("no", "true or false"),
     "device": ("gpu", "'auto' or 'cpu'; did you mean 'cpu'?"),
 }  # fmt: skip
 """A value that each option refuses, and what the sentence says is allowed."""
