@@ -2,11 +2,15 @@
 
 Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization for Out-of-Core Models*,
 VLDB 2017, keep a model in LevelDB under composite keys: a key is a partition of features, its
-payload their weights. There are two kinds of store:
+payload their weights. There are two kinds of store, and a cache of the first:
 
 * `ModelStore`, the working store of one training: LevelDB in a private directory, batches of
   partitions in and out as arrays (`get`, `put`, and `add`, which is get-merge-put and loses no
   update), memory under a budget, `checkpoint` and `resume`.
+* `Frames`, its payloads in memory while kernels train in place (`ModelStore.frames`): at most one
+  frame a key, shared by all workers, so that no update is lost and what one worker reads is at
+  once there for the others. Changed payloads go back to LevelDB when memory is needed, and all of
+  them before a checkpoint.
 * `SealedModel`, a finished model: one immutable file in the order of feature ids, named by its
   SHA-256, mapped by any number of processes, each block checked when it is first read.
 
@@ -28,12 +32,14 @@ StoreError; never in another model. A second open, in this process or another, i
 owner's pid.
 
 Where the parts are: `native` (C++ in `native/`: batches, payloads, blocks, over LevelDB's C
-interface), `database` (LevelDB), `checkpoints`, `working`; `sealing`, `sealed`; `names`,
-`versions`, `root`; `garbage`, `inspection`, `transfer`; `locks`, `files` beneath all.
+interface; `frames.h` is what kernels see), `database` (LevelDB), `frames`, `checkpoints`,
+`working`; `sealing`, `sealed`; `names`, `versions`, `root`; `garbage`, `inspection`,
+`transfer`; `locks`, `files` beneath all.
 """
 
 from tuskml.kvstore.checkpoints import Checkpoint
 from tuskml.kvstore.database import LEAST_MEMORY, Counters
+from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
 from tuskml.kvstore.garbage import Removed, collect
 from tuskml.kvstore.inspection import list_stores, verify_stores
 from tuskml.kvstore.names import Reference
@@ -45,9 +51,12 @@ from tuskml.kvstore.versions import Version
 from tuskml.kvstore.working import ModelStore
 
 __all__ = [
+    "LEAST_FRAME_MEMORY",
     "LEAST_MEMORY",
     "Checkpoint",
     "Counters",
+    "FrameCounters",
+    "Frames",
     "ModelStore",
     "Reference",
     "Removed",

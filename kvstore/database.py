@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -93,6 +94,11 @@ class Database:
         if self._store:
             self._native.ks_close(self._store)
             self._store = ctypes.c_void_p()
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The `ks_store`; null once it is closed."""
+        return self._store
 
     def get(self, keys: Ids, starts: Ids, out: Weights, found: Array | None = None) -> None:
         """Copies partition i into out[starts[i]:starts[i + 1]], zeros for a key that is not there.
@@ -187,14 +193,18 @@ class Database:
         self._check(error.code, error.text)
 
     def _check(self, code: int, text: "ctypes.Array[ctypes.c_char]") -> None:
-        if not code:
-            return
-        reason = text.value.decode(errors="replace")
-        if code == NO_MEMORY:
-            raise MemoryError(reason)
-        if code == CORRUPT:
-            raise StoreError(f"the store {self.path} is damaged: {reason}")
-        raise StoreError(f"the store {self.path} failed: {reason}")
+        if code:
+            raise_error(self.path, code, text)
+
+
+def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> NoReturn:
+    """What a native call on the store of this path answered, as an exception."""
+    reason = text.value.decode(errors="replace")
+    if code == NO_MEMORY:
+        raise MemoryError(reason)
+    if code == CORRUPT:
+        raise StoreError(f"the store {path} is damaged: {reason}")
+    raise StoreError(f"the store {path} failed: {reason}")
 
 
 class _Error:

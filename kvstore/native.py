@@ -27,7 +27,7 @@ ENTRY = np.dtype(
 )
 DENSE = 0xFFFFFFFF
 ERROR_BYTES = 512
-OK, FAILED, CORRUPT, NO_MEMORY = range(4)
+OK, FAILED, CORRUPT, NO_MEMORY, CHUNK_TOO_LARGE, CANCELLED = range(6)
 
 _ADDRESS, _INT64, _INT32, _TEXT = (
     ctypes.c_void_p,
@@ -50,6 +50,27 @@ class Options(ctypes.Structure):
         ("max_open_files", _INT32),
         ("bloom_bits", _INT32),
     ]
+
+
+class Frame(ctypes.Structure):
+    """`tusk_frame`."""
+
+    _fields_ = [("weights", _ADDRESS), ("stamp", ctypes.c_double), ("width", ctypes.c_uint32)]
+
+
+class FrameAccess(ctypes.Structure):
+    """`tusk_frame_access`."""
+
+    _fields_ = [
+        ("frames", _ADDRESS),
+        ("weight_size", _INT32),
+        ("acquire", _ADDRESS),
+        ("release", _ADDRESS),
+    ]
+
+
+CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
+"""What `acquire` asks whether to stop."""
 
 
 class SealedFile(ctypes.Structure):
@@ -92,6 +113,18 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         ctypes.c_int,
     ),
     "ks_scan_close": ([_ADDRESS], None),
+    "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_close": ([_ADDRESS], None),
+    "ks_frames_flush": ([_ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_pause": ([_ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_resume": ([_ADDRESS, _ADDRESS], None),
+    "ks_frames_count": ([_ADDRESS, _ADDRESS], None),
+    "ks_frames_access": ([_ADDRESS, _ADDRESS], None),
+    "ks_acquire": (
+        [_ADDRESS, _INT32, _ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_release": ([_ADDRESS, _INT32, _ADDRESS, _INT64, ctypes.c_int], None),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
         + [_ADDRESS] * 3,

@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from tuskml.kvstore.files import (
     sync_directory,
     write_record,
 )
+from tuskml.kvstore.frames import Frames
 from tuskml.kvstore.gate import Gate
 from tuskml.kvstore.locks import Lock
 from tuskml.kvstore.native import Array, Ids, Weights
@@ -41,8 +42,11 @@ class ModelStore:
     int64. Threads may use a store together: `get`, `put` and `add` run without the GIL.
 
     Weights written are safe once `checkpoint` returns: `resume` gives the weights of the last one,
-    to the bit, or a StoreError. (Qin, Torres, Rusu, VLDB 2017, sections 5 and 6: composite keys,
-    and the get before the put by which neighbours in a payload keep their newest values.)
+    to the bit, or a StoreError. While `frames` are open they have the newest weights: what reads
+    the store writes them to it first, and `put` and `add` are refused.
+
+    (Qin, Torres, Rusu, VLDB 2017, sections 5 and 6: composite keys, and the get before the put by
+    which neighbours in a payload keep their newest values.)
     """
 
     def __init__(self, path: Path, lock: Lock, record: Record, index: IndexMap) -> None:
@@ -56,6 +60,7 @@ class ModelStore:
         self._past = Counters()
         self._database: Database | None = None
         self._memory = LEAST_MEMORY
+        self._frames: Frames | None = None
 
     @classmethod
     def create(
@@ -166,7 +171,7 @@ class ModelStore:
         if weights.size != starts[-1] or (weights.ndim == 2 and len(weights) != len(wanted)):
             shape = weights.shape
             raise StoreError(f"{len(wanted)} keys have {starts[-1]} weights, got shape {shape}")
-        with self._using() as database:
+        with self._using(writes=True) as database:
             database.put(wanted, starts, weights)
 
     def add(
@@ -187,7 +192,7 @@ class ModelStore:
             raise StoreError(f"there are {len(places)} slots and {len(weights)} deltas, not equal")
         if (places >= np.repeat(widths, np.diff(rows))).any():
             raise StoreError("a slot lies outside its partition")
-        with self._using() as database:
+        with self._using(writes=True) as database:
             database.add(wanted, widths, rows, places, weights)
 
     # --- features ---
@@ -220,45 +225,67 @@ class ModelStore:
         with self._using() as database:
             yield from database.scan(first, values=most)
 
+    # --- frames ---
+
+    def frames(self, memory: int, workers: int = 1, keep_stamps: bool = False) -> Frames:
+        """Payloads in so many bytes of memory, for kernels and their workers; one at a time.
+
+        memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
+        comes back with its payload, for 16 to 50 bytes a key beyond memory; else it is 0 then.
+        """
+        with self._using() as database:
+            if self._frames is not None and not self._frames.closed:
+                raise StoreError(f"the store {self.path} has open frames: close them first")
+            self._frames = Frames(self.path, database, self._gate, memory, workers, keep_stamps)
+        return self._frames
+
     # --- its life ---
 
     def checkpoint(self, metadata: "Record | None" = None) -> Checkpoint:
         """Makes the weights safe as they are, and forgets the checkpoint before.
 
         metadata: a JSON object, such as the epoch and the seed's state. Batches of other threads
-        wait. After a crash at any moment `resume` gives this state or the one before, never a
+        wait; frames are written first, and while a worker holds some it is a StoreError. After a
+        crash at any moment `resume` gives this state or the one before, never a
         third. The disk holds at most the model twice.
         """
         kept = checked_metadata(metadata)
+        self._check_process()
         with self._gate.alone(), reporting("writing a checkpoint"):
             database = self._opened()
-            database.sync()
-            self._shut()
-            try:
-                self.last_checkpoint = checkpoints.write(
-                    self.path / CHECKPOINTS,
-                    self._name,
-                    database.path,
-                    kept,
-                    self.last_checkpoint,
-                )
-            finally:
-                self._open(self._memory, create=False)
+            with self._frames.paused() if self._frames else nullcontext() as attach:
+                database.sync()
+                self._shut()
+                try:
+                    self.last_checkpoint = checkpoints.write(
+                        self.path / CHECKPOINTS,
+                        self._name,
+                        database.path,
+                        kept,
+                        self.last_checkpoint,
+                    )
+                finally:
+                    self._open(self._memory, create=False)
+                    if attach:
+                        attach(self._opened())
         return self.last_checkpoint
 
     def close(self) -> None:
-        """Lets others open it. What came after the last checkpoint is lost. Twice does nothing."""
+        """Lets others open it. What came after the last checkpoint is lost. Twice does nothing.
+
+        Open frames are dropped; StoreError if a worker holds some.
+        """
         if os.getpid() != self._pid:
             return
         with self._gate.alone():
-            self._shut()
+            self._shut(for_good=True)
             self._lock.release()
 
     def discard(self) -> None:
         """Removes the store from the disk."""
         self._check_process()
         with self._gate.alone(), reporting("removing a store"):
-            self._shut()
+            self._shut(for_good=True)
             shutil.rmtree(self.path)
             self._lock.release()
             sync_directory(self.path.parent)
@@ -290,10 +317,18 @@ class ModelStore:
         return starts
 
     @contextmanager
-    def _using(self) -> Iterator[Database]:
+    def _using(self, writes: bool = False) -> Iterator[Database]:
         self._check_process()
         with self._gate.shared():
-            yield self._opened()
+            database = self._opened()
+            if self._frames is not None and not self._frames.closed:
+                if writes:
+                    raise StoreError(
+                        f"the store {self.path} has open frames, whose weights would overwrite "
+                        "these: close them first"
+                    )
+                self._frames.write()
+            yield database
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
@@ -310,7 +345,9 @@ class ModelStore:
         self._memory = memory
         self._database = Database(self.path / DATABASE, self.dtype, memory, create)
 
-    def _shut(self) -> None:
+    def _shut(self, for_good: bool = False) -> None:
+        if for_good and self._frames is not None:
+            self._frames.drop()
         if self._database is not None:
             self._past += self._database.counters
             self._database.close()

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "frames.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -77,6 +79,44 @@ KS_API ks_scan *ks_scan_open(ks_store *store, uint64_t first);
 KS_API int ks_scan_next(ks_scan *scan, int64_t max_keys, int64_t max_values, uint64_t *keys,
                         int64_t *starts, void *values, int64_t *n, char *error);
 KS_API void ks_scan_close(ks_scan *scan);
+
+/* --- frames (frames.h) --- */
+typedef struct ks_frame_counters { /* since the frames were opened */
+    int64_t wanted;                /* keys asked for: hits + pushed + requests */
+    int64_t hits;                  /* in memory, held by nobody */
+    int64_t pushed;                /* held, or being read, by another worker */
+    int64_t requests;              /* read from LevelDB */
+    int64_t found;                 /* of them, those that were there */
+    int64_t evicted;
+    int64_t written;
+    int64_t bytes_read; /* of payloads, headers included */
+    int64_t bytes_written;
+    int64_t reading; /* nanoseconds, of all workers */
+    int64_t writing;
+    int64_t waiting; /* for what other workers read */
+} ks_frame_counters;
+
+/* Frames of a store in so many bytes, for workers 0 .. workers - 1. keep_stamps: the stamp of a
+ * frame that leaves memory comes back with it (16 bytes a key and more, beyond memory); else it is
+ * 0 again. */
+KS_API int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
+                          tusk_frames **frames, char *error);
+/* Drops all frames, writes none. None may be held. */
+KS_API void ks_frames_close(tusk_frames *frames);
+/* Writes all that changed; no frame may be held by a worker that writes to it. */
+KS_API int ks_frames_flush(tusk_frames *frames, char *error);
+/* Keeps workers out until resume, so that the store can be closed; KS_FAILED if one is inside. */
+KS_API int ks_frames_pause(tusk_frames *frames, char *error);
+/* Lets them in again; the store that is open now, or NULL: whatever needs it fails. */
+KS_API void ks_frames_resume(tusk_frames *frames, ks_store *store);
+KS_API void ks_frames_count(tusk_frames *frames, ks_frame_counters *counters);
+KS_API void ks_frames_access(tusk_frames *frames, tusk_frame_access *out);
+/* As in tusk_frame_access. */
+KS_API int ks_acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys,
+                      const uint32_t *widths, int64_t n, tusk_frame **out,
+                      int (*cancelled)(void *), void *argument, char *error);
+KS_API void ks_release(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
+                       int changed);
 
 /* --- sealed files (sealed.cpp says what a block is) --- */
 typedef struct ks_entry { /* where a block of weights lies */

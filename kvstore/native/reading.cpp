@@ -58,13 +58,10 @@ int read(std::uint64_t key, std::size_t width, Weight *out, bool *there, Tally &
     return code;
 }
 
-struct Request {
+template <class Weight> struct Request {
     const std::uint64_t *keys;
-    const int64_t *starts;
+    const Targets<Weight> &targets;
     std::uint8_t *found;
-    std::size_t width(int64_t i) const {
-        return static_cast<std::size_t>(starts[i + 1] - starts[i]);
-    }
 };
 
 // Places of the keys in ascending order.
@@ -125,13 +122,14 @@ private:
 
 // Reads the keys of a run of near ones.
 template <class Weight>
-int read_run(const Request &asked, const int64_t *place, const int64_t *end, Cursor &cursor,
-             Weight *out, Tally &tally, char *error) {
+int read_run(const Request<Weight> &asked, const int64_t *place, const int64_t *end,
+             Cursor &cursor, Tally &tally, char *error) {
     bool first = true;
     for (; place < end; place++, first = false) {
         int64_t i = *place;
         std::uint64_t key = asked.keys[i];
-        Weight *weights = out + asked.starts[i];
+        Weight *weights = asked.targets.weights(i);
+        std::size_t width = asked.targets.width(i);
         tally.requests++;
         cursor.seek(key, first ? 0 : 8);
         bool there = cursor.on(key);
@@ -140,25 +138,25 @@ int read_run(const Request &asked, const int64_t *place, const int64_t *end, Cur
         if (asked.found)
             asked.found[i] = there;
         if (!there) {
-            std::fill_n(weights, asked.width(i), Weight(0));
+            std::fill_n(weights, width, Weight(0));
             continue;
         }
         std::size_t length = 0;
         const char *value = cursor.value(&length);
-        if (int code = accept(key, value, length, asked.width(i), weights, tally, error))
+        if (int code = accept(key, value, length, width, weights, tally, error))
             return code;
     }
     return KS_OK;
 }
 
 template <class Weight>
-int read_each(const Request &asked, const int64_t *place, const int64_t *end, Weight *out,
-              Tally &tally, char *error) {
+int read_each(const Request<Weight> &asked, const int64_t *place, const int64_t *end, Tally &tally,
+              char *error) {
     for (; place < end; place++) {
         int64_t i = *place;
         bool there = false;
-        if (int code =
-                read(asked.keys[i], asked.width(i), out + asked.starts[i], &there, tally, error))
+        Weight *weights = asked.targets.weights(i);
+        if (int code = read(asked.keys[i], asked.targets.width(i), weights, &there, tally, error))
             return code;
         if (asked.found)
             asked.found[i] = there;
@@ -169,22 +167,22 @@ int read_each(const Request &asked, const int64_t *place, const int64_t *end, We
 } // namespace
 
 template <class Weight>
-int read_many(const std::uint64_t *keys, int64_t n, const int64_t *starts, Weight *out,
+int read_many(const std::uint64_t *keys, int64_t n, const Targets<Weight> &targets,
               std::uint8_t *found, Tally &tally, char *error) {
-    Request asked{keys, starts, found};
+    Request<Weight> asked{keys, targets, found};
     Cursor cursor(tally.store);
     auto places = ascending(keys, n);
     const int64_t *place = places.data(), *last = place + n;
     while (place < last) {
         // Keys are near if payloads like this one put them into one block.
-        std::size_t payload = asked.width(*place) * sizeof(Weight) + HEAD + sizeof(Key);
+        std::size_t payload = targets.width(*place) * sizeof(Weight) + HEAD + sizeof(Key);
         std::uint64_t near = std::max<std::uint64_t>(tally.store.block_size / payload / 2, 1);
         const int64_t *end = place + 1;
         while (end < last && keys[*end] - keys[end[-1]] <= near)
             end++;
         bool run = end - place >= LONG_RUN;
-        int code = run ? read_run(asked, place, end, cursor, out, tally, error)
-                       : read_each(asked, place, end, out, tally, error);
+        int code = run ? read_run(asked, place, end, cursor, tally, error)
+                       : read_each(asked, place, end, tally, error);
         if (code)
             return code;
         place = end;
@@ -192,18 +190,19 @@ int read_many(const std::uint64_t *keys, int64_t n, const int64_t *starts, Weigh
     return KS_OK;
 }
 
-template int read_many(const std::uint64_t *, int64_t, const int64_t *, float *, std::uint8_t *,
+template int read_many(const std::uint64_t *, int64_t, const Targets<float> &, std::uint8_t *,
                        Tally &, char *);
-template int read_many(const std::uint64_t *, int64_t, const int64_t *, double *, std::uint8_t *,
+template int read_many(const std::uint64_t *, int64_t, const Targets<double> &, std::uint8_t *,
                        Tally &, char *);
 
 } // namespace tusk
 
 int ks_get(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts, void *out,
            uint8_t *found, char *error) {
-    auto get = [&](auto *weights) {
+    auto get = [&]<class Weight>(Weight *weights) {
         tusk::Tally tally(*store);
-        return tusk::read_many(keys, n, starts, weights, found, tally, error);
+        tusk::Targets<Weight> targets{starts, weights};
+        return tusk::read_many(keys, n, targets, found, tally, error);
     };
     return tusk::guarded(
         [&] {

@@ -1,6 +1,7 @@
 // Reading many partitions, and what a call counts.
 #pragma once
 
+#include "frames.h"
 #include "store.hpp"
 
 namespace tusk {
@@ -20,9 +21,22 @@ struct Tally {
     int64_t requests = 0, found = 0, writes = 0, batches = 0, bytes_read = 0, bytes_written = 0;
 };
 
+// Where n partitions go: one behind the other, or each into the frame that it has.
+template <class Weight> struct Targets {
+    std::size_t width(int64_t i) const {
+        return frames ? frames[i]->width : static_cast<std::size_t>(starts[i + 1] - starts[i]);
+    }
+    Weight *weights(int64_t i) const {
+        return frames ? static_cast<Weight *>(frames[i]->weights) : out + starts[i];
+    }
+    const int64_t *starts = nullptr;
+    Weight *out = nullptr;
+    tusk_frame *const *frames = nullptr;
+};
+
 // The partitions of n keys, in any order; found may be nullptr.
 template <class Weight>
-int read_many(const std::uint64_t *keys, int64_t n, const int64_t *starts, Weight *out,
+int read_many(const std::uint64_t *keys, int64_t n, const Targets<Weight> &targets,
               std::uint8_t *found, Tally &tally, char *error);
 
 } // namespace tusk

@@ -3,44 +3,10 @@
 #include <numeric>
 #include <vector>
 
-#include "payload.hpp"
-#include "reading.hpp"
-
-namespace db = tusk::leveldb;
+#include "writing.hpp"
 
 namespace tusk {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-class Batch {
-public:
-    Batch() : batch_(db::writebatch_create()) {}
-    ~Batch() { db::writebatch_destroy(batch_); }
-    Batch(const Batch &) = delete;
-    Batch &operator=(const Batch &) = delete;
-
-    template <class Weight>
-    void put(std::uint64_t key, const Weight *weights, std::size_t width, Tally &tally) {
-        encode(key, weights, width, bytes_);
-        db::writebatch_put(batch_, Key(key).data(), sizeof(Key),
-                           reinterpret_cast<const char *>(bytes_.data()), bytes_.size());
-        tally.writes++;
-        tally.bytes_written += static_cast<int64_t>(bytes_.size());
-    }
-
-    int write(const db::WriteOptions *options, Tally &tally, char *error) {
-        SignalsBlocked blocked;
-        char *message = nullptr;
-        db::write(tally.store.db, options, batch_, &message);
-        tally.batches++;
-        return message ? failed(message, error) : KS_OK;
-    }
-
-private:
-    db::WriteBatch *batch_;
-    Bytes bytes_;
-};
 
 template <class Weight>
 int put_all(ks_store &store, const std::uint64_t *keys, int64_t n, const int64_t *starts,
@@ -102,8 +68,9 @@ int fill(const Updates<Weight> &given, const int64_t *places, std::size_t n, Roo
         room.starts.push_back(room.starts.back() + given.widths[places[k]]);
     }
     room.weights.resize(static_cast<std::size_t>(room.starts.back()));
-    return read_many(room.keys.data(), static_cast<int64_t>(room.keys.size()), room.starts.data(),
-                     room.weights.data(), nullptr, tally, error);
+    Targets<Weight> targets{room.starts.data(), room.weights.data()};
+    auto n_keys = static_cast<int64_t>(room.keys.size());
+    return read_many(room.keys.data(), n_keys, targets, nullptr, tally, error);
 }
 
 // Get, merge, put of the keys of one stripe, under its lock.

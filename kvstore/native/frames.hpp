@@ -1,0 +1,115 @@
+// The payload cache of one training: what its parts share.
+//
+// Memory. All frames lie in an arena of a fixed size, and a call may ask for a worker's share of
+// it. What is held by all workers is then never more than the arena, so whoever needs room finds
+// it by evicting what nobody holds; no call waits for the memory of another, and no two for each
+// other. One exception: what is held may lie so that no free run is long enough. Then the call
+// lets go of all that it has, waits until it is alone (the others hold frames and end, or are in
+// the same wait and hold nothing), empties the arena, and takes its frames one behind the other.
+//
+// Order of locks: evicting, a shard, the arena. No two shards at a time. No lock is held while a
+// caller is asked whether to stop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "arena.hpp"
+#include "frame_gate.hpp"
+#include "frame_table.hpp"
+#include "reading.hpp"
+
+namespace tusk {
+
+// What one call does; pushed, hits and requests are disjoint and make up wanted.
+struct FrameTally {
+    int64_t wanted = 0, hits = 0, pushed = 0, requests = 0, found = 0, evicted = 0, written = 0;
+    int64_t bytes_read = 0, bytes_written = 0, reading = 0, writing = 0, waiting = 0;
+};
+
+struct alignas(64) Worker {
+    std::atomic<int64_t> held = 0; // frames; those of a call, while it runs
+};
+
+// Adds the nanoseconds of its life.
+class Stopwatch {
+public:
+    explicit Stopwatch(int64_t &total) : total_(total), start_(Clock::now()) {}
+    ~Stopwatch() {
+        using std::chrono::nanoseconds;
+        total_ += std::chrono::duration_cast<nanoseconds>(Clock::now() - start_).count();
+    }
+    Stopwatch(const Stopwatch &) = delete;
+    Stopwatch &operator=(const Stopwatch &) = delete;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    int64_t &total_;
+    Clock::time_point start_;
+};
+
+// How an amount of memory is spent.
+struct Budget {
+    explicit Budget(std::size_t memory)
+        : table(memory / 16), batch(std::min<std::size_t>(memory / 64, 1 << 20)),
+          lists(memory / 32), arena(memory) {
+        arena -= table + 3 * batch + lists + Arena::overhead(memory);
+        arena -= arena % UNIT;
+    }
+    std::size_t table; // buckets
+    std::size_t batch; // bytes of a write batch, which LevelDB copies once as it grows
+    std::size_t lists; // of frames to be written
+    std::size_t arena;
+};
+
+} // namespace tusk
+
+struct tusk_frames {
+    tusk_frames(ks_store &given, std::size_t memory, int n_workers, bool stamps)
+        : weight_size(static_cast<std::size_t>(given.weight_size)), keep_stamps(stamps),
+          budget(memory), arena(budget.arena), table(budget.table),
+          workers(static_cast<std::size_t>(n_workers)), store(&given) {}
+
+    std::size_t weight_size;
+    bool keep_stamps;
+    tusk::Budget budget;
+    tusk::Arena arena;
+    tusk::FrameTable table;
+    std::vector<tusk::Worker> workers;
+    std::atomic<ks_store *> store; // nullptr while a checkpoint has it closed
+    tusk::FrameGate gate;
+
+    std::mutex evicting; // who writes and removes frames; also guards these two
+    std::size_t hand = 0;
+    std::vector<tusk::Frame *> queue;
+
+    std::mutex counting;
+    tusk::FrameTally counted;
+};
+
+namespace tusk {
+
+constexpr int NO_ROOM = -1; // though nothing unheld is left in memory
+
+inline std::size_t block_units(const tusk_frames &frames, const Frame &frame) {
+    return units_of(frame.seen.width, frames.weight_size);
+}
+
+inline void give_back(tusk_frames &frames, Frame *frame) {
+    std::size_t units = block_units(frames, *frame);
+    frames.arena.give(frame->seen.weights, units);
+}
+
+void count(tusk_frames &frames, const FrameTally &tally);
+
+// A block; evicts others if it must, as many as wanted bytes take. NO_ROOM, or a ks_code.
+int take_room(tusk_frames &frames, std::size_t units, std::size_t wanted, void **block,
+              FrameTally &tally, char *error);
+// Evicts all that nobody holds.
+int evict_all(tusk_frames &frames, FrameTally &tally, char *error);
+// Writes all that changed.
+int flush(tusk_frames &frames, FrameTally &tally, char *error);
+
+} // namespace tusk
