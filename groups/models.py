@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,10 +71,11 @@ class Models:
     plan: Strings
     seconds: Floats
     options: Strings
-    store: Strings = field(init=False)
+    store: Strings = field(default_factory=lambda: Strings.same(None, 0))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "store", Strings.same(None, len(self.group)))
+        if not len(self.store.code):
+            object.__setattr__(self, "store", Strings.same(None, len(self.group)))
 
     def numbered(self, group: Ints) -> "Models":
         """The same models for groups with other numbers."""
@@ -98,9 +100,12 @@ def thinned(history: list[Floats], n: int) -> Lists:
     return Lists(np.ascontiguousarray(table[ran]), offsets)
 
 
-def resolved(options: Options, plan: Plan) -> str:
-    """The options that were in force, as JSON; the version comes first, where `predict` looks."""
-    shown = {
+def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -> str:
+    """The options that were in force, as JSON; the version comes first, where `predict` looks.
+
+    more: members of a stored model.
+    """
+    shown: dict[str, Any] = {
         "tuskml": FORMAT,
         "algorithm": plan.algorithm,
         "max_iter": plan.max_iter,
@@ -119,7 +124,7 @@ def resolved(options: Options, plan: Plan) -> str:
         shown["class_weight"] = options.class_weight
     if options.validation:
         shown["validation"] = options.validation
-    return json.dumps(shown, separators=(",", ":"))
+    return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
 def joined(parts: list[Models]) -> Models:

@@ -128,6 +128,12 @@ def cancel_count() -> int:
     return int(library().tk_cancel_count())
 
 
+def raise_if_cancelled(mark: int) -> None:
+    """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
+    if mark >= 0 and cancel_count() != mark:
+        _check(1)
+
+
 @contextmanager
 def watching_sigint() -> Iterator[None]:
     """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""

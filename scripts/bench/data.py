@@ -41,42 +41,42 @@ Fill = Callable[[duckdb.DuckDBPyConnection, Settings], None]
 
 def dense(settings: Settings) -> Path:
     """Logistic data whose optimum has a mean log-loss of about 0.49."""
-    return _cached("dense", settings, _fill_dense)
+    return cached("dense", settings, _fill_dense)
 
 
 def zipf(settings: Settings) -> Path:
     """Rows of 1,000 groups in random order; the k-th largest group has a share of 1/k."""
-    return _cached("zipf", settings, _fill_zipf)
+    return cached("zipf", settings, _fill_zipf)
 
 
 def million(settings: Settings) -> Path:
     """A million groups of 100 rows: g, y (linear), late (logistic), a, b, c."""
-    return _cached("million", settings, _fill_million)
+    return cached("million", settings, _fill_million)
 
 
 def sparse(settings: Settings) -> Path:
     """Rows of Zipf feature ids, sorted and without repeats in a row."""
-    return _cached("sparse", settings, _fill_sparse)
+    return cached("sparse", settings, _fill_sparse)
 
 
 def big(settings: Settings) -> Path:
     """10M rows drawn like `dense`."""
-    return _cached("big", settings, _fill_big)
+    return cached("big", settings, _fill_big)
 
 
 def double(settings: Settings) -> Path:
     """Rows drawn like `dense`, in 100 groups that share their weights."""
-    return _cached("double", settings, partial(_fill_double, 500_000, _hundred_groups))
+    return cached("double", settings, partial(_fill_double, 500_000, _hundred_groups))
 
 
 def double_big(settings: Settings) -> Path:
     """The same, ten times as many, nearly all of them in one group."""
-    return _cached("double_big", settings, partial(_fill_double, 5_000_000, _one_group))
+    return cached("double_big", settings, partial(_fill_double, 5_000_000, _one_group))
 
 
 def twenty(settings: Settings) -> Path:
     """A million groups of 20 rows: g, y (linear), late (logistic), a, b, c."""
-    return _cached("twenty", settings, _fill_twenty)
+    return cached("twenty", settings, _fill_twenty)
 
 
 def dense_truth(dim: int = DIM, margin: float = 1.72) -> tuple[Floats, float]:
@@ -90,10 +90,10 @@ def dense_rows(rows: int, dim: int = DIM, seed: int = 2) -> tuple[Floats, NDArra
     rng = np.random.default_rng(seed)
     weights, intercept = dense_truth(dim)
     X = rng.standard_normal((rows, dim), dtype=np.float32)
-    return X, _labels(rng, X @ weights + intercept)
+    return X, draw_labels(rng, X @ weights + intercept)
 
 
-def _cached(name: str, settings: Settings, fill: Fill) -> Path:
+def cached(name: str, settings: Settings, fill: Fill) -> Path:
     """The file of a data set; made under another name first, so that a broken run leaves none
     behind.
     """
@@ -123,9 +123,9 @@ def _fill_dense(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
 
 def _fill_big(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     con.execute("CREATE TABLE big (y BOOLEAN, x FLOAT[])")
-    for start, count in _chunks(settings.rows(10_000_000)):
+    for start, count in chunks(settings.rows(10_000_000)):
         X, y = dense_rows(count, seed=100 + start // CHUNK)
-        _append(con, "big", pa.table({"y": pa.array(y), "x": lists(X)}))
+        append(con, "big", pa.table({"y": pa.array(y), "x": lists(X)}))
 
 
 def _fill_double(
@@ -135,11 +135,11 @@ def _fill_double(
     settings: Settings,
 ) -> None:
     con.execute("CREATE TABLE dense (g INTEGER, y BOOLEAN, x DOUBLE[])")
-    for start, count in _chunks(settings.rows(full)):
+    for start, count in chunks(settings.rows(full)):
         X, y = dense_rows(count, seed=200 + start // CHUNK)
         g = groups(np.arange(start, start + count))
         rows = {"g": pa.array(g), "y": pa.array(y), "x": lists(X)}
-        _append(con, "dense", pa.table(rows))
+        append(con, "dense", pa.table(rows))
 
 
 def _hundred_groups(row: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -163,7 +163,7 @@ def _fill_zipf(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     weights *= 2.75 / np.linalg.norm(weights, axis=1, keepdims=True)
     intercepts = rng.normal(0.3, 0.3, GROUPS_ZIPF).astype(np.float32)
     X = rng.standard_normal((rows, DIM), dtype=np.float32)
-    y = _labels(rng, np.einsum("ij,ij->i", X, weights[g]) + intercepts[g])
+    y = draw_labels(rng, np.einsum("ij,ij->i", X, weights[g]) + intercepts[g])
     con.register("rows", pa.table({"g": pa.array(g), "y": pa.array(y), "x": lists(X)}))
     con.execute("CREATE TABLE zipf AS SELECT g, y, x FROM rows")
 
@@ -177,8 +177,8 @@ def _fill_million(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         con.execute(
             f"CREATE TABLE {table} (g INTEGER, y FLOAT, late BOOLEAN, a FLOAT, b FLOAT, c FLOAT)"
         )
-        for start, count in _chunks(len(ids)):
-            _append(con, table, _million_rows(ids[start : start + count], truth, rng))
+        for start, count in chunks(len(ids)):
+            append(con, table, _million_rows(ids[start : start + count], truth, rng))
         rng.shuffle(ids)
 
 
@@ -191,8 +191,8 @@ def _fill_twenty(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     con.execute(
         "CREATE TABLE twenty (g INTEGER, y FLOAT, late BOOLEAN, a FLOAT, b FLOAT, c FLOAT)"
     )
-    for start, count in _chunks(len(ids)):
-        _append(con, "twenty", _million_rows(ids[start : start + count], truth, rng))
+    for start, count in chunks(len(ids)):
+        append(con, "twenty", _million_rows(ids[start : start + count], truth, rng))
 
 
 def _million_rows(g: NDArray[np.int32], truth: Floats, rng: np.random.Generator) -> pa.Table:
@@ -202,7 +202,7 @@ def _million_rows(g: NDArray[np.int32], truth: Floats, rng: np.random.Generator)
     columns = {
         "g": g,
         "y": y,
-        "late": _labels(rng, margin),
+        "late": draw_labels(rng, margin),
         "a": X[:, 0],
         "b": X[:, 1],
         "c": X[:, 2],
@@ -219,8 +219,8 @@ def _fill_sparse(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         ("sparse_test", settings.rows(20_000)),
     ):
         con.execute(f"CREATE TABLE {table} (y BOOLEAN, ids INTEGER[], vals FLOAT[])")
-        for _, count in _chunks(rows, 50_000):
-            _append(con, table, _sparse_rows(count, names, truth, rng))
+        for _, count in chunks(rows, 50_000):
+            append(con, table, _sparse_rows(count, names, truth, rng))
 
 
 def _sparse_rows(
@@ -236,7 +236,7 @@ def _sparse_rows(
     margin = np.bincount(row, weights=vals * truth[ids], minlength=rows)
     return pa.table(
         {
-            "y": pa.array(_labels(rng, margin)),
+            "y": pa.array(draw_labels(rng, margin)),
             "ids": pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids.astype(np.int32))),
             "vals": pa.ListArray.from_arrays(pa.array(offsets), pa.array(vals)),
         }
@@ -251,16 +251,16 @@ def lists(X: Floats) -> pa.ListArray:
     )
 
 
-def _labels(rng: np.random.Generator, margin: NDArray[np.floating]) -> NDArray[np.bool_]:
+def draw_labels(rng: np.random.Generator, margin: NDArray[np.floating]) -> NDArray[np.bool_]:
     return rng.random(len(margin), dtype=np.float32) < 1 / (1 + np.exp(-margin))
 
 
-def _append(con: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+def append(con: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     con.register("rows", rows)
     con.execute(f"INSERT INTO {table} SELECT * FROM rows")
     con.unregister("rows")
 
 
-def _chunks(total: int, size: int = CHUNK) -> Iterator[tuple[int, int]]:
+def chunks(total: int, size: int = CHUNK) -> Iterator[tuple[int, int]]:
     for start in range(0, total, size):
         yield start, min(size, total - start)

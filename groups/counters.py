@@ -1,0 +1,52 @@
+"""What a training of a stored model asked of its store: exact counts, kept with the model."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Of one training. Every distinct feature of a chunk of rows, in every epoch, is either saved
+    by partitioning, saved by pushing, a cache hit or a request.
+
+    features: distinct features of the chunks, summed over chunks and epochs: the requests of a
+    store with a key a feature and without a cache (Qin, Torres, Rusu, VLDB 2017, figure 4d);
+    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
+    another worker held or was reading; cache_hits: keys found in memory, held by nobody;
+    requests: keys read from the store; found: of them, those it had; writes: keys written;
+    bytes_read, bytes_written: of payloads; seconds: by phase; of the phases that workers share,
+    summed over the workers.
+    """
+
+    features: int
+    saved_by_partitioning: int
+    saved_by_pushing: int
+    cache_hits: int
+    requests: int
+    found: int
+    writes: int
+    bytes_read: int
+    bytes_written: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; seconds to the microsecond."""
+        shown = asdict(self)
+        shown["seconds"] = {name: round(value, 6) for name, value in self.seconds.items()}
+        return shown
+
+
+_last: list[Counters | None] = [None]
+
+
+def keep(counters: Counters) -> None:
+    """Makes these the last training's."""
+    _last[0] = counters
+
+
+def last_training() -> dict[str, Any] | None:
+    """The counters of the last stored model that this process trained, None before the first.
+
+    They are in the model value too: member "counters" of its `options`.
+    """
+    return None if _last[0] is None else _last[0].as_dict()

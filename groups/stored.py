@@ -1,0 +1,130 @@
+"""Models whose weights live in a store: a group in, a sealed version of a stored model out.
+
+    mean(loss(m, y)) + l2/2 ||w||^2 + l1 ||w||_1,   m = w.x + b
+
+by HogBatch over payloads (Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization
+for Out-of-Core Models*, VLDB 2017). `stored_layout` is the offline stage (section 5), `stored_run`
+the online one (section 6); here is what is refused, and what comes out.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError, one_of
+from tuskml.groups import counters, events
+from tuskml.groups.models import Lists, Models, Strings, resolved
+from tuskml.groups.stored_run import Run, Trained
+from tuskml.groups.trainer import (
+    Request,
+    class_weights,
+    classes_of,
+    one_class,
+    plan_for,
+    refuse_third_class,
+)
+from tuskml.kvstore import StoreRoot
+from tuskml.udas import kernels
+from tuskml.udas.kernels import Pass
+
+ALGORITHMS = ("auto", "sgd", "mgd", "hogwild", "hogbatch")
+
+
+def train_stored(
+    groups: NDArray[np.void], request: Request, memory: int, root: str | None
+) -> Iterator[Models]:
+    """Trains the group (kernels.GROUP) that the options' store is for.
+
+    memory: address of the account that copies of rows are charged to; root: the directory of all
+    stores, None for the default one (`StoreRoot`).
+    """
+    check(groups, request)
+    rows = Pass(groups, request.task.loss, None, None, cancel_mark=kernels.cancel_count())
+    labels = rows.labels()
+    if request.task.classifies:
+        refuse_third_class(request.task, labels)
+    options = replace(request.options, algorithm=algorithm(request))
+    request = replace(request, options=options)
+    plan = plan_for(groups, request)
+    rows = replace(
+        rows,
+        fit_intercept=options.fit_intercept,
+        threads=plan.threads,
+        positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
+        class_weight=class_weights(request.task, options, labels),
+    )
+    if request.task.classifies and labels["low"][0] == labels["high"][0]:
+        yield one_class(rows, labels, np.ones(1, np.int64), plan, request)
+        return
+    began = time.monotonic()
+    with kernels.watching_sigint():
+        if plan.canonical:
+            kept, held = rows.shuffled(memory, options.seed, np.zeros(1, np.int64))
+            with kept as own, held:
+                trained = Run(replace(rows, groups=own), labels, request, plan, StoreRoot(root))()
+        else:
+            trained = Run(rows, labels, request, plan, StoreRoot(root))()
+    counters.keep(trained.counters)
+    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    yield model_of(trained, groups, labels, request, time.monotonic() - began)
+
+
+def check(groups: NDArray[np.void], request: Request) -> None:
+    """Refuses what a stored model cannot be."""
+    options = request.options
+    if len(groups) > 1:
+        raise OptionError(
+            f"option 'store' is {options.store!r} in {len(groups)} groups, expected a name for "
+            'each group, such as \'{"store": "ads_\' || country || \'"}\''
+        )
+    if groups["kind"][0] < 2:
+        raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
+    if options.algorithm not in ALGORITHMS:
+        raise OptionError(
+            f"algorithm '{options.algorithm}' is not available with option 'store', "
+            f"expected {one_of(ALGORITHMS)}"
+        )
+    for name in ("validation",):
+        if getattr(options, name):
+            raise OptionError(f"option '{name}' is not available with option 'store'")
+
+
+def algorithm(request: Request) -> str:
+    """HogBatch unless asked for another: the paper's, and the fastest."""
+    asked = request.options.algorithm
+    return "hogbatch" if asked == "auto" else asked
+
+
+def model_of(
+    trained: Trained,
+    groups: NDArray[np.void],
+    labels: NDArray[np.void],
+    request: Request,
+    seconds: float,
+) -> Models:
+    """The model value: everything but the coefficients, and where these are."""
+    more = {"store": trained.reference, "counters": trained.counters.as_dict()}
+    history = np.array(trained.history)
+    return Models(
+        group=np.zeros(1, np.int64),
+        task=Strings.same(request.task.name, 1),
+        coef=Lists(np.empty(0), np.zeros(2, np.int64)),
+        intercept=np.array([trained.intercept]),
+        std_err=Lists(np.empty(0), np.zeros(2, np.int64)),
+        classes=classes_of(request.task, labels),
+        n_rows=groups["n_rows"].copy(),
+        n_skipped=groups["n_skipped"].copy(),
+        n_features=groups["dim"].astype(np.int64),
+        loss=np.array([trained.objective]),
+        history=Lists(history, np.array([0, len(history)])),
+        iterations=np.array([trained.epochs]),
+        converged=np.array([trained.converged], np.uint8),
+        status=Strings.same(trained.status, 1),
+        plan=Strings.same(trained.description, 1),
+        seconds=np.array([seconds]),
+        options=Strings.same(resolved(request.options, trained.plan, more), 1),
+        store=Strings.same(trained.reference, 1),
+    )

@@ -1,0 +1,56 @@
+"""The offline stage of a stored model: which features share a key (the paper's section 5)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.partitioner import IndexMap, Profile
+from tuskml.udas import kernels
+from tuskml.udas.options import Options
+from tuskml.udas.rows import sparse_segments
+
+Ids = NDArray[np.int64]
+SAMPLE_ROWS = 10_000
+SAMPLE_ENTRIES = 4_000_000
+FEWEST_BATCHES = 32
+PIECE_ROWS = 256
+
+
+def choose_layout(
+    group: np.void, options: Options, root: StoreRoot, rows_per_chunk: int, mark: int
+) -> IndexMap:
+    """The index map for the rows of a group (kernels.GROUP).
+
+    options.partition 0: a key a feature, the paper's KV; else the frequent features share keys by
+    Algorithm 3 and all others lie in blocks. A store is read once a chunk of rows, so chunks of
+    the sample, not single rows, are what asks for keys.
+    """
+    if not options.partition:
+        return IndexMap.by_rule(1)
+    profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
+    for starts, ids in sampled(group):
+        kernels.raise_if_cancelled(mark)
+        profile.update(starts, ids)
+    rows = min(profile.sample.seen, SAMPLE_ROWS)
+    made = profile.partition(
+        measure_store(root.path),
+        batch_rows=max(1, min(rows_per_chunk, rows // FEWEST_BATCHES)),
+        interrupted=lambda: kernels.raise_if_cancelled(mark),
+    )
+    return made.index
+
+
+def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:
+    """(indptr, ids) of pieces spread over the rows: about SAMPLE_ENTRIES entries of them."""
+    total = sum(len(ids) for _, ids in sparse_segments(group))
+    stride = max(1, total // SAMPLE_ENTRIES)
+    number = 0
+    for starts, ids in sparse_segments(group):
+        for first in range(0, len(starts) - 1, PIECE_ROWS):
+            number += 1
+            if number % stride:
+                continue
+            indptr = starts[first : first + PIECE_ROWS + 1].astype(np.int64)
+            yield indptr - indptr[0], ids[indptr[0] : indptr[-1]].astype(np.int64)

@@ -1,0 +1,363 @@
+"""The online stage of a stored model: epochs over chunks of rows, and what they leave behind.
+
+Qin, Torres, Rusu, VLDB 2017, section 6. A chunk's features are mapped to keys once, when it is
+first met; in each epoch a worker acquires the payloads of a chunk, trains them in place and lets
+go. Between epochs a checkpoint is written if the last is long ago.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, StoreError
+from tuskml.groups import events
+from tuskml.groups.counters import Counters
+from tuskml.groups.stored_layout import choose_layout
+from tuskml.groups.stored_step import first_step
+from tuskml.groups.trainer import Request
+from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.partitioner import IndexMap
+from tuskml.udas.kernels import Pass
+from tuskml.udas.plan import Plan
+from tuskml.udas.stored import Chunks, Model, Training
+
+CACHE = 256 << 20
+CHUNK_ENTRIES = 1 << 20
+FEWEST_CHUNKS = 4  # a worker
+CHECKPOINT_SECONDS = 60.0
+EPSILON = 1e-4
+MOST_RESTARTS = 6
+DTYPE = "float32"
+
+
+class Diverged(Exception):
+    """Weights or losses are not finite: the step was too long."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model whose weights lie in a sealed version, `reference`."""
+
+    reference: str
+    intercept: float
+    objective: float
+    history: list[float]
+    epochs: int
+    converged: bool
+    status: str
+    plan: Plan
+    description: str
+    counters: Counters
+
+
+@dataclass
+class Progress:
+    """What a checkpoint keeps beside the weights. step: of the first epoch."""
+
+    step: float
+    epoch: int = 0
+    history: list[float] = field(default_factory=list)
+    model: Model = field(default_factory=Model)
+
+    def as_record(self, task: str, n_rows: int) -> dict[str, Any]:
+        """For the checkpoint's metadata."""
+        return asdict(self) | {"task": task, "n_rows": n_rows}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], task: str, n_rows: int) -> "Progress":
+        """What `as_record` gave; StoreError where it was of another training."""
+        if record.get("task") != task or record.get("n_rows") != n_rows:
+            raise StoreError(
+                f"the interrupted training was of task '{record.get('task')}' over "
+                f"{record.get('n_rows')} rows, this one is of '{task}' over {n_rows}"
+            )
+        model = Model(**record["model"])
+        return cls(record["step"], record["epoch"], list(record["history"]), model)
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time of the context."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
+class Run:
+    """One training of one group; call it once."""
+
+    def __init__(
+        self,
+        rows: Pass,
+        labels: NDArray[np.void],
+        request: Request,
+        plan: Plan,
+        root: StoreRoot,
+    ) -> None:
+        self.rows, self.labels, self.root = rows, labels, root
+        self.task, self.options, self.plan = request.task, request.options, plan
+        assert self.options.store is not None
+        self.name = self.options.store
+        self.cache = self.options.cache or CACHE
+        self.share = self.cache // plan.threads
+        self.epsilon = self.options.epsilon if "epsilon" in self.options.given else EPSILON
+        self.deadline = math.inf
+        if self.options.time is not None:
+            self.deadline = time.monotonic() + self.options.time
+        self.clock = Clock()
+        self.features = self.keys = self.asked = 0
+
+    def __call__(self) -> Trained:
+        """Lays out, trains, seals; leaves a working store only for `resume`."""
+        store = self.root.resume(self.name) if self.options.resume else None
+        with ExitStack() as stack:
+            if store is not None:
+                stack.callback(store.close)
+            with self.clock.phase("layout"):
+                index = store.index if store is not None else self._layout()
+            with self.clock.phase("map"):
+                chunks = stack.enter_context(self._map(index))
+            return self._train(chunks, index, store)
+
+    # --- before the epochs ---
+
+    def _layout(self) -> IndexMap:
+        group = self.rows.groups[0]
+        return choose_layout(
+            group, self.options, self.root, self._rows_per_chunk(), self.rows.cancel_mark
+        )
+
+    def _rows_per_chunk(self) -> int:
+        n_rows = int(self.rows.groups["n_rows"][0])
+        wanted = CHUNK_ENTRIES * n_rows // max(1, self.rows.nonzeros())
+        most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
+        return max(1, min(wanted, most))
+
+    def _map(self, index: IndexMap) -> Chunks:
+        """Cuts the rows, and counts the distinct features and keys of each chunk."""
+
+        def locate(ids: NDArray[np.int64]) -> Any:
+            self.features += len(ids)
+            return index.locate(ids)
+
+        def sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+            self.keys += len(keys)
+            return index.sizes(keys)
+
+        return Chunks.map(self.rows, locate, sizes, self._rows_per_chunk(), self.share // 2)
+
+    def _first(self, chunks: Chunks) -> Progress:
+        with self.clock.phase("step"):
+            start = Model(self._start())
+            if isinstance(self.plan.step, float):
+                return Progress(self.plan.step, model=start)
+            return Progress(first_step(self._training(chunks, 0, 1.0), start), model=start)
+
+    def _start(self) -> float:
+        """The intercept of the best constant."""
+        if not self.options.fit_intercept:
+            return 0.0
+        if self.task.quadratic:
+            return float(self.labels["mean"][0])
+        if self.task.name != "logistic":
+            return 0.0
+        n, high = int(self.labels["n_rows"][0]), int(self.labels["n_high"][0])
+        weight = np.ones(2) if self.rows.class_weight is None else self.rows.class_weight[0]
+        return float(np.log(high * weight[1] / ((n - high) * weight[0])))
+
+    def _training(self, chunks: Chunks, access: int, step: float) -> Training:
+        plan, options = self.plan, self.options
+        return Training(
+            chunks, access, step, plan.power, plan.batch_size,
+            options.l1, options.l2, plan.seed, plan.shuffle,
+        )  # fmt: skip
+
+    # --- the epochs ---
+
+    def _train(self, chunks: Chunks, index: IndexMap, store: ModelStore | None) -> Trained:
+        n_rows = int(self.rows.groups["n_rows"][0])
+        if store is not None:
+            assert store.last_checkpoint is not None
+            record = store.last_checkpoint.metadata
+            return self._in_store(store, chunks, Progress.from_record(record, self.task.name, n_rows))
+        progress = self._first(chunks)
+        for _ in range(MOST_RESTARTS):
+            try:
+                return self._in_store(self._new_store(index), chunks, replace(progress))
+            except Diverged:
+                progress = replace(progress, step=progress.step / 4)
+        raise DataError(
+            f"the training of {self.name!r} diverged with steps down to {progress.step * 4:g}: "
+            "scale the features' values to about 1, or give a smaller 'step'"
+        )
+
+    def _new_store(self, index: IndexMap) -> ModelStore:
+        return self.root.create(self.name, index, DTYPE)
+
+    def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
+        """Trains in a working store, which is gone afterwards unless it can be resumed."""
+        try:
+            penalties = bool(self.options.l1 or self.options.l2)
+            with store.frames(self.cache, self.plan.threads, keep_stamps=penalties) as frames:
+                online = Online(self, store, frames, chunks, progress)
+                online.run()
+                objective = online.objective()
+                counted = frames.counters
+            with self.clock.phase("seal"):
+                version = self.root.publish(
+                    store, self._metadata(progress, objective), int(self.rows.groups["dim"][0])
+                )
+        except BaseException as error:
+            if store.last_checkpoint is None or isinstance(error, Diverged):
+                store.discard()
+            else:
+                store.close()
+            raise
+        description = self._describe(store.index, progress.step)
+        store.discard()
+        done = Counters(
+            features=self.features * online.passes,
+            saved_by_partitioning=(self.features - self.keys) * online.passes,
+            saved_by_pushing=counted.pushed,
+            cache_hits=counted.hits,
+            requests=counted.requests,
+            found=counted.found,
+            writes=counted.written,
+            bytes_read=counted.bytes_read,
+            bytes_written=counted.bytes_written,
+            seconds=self.clock.seconds
+            | {
+                "read": counted.reading / 1e9,
+                "write": counted.writing / 1e9,
+                "wait": counted.waiting / 1e9,
+            },
+        )
+        return Trained(
+            str(version.reference), progress.model.intercept, objective, progress.history,
+            progress.epoch, online.converged, online.status, self.plan, description, done,
+        )  # fmt: skip
+
+    def _metadata(self, progress: Progress, objective: float) -> dict[str, Any]:
+        """What the sealed file says of itself: enough to predict by, should the value be lost."""
+        low, high = float(self.labels["low"][0]), float(self.labels["high"][0])
+        return {
+            "task": self.task.name,
+            "intercept": progress.model.intercept,
+            "classes": [low, high] if self.task.classifies else None,
+            "n_rows": int(self.rows.groups["n_rows"][0]),
+            "loss": objective,
+            "epochs": progress.epoch,
+        }
+
+    def _describe(self, index: IndexMap, step: float) -> str:
+        """One line for the model's `plan`."""
+        if self.options.partition:
+            layout = (
+                f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
+                f"others in {index.blocks}"
+            )
+        else:
+            layout = "KV: a key a feature"
+        return f"{self.plan.describe()}, {layout}"
+
+
+class Online:
+    """Epochs on one working store."""
+
+    def __init__(
+        self, run: Run, store: ModelStore, frames: Frames, chunks: Chunks, progress: Progress
+    ) -> None:
+        self.run_of, self.store, self.frames, self.progress = run, store, frames, progress
+        self.training = run._training(chunks, frames.access, progress.step)
+        self.n_rows = int(run.rows.groups["n_rows"][0])
+        self.penalised = bool(run.options.l1 or run.options.l2)
+        self.passes = 0
+        self.converged, self.status = False, "not converged"
+        self.checkpointed = time.monotonic()
+        self._keys: Any = None
+
+    def run(self) -> None:
+        """Epochs until the loss stops falling, they are done, or the time is over."""
+        progress, run = self.progress, self.run_of
+        while progress.epoch < run.plan.max_iter:
+            if time.monotonic() >= run.deadline:
+                self.status = "time limit"
+                break
+            loss = self._epoch()
+            progress.history.append(loss)
+            progress.epoch += 1
+            events.tell(events.Event(0, 0, progress.epoch, loss))
+            if self._settled():
+                self.converged, self.status = True, "ok"
+                break
+            if time.monotonic() - self.checkpointed > CHECKPOINT_SECONDS:
+                self._checkpoint()
+
+    def _epoch(self) -> float:
+        """The mean loss of the rows, each before its own update."""
+        clock = self.run_of.clock
+        done = self.training.epoch(self.progress.model, float(self.progress.epoch))
+        self.passes += 1
+        for name in ("acquire", "train", "release"):
+            clock.add(name, getattr(done, f"{name}_ns") / 1e9)
+        loss = done.loss / self.n_rows
+        if not math.isfinite(loss + done.model.intercept):
+            raise Diverged
+        self.progress.model = done.model
+        return loss
+
+    def _settled(self) -> bool:
+        history, epsilon = self.progress.history, self.run_of.epsilon
+        if not epsilon or len(history) < 2:
+            return False
+        return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), 1e-12)
+
+    def _checkpoint(self) -> None:
+        with self.run_of.clock.phase("checkpoint"):
+            self._fold()
+            self.store.checkpoint(
+                self.progress.as_record(self.run_of.task.name, self.n_rows)
+            )
+        self.checkpointed = time.monotonic()
+
+    def _fold(self) -> tuple[float, float]:
+        """Leaves plain weights in the payloads; sums of their squares and of their sizes."""
+        if not self.penalised:
+            return 0.0, 0.0
+        if self._keys is None:
+            self._keys = self.training.chunks.keys()
+        keys, widths = self._keys
+        model, sums = self.training.settle(
+            self.progress.model, keys, widths, self.run_of.share // 2, fold=True
+        )
+        self.progress.model = model
+        return sums.squares, sums.absolute
+
+    def objective(self) -> float:
+        """At the weights as they ended, which are plain afterwards."""
+        options = self.run_of.options
+        with self.run_of.clock.phase("objective"):
+            squares, sizes = self._fold()
+            loss = self.training.loss(self.progress.model).loss / self.n_rows
+            self.passes += 1
+        if not math.isfinite(loss):
+            raise Diverged
+        return loss + options.l2 / 2 * squares + options.l1 * sizes
