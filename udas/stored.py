@@ -194,7 +194,8 @@ class Chunks:
         _check(code)
         keys = np.empty(n.value, np.int64)
         lib.tk_chunks_copy_keys(self._handle, _address(keys))
-        code = lib.tk_chunks_place(self._handle, _address(checked_widths(sizes(keys), len(keys))))
+        widths = checked_widths(sizes(keys), len(keys))
+        code = lib.tk_chunks_place(self._handle, _address(widths))
         if code == BAD_PLACE:
             raise DataError("the index map gives a feature a slot that its payload does not have")
         if code == CHUNK_TOO_LARGE:
