@@ -25,6 +25,9 @@ public:
         }
     }
 
+    // Tells that an id will be asked for.
+    void expect(int32_t id) const { __builtin_prefetch(&table_[home(id)]); }
+
     std::vector<int32_t> ids;
 
 private:
@@ -48,7 +51,7 @@ private:
     }
 
     void grow() {
-        bits_ += 1;
+        bits_ += 2;
         table_.assign((size_t)1 << bits_, Place{});
         for (size_t i = 0; i < ids.size(); i++) {
             size_t at = home(ids[i]);
@@ -76,8 +79,12 @@ void find_ids(StoredChunk &chunk) {
     uint32_t *to = mapping->entry.data();
     Numbering numbering;
     for_entries(chunk, [&](const int32_t *index, uint32_t n) {
-        for (uint32_t k = 0; k < n; k++)
+        constexpr uint32_t AHEAD = 16;
+        for (uint32_t k = 0; k < n; k++) {
+            if (k + AHEAD < n)
+                numbering.expect(index[k + AHEAD]);
             *to++ = numbering.number(index[k]);
+        }
     });
     mapping->ids = std::move(numbering.ids);
     chunk.mapping = std::move(mapping);

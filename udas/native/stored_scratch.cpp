@@ -25,18 +25,26 @@ size_t payload_bytes(uint32_t width, int32_t weight_size) {
     return ((size_t)width * weight_size + LINE - 1) / LINE * LINE;
 }
 
+// The first key that is not below `key`: the next one asked for is most often near.
+using Keys = std::vector<uint64_t>::const_iterator;
+Keys first_from(Keys at, Keys end, uint64_t key) {
+    for (ptrdiff_t step = 1; step < end - at && at[step] < key; step *= 2)
+        at += step;
+    return std::lower_bound(at, end, key);
+}
+
 int acquire(tusk_frames *frames, int32_t, const uint64_t *keys, const uint32_t *, int64_t n,
             tusk_frame **out, int (*)(void *), void *, char *error) {
     auto *scratch = (tk_scratch *)frames;
-    auto at = scratch->keys.begin();
+    Keys at = scratch->keys.begin(), end = scratch->keys.end();
     for (int64_t i = 0; i < n; i++) {
-        at = std::lower_bound(at, scratch->keys.end(), keys[i]);
-        if (at == scratch->keys.end() || *at != keys[i]) {
+        at = first_from(at, end, keys[i]);
+        if (at == end || *at != keys[i]) {
             std::snprintf(error, TUSK_STORE_ERROR, "key %llu is not among those of the trial",
                           (unsigned long long)keys[i]);
             return TUSK_STORE_FAILED;
         }
-        out[i] = &scratch->frames[at - scratch->keys.begin()];
+        out[i] = &scratch->frames[at - scratch->keys.cbegin()];
     }
     return TUSK_ACQUIRED;
 }
