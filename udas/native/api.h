@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "../../kvstore/native/frames.h"
 #include "../rowblock/rowblock.h"
 
 #ifdef __cplusplus
@@ -125,6 +126,104 @@ TK_API int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anc
 TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
+
+/* --- models whose weights live in a store --- */
+
+/* Codes of this section, besides those above. */
+enum tk_stored_code {
+    TK_STORE_FAILED = 16,    /* a sentence is in error */
+    TK_STORE_CORRUPT = 17,   /* the same */
+    TK_CHUNK_TOO_LARGE = 18, /* the payloads of one chunk, or of one row, do not fit */
+    TK_BAD_PLACE = 19        /* a slot that its key's payload does not have */
+};
+
+/* The sparse rows of one group, cut into chunks of neighbours. A chunk's payloads are in memory
+ * while it is trained; in its rows feature ids are replaced by places in these payloads, once. */
+typedef struct tk_chunks tk_chunks;
+
+/* Chunks of rows_per_chunk rows, fewer where the payloads of a chunk would take more than
+ * most_bytes: weight_size bytes a weight and frame_bytes a payload. A page of the tables through
+ * which kernels find weights has 2^shift of them; -1: as many as are best for each chunk. */
+typedef struct tk_cut {
+    int64_t rows_per_chunk, most_bytes, frame_bytes;
+    int32_t weight_size, shift;
+    int32_t threads;
+    int64_t cancel_mark;
+} tk_cut;
+TK_API int tk_chunks_new(const tusk_group *group, const tk_cut *cut, tk_chunks **out);
+TK_API void tk_chunks_free(tk_chunks *chunks);
+
+/* Mapping, until n_ids is -1: tk_chunks_ids takes up to `limit` chunks, and copied to ids, shape
+ * (n_ids,), are the distinct ids of each; the caller finds their keys and slots; copied to keys,
+ * shape (n_keys,), are the distinct keys of each chunk, ascending; the caller finds their widths,
+ * the weights in each payload; tk_chunks_place overwrites the ids in the rows. Where it does not
+ * return TK_OK the rows are of no more use. */
+TK_API int tk_chunks_ids(tk_chunks *chunks, int64_t limit, int64_t *n_ids);
+TK_API void tk_chunks_copy_ids(const tk_chunks *chunks, int64_t *ids);
+TK_API int tk_chunks_keys(tk_chunks *chunks, const int64_t *keys, const int32_t *slots,
+                          int64_t *n_keys);
+TK_API void tk_chunks_copy_keys(const tk_chunks *chunks, int64_t *keys);
+TK_API int tk_chunks_place(tk_chunks *chunks, const int64_t *widths);
+
+typedef struct tk_chunk {
+    int64_t row, rows, entries; /* its first row's number in the group */
+    const uint64_t *keys;       /* (n_keys,) distinct, ascending */
+    const uint32_t *widths;
+    int64_t n_keys, weights; /* weights: sum of the widths */
+    int32_t shift;
+} tk_chunk;
+TK_API int64_t tk_chunks_count(const tk_chunks *chunks);
+TK_API void tk_chunks_at(const tk_chunks *chunks, int64_t number, tk_chunk *out);
+
+/* One training. A stored number u stands for the weight w = scale u, so that l2 costs nothing a
+ * weight; l1 is applied to the payloads of a chunk when it is acquired. `time`, the sum of all
+ * steps so far, tells both, with the payload's stamp: see stored_clock.hpp. */
+typedef struct tk_stored {
+    const tk_pass *pass; /* groups: the one cut into chunks */
+    const tk_chunks *chunks;
+    const tusk_frame_access *access;
+    const int64_t *which; /* (n_which,) numbers of the chunks to visit; NULL: all */
+    int64_t n_which;
+    int32_t batch_size, power; /* as in tk_epoch, and so are epochs_done to shuffle */
+    double epochs_done;
+    double l1, l2, step;
+    uint64_t seed;
+    int32_t shuffle;
+    int32_t fold; /* tk_stored_settle: leave weights with scale 1 and stamp 0 */
+    /* in and out */
+    double intercept;
+    double time; /* 0 at first */
+    /* out */
+    double scale; /* of payloads whose stamp is of now */
+    double loss;  /* sum over rows; of an epoch: before each row's own update */
+    double sum_squares, sum_absolute; /* of weights: tk_stored_settle */
+    int64_t rows, n_keys, nonzeros;   /* rows read, keys acquired, weights that are not 0 */
+    int64_t acquire_ns, train_ns, release_ns; /* summed over the workers */
+    int64_t failed_chunk;                     /* -1: none */
+    char error[TUSK_STORE_ERROR];
+} tk_stored;
+
+/* One epoch of SGD by pass->threads workers without locks, in place on the shared payloads. */
+TK_API int tk_stored_epoch(tk_stored *job);
+/* Losses at the weights as they are. */
+TK_API int tk_stored_loss(tk_stored *job);
+/* Brings the payloads of n ascending keys up to date, at most most_bytes at once in each worker,
+ * and sums up their weights. With fold, time becomes 0; where that fails, some payloads have been
+ * folded and others not. */
+TK_API int tk_stored_settle(tk_stored *job, const uint64_t *keys, const uint32_t *widths,
+                            int64_t n, int64_t most_bytes);
+
+/* Payloads of n ascending keys in plain memory, zeros at first: for trials of steps, and for
+ * tests. */
+typedef struct tk_scratch tk_scratch;
+TK_API int tk_scratch_new(const uint64_t *keys, const uint32_t *widths, int64_t n,
+                          int32_t weight_size, tk_scratch **out);
+TK_API void tk_scratch_free(tk_scratch *scratch);
+TK_API void tk_scratch_reset(tk_scratch *scratch);
+/* Good as long as the scratch is. */
+TK_API const tusk_frame_access *tk_scratch_access(tk_scratch *scratch);
+/* Frame of the i-th key. */
+TK_API tusk_frame *tk_scratch_frame(tk_scratch *scratch, int64_t i);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,24 @@ inline void shuffle(std::vector<Run> &runs, uint64_t seed) {
     }
 }
 
+// The runs of partitions, of STREAMS of them in turn.
+inline std::vector<Run> interleave(const std::vector<Run> &partitions) {
+    std::vector<Run> runs;
+    size_t rows = 0;
+    for (const Run &p : partitions)
+        rows += p.n;
+    runs.reserve(rows / RUN_ROWS + partitions.size());
+    for (size_t p = 0; p < partitions.size(); p += STREAMS) {
+        size_t streams = std::min(STREAMS, partitions.size() - p);
+        for (uint32_t at = 0; at < PARTITION_ROWS; at += RUN_ROWS)
+            for (size_t k = p; k < p + streams; k++)
+                if (at < partitions[k].n)
+                    runs.push_back({partitions[k].segment, partitions[k].first + at,
+                                    std::min(RUN_ROWS, partitions[k].n - at)});
+    }
+    return runs;
+}
+
 // All runs of a group in the epoch's order; of every stride-th partition.
 inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, int32_t stride) {
     std::vector<Run> partitions = split(group, PARTITION_ROWS), runs;
@@ -60,16 +78,7 @@ inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, in
     if (!e->shuffle)
         return partitions;
     shuffle(partitions, e->seed + (uint64_t)e->epochs_done * 0xd1342543de82ef95u);
-    runs.reserve(group.n_rows / RUN_ROWS + partitions.size());
-    for (size_t p = 0; p < partitions.size(); p += STREAMS) {
-        size_t streams = std::min(STREAMS, partitions.size() - p);
-        for (uint32_t at = 0; at < PARTITION_ROWS; at += RUN_ROWS)
-            for (size_t k = p; k < p + streams; k++)
-                if (at < partitions[k].n)
-                    runs.push_back({partitions[k].segment, partitions[k].first + at,
-                                    std::min(RUN_ROWS, partitions[k].n - at)});
-    }
-    return runs;
+    return interleave(partitions);
 }
 
 template <class T> const T *dense_row(const Run &r, int64_t d) {

@@ -1,0 +1,464 @@
+"""Kernels that train models whose weights live in a store (`udas/native/api.h`, last section).
+
+Rows are cut into chunks; a worker holds the payloads of one chunk at a time and trains them in
+place (Qin, Torres, Rusu, Scalable analytics model calibration ..., VLDB 2017, section 6), one row
+at a time (HOGWILD!, Niu et al., NIPS 2011) or a batch (HogBatch: Sallinen et al., High performance
+parallel stochastic gradient descent in shared memory, IPDPS 2016), without locks. Payloads come
+through the function pointers of `kvstore/native/frames.h`: from a store's cache, or from
+`ScratchFrames` in plain memory.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError, StoreError, TuskError
+from tuskml.udas.kernels import Pass, _address, _check, library
+
+Keys = NDArray[np.uint64]
+Widths = NDArray[np.uint32]
+Locate = Callable[[NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int32]]]
+Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+STORE_FAILED, STORE_CORRUPT, CHUNK_TOO_LARGE, BAD_PLACE = 16, 17, 18, 19
+
+
+class _Cut(ctypes.Structure):
+    _fields_ = [
+        ("rows_per_chunk", ctypes.c_int64),
+        ("most_bytes", ctypes.c_int64),
+        ("frame_bytes", ctypes.c_int64),
+        ("weight_size", ctypes.c_int32),
+        ("shift", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("cancel_mark", ctypes.c_int64),
+    ]
+
+
+class _Chunk(ctypes.Structure):
+    _fields_ = [
+        ("row", ctypes.c_int64),
+        ("rows", ctypes.c_int64),
+        ("entries", ctypes.c_int64),
+        ("keys", ctypes.c_void_p),
+        ("widths", ctypes.c_void_p),
+        ("n_keys", ctypes.c_int64),
+        ("weights", ctypes.c_int64),
+        ("shift", ctypes.c_int32),
+    ]
+
+
+class _Job(ctypes.Structure):
+    _fields_ = [
+        ("rows_pass", ctypes.c_void_p),
+        ("chunks", ctypes.c_void_p),
+        ("access", ctypes.c_void_p),
+        ("which", ctypes.c_void_p),
+        ("n_which", ctypes.c_int64),
+        ("batch_size", ctypes.c_int32),
+        ("power", ctypes.c_int32),
+        ("epochs_done", ctypes.c_double),
+        ("l1", ctypes.c_double),
+        ("l2", ctypes.c_double),
+        ("step", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+        ("shuffle", ctypes.c_int32),
+        ("fold", ctypes.c_int32),
+        ("intercept", ctypes.c_double),
+        ("time", ctypes.c_double),
+        ("scale", ctypes.c_double),
+        ("loss", ctypes.c_double),
+        ("sum_squares", ctypes.c_double),
+        ("sum_absolute", ctypes.c_double),
+        ("rows", ctypes.c_int64),
+        ("n_keys", ctypes.c_int64),
+        ("nonzeros", ctypes.c_int64),
+        ("acquire_ns", ctypes.c_int64),
+        ("train_ns", ctypes.c_int64),
+        ("release_ns", ctypes.c_int64),
+        ("failed_chunk", ctypes.c_int64),
+        ("error", ctypes.c_char * 512),
+    ]
+
+
+class _Frame(ctypes.Structure):
+    _fields_ = [
+        ("weights", ctypes.c_void_p),
+        ("stamp", ctypes.c_double),
+        ("width", ctypes.c_uint32),
+    ]
+
+
+class ChunkTooLarge(TuskError):
+    """The payloads of a chunk do not fit into the share of one worker; `chunk` is its number."""
+
+    def __init__(self, message: str, chunk: int) -> None:
+        super().__init__(message)
+        self.chunk = chunk
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
+
+    keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
+    sum; shift: 2^shift weights in a page of its table.
+    """
+
+    row: int
+    rows: int
+    entries: int
+    keys: Keys
+    widths: Widths
+    weights: int
+    shift: int
+
+
+class Chunks:
+    """The rows of one sparse group, with places in payloads in stead of feature ids.
+
+    To be closed, or used as a context, before the rows are freed.
+    """
+
+    def __init__(self, rows: Pass, cut: _Cut) -> None:
+        if rows.n_groups != 1 or not rows.sparse:
+            raise DataError("a stored model needs the sparse rows of one group")
+        self.rows = rows
+        self._handle = ctypes.c_void_p()
+        _check(
+            library().tk_chunks_new(
+                _address(rows.groups), ctypes.byref(cut), ctypes.byref(self._handle)
+            )
+        )
+
+    @classmethod
+    def map(
+        cls,
+        rows: Pass,
+        locate: Locate,
+        sizes: Sizes,
+        rows_per_chunk: int,
+        most_bytes: int,
+        weight_size: int = 4,
+        frame_bytes: int = 128,
+        shift: int = -1,
+    ) -> "Chunks":
+        """Cuts the rows and overwrites their feature ids, in place and for good.
+
+        locate, sizes: as in `partitioner.IndexMap`: keys, int64, and slots, int32, of ids; widths
+        of keys; each distinct id and key of a chunk is asked for once. most_bytes: of the payloads
+        of one chunk at most, weight_size bytes a weight (4 or 8) and frame_bytes a payload; chunks
+        of rows_per_chunk rows with more are cut again. shift: pages of 2^shift weights in the
+        tables through which weights are found; -1: what is best for each chunk.
+
+        ChunkTooLarge where one row's payloads take more than most_bytes. After any error the rows
+        are of no more use.
+        """
+        cut = _Cut(
+            rows_per_chunk,
+            most_bytes,
+            frame_bytes,
+            weight_size,
+            shift,
+            rows.threads,
+            rows.cancel_mark,
+        )
+        chunks = cls(rows, cut)
+        try:
+            while chunks._map_some(locate, sizes, 2 * rows.threads):
+                pass
+        except BaseException:
+            chunks.close()
+            raise
+        return chunks
+
+    def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
+        """Maps up to `limit` chunks; False: all were mapped before."""
+        lib, n = library(), ctypes.c_int64()
+        _check(lib.tk_chunks_ids(self._handle, ctypes.c_int64(limit), ctypes.byref(n)))
+        if n.value < 0:
+            return False
+        ids = np.empty(n.value, np.int64)
+        lib.tk_chunks_copy_ids(self._handle, _address(ids))
+        located = locate(ids)
+        keys = np.ascontiguousarray(located[0], np.int64)
+        slots = np.ascontiguousarray(located[1], np.int32)
+        if not len(keys) == len(slots) == len(ids):
+            raise DataError(f"{len(ids)} features were given {len(keys)} keys, {len(slots)} slots")
+        code = lib.tk_chunks_keys(self._handle, _address(keys), _address(slots), ctypes.byref(n))
+        _check(code)
+        keys = np.empty(n.value, np.int64)
+        lib.tk_chunks_copy_keys(self._handle, _address(keys))
+        widths = checked_widths(sizes(keys), len(keys))
+        code = lib.tk_chunks_place(self._handle, _address(widths))
+        if code == BAD_PLACE:
+            raise DataError("the index map gives a feature a slot that its payload does not have")
+        if code == CHUNK_TOO_LARGE:
+            raise ChunkTooLarge(
+                "the weights of one row do not fit into a worker's share of the cache: raise the "
+                "memory for the weights or use fewer threads",
+                -1,
+            )
+        _check(code)
+        return True
+
+    def close(self) -> None:
+        """Forgets the chunks."""
+        library().tk_chunks_free(self._handle)
+        self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> "Chunks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        count: Callable[[Any], int] = library().tk_chunks_count
+        library().tk_chunks_count.restype = ctypes.c_int64
+        return count(self._handle)
+
+    def __getitem__(self, number: int) -> Chunk:
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} chunks, no number {number}")
+        c = _Chunk()
+        library().tk_chunks_at(self._handle, ctypes.c_int64(number), ctypes.byref(c))
+        keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
+        widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
+        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.shift)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return (self[i] for i in range(len(self)))
+
+    def keys(self, which: "NDArray[np.int64] | None" = None) -> tuple[Keys, Widths]:
+        """All distinct keys, rising, of some chunks or all, and their widths; both (k,)."""
+        keys, widths = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+        for number in range(len(self)) if which is None else which:
+            chunk = self[int(number)]
+            together = np.concatenate([keys, chunk.keys])
+            keys, first = np.unique(together, return_index=True)
+            widths = np.concatenate([widths, chunk.widths])[first]
+        return keys, widths
+
+
+def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Widths of n payloads as int64 of shape (n,)."""
+    out = np.ascontiguousarray(widths, np.int64)
+    if out.shape != (n,) or (n and not 1 <= out.min() <= out.max() < 2**31):
+        raise DataError(f"{n} payloads must have a width each, from 1 to {2**31 - 1}")
+    return out
+
+
+def _copied(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """n items of memory that is not Python's."""
+    data = ctypes.string_at(address, n * dtype.itemsize) if n and address else b""
+    return np.frombuffer(data, dtype)
+
+
+class ScratchFrames:
+    """Payloads of some keys in one array in plain memory, zeros at first.
+
+    keys: uint64 of shape (k,), distinct, rising; widths: shape (k,); weight_size: 4 or 8 bytes.
+    For trials of steps, which must not touch the store, and for tests.
+    """
+
+    def __init__(self, keys: ArrayLike, widths: ArrayLike, weight_size: int = 4) -> None:
+        self.keys: Keys = np.ascontiguousarray(keys, np.uint64)
+        self.widths: Widths = checked_widths(widths, len(self.keys)).astype(np.uint32)
+        self._dtype = np.dtype(np.float32 if weight_size == 4 else np.float64)
+        self._handle = ctypes.c_void_p()
+        code = library().tk_scratch_new(
+            _address(self.keys),
+            _address(self.widths),
+            ctypes.c_int64(len(self.keys)),
+            weight_size,
+            ctypes.byref(self._handle),
+        )
+        _check(code)
+
+    @property
+    def access(self) -> int:
+        """Address of the tusk_frame_access; good until `close`."""
+        library().tk_scratch_access.restype = ctypes.c_void_p
+        return int(library().tk_scratch_access(self._handle))
+
+    def reset(self) -> None:
+        """All weights and stamps become 0."""
+        library().tk_scratch_reset(self._handle)
+
+    def weights(self, i: int) -> NDArray[Any]:
+        """A view of the stored numbers of the i-th key, shape (width,); good until `close`."""
+        frame = self._frame(i)
+        size = frame.width * self._dtype.itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(frame.weights), self._dtype)
+
+    def stamp(self, i: int) -> float:
+        """The time to which the i-th payload was brought."""
+        return float(self._frame(i).stamp)
+
+    def _frame(self, i: int) -> _Frame:
+        library().tk_scratch_frame.restype = ctypes.POINTER(_Frame)
+        frame: _Frame = library().tk_scratch_frame(self._handle, ctypes.c_int64(i)).contents
+        return frame
+
+    def close(self) -> None:
+        """Frees the payloads."""
+        library().tk_scratch_free(self._handle)
+        self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> "ScratchFrames":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a stored model has besides its payloads.
+
+    time: sum of the lengths of all steps, which with a payload's stamp tells what penalties it
+    still has to take; 0 for payloads of plain weights with stamp 0. scale: weights are scale times
+    the stored numbers, where a payload is up to date; it follows from time and l2.
+    """
+
+    intercept: float = 0.0
+    time: float = 0.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """The model after a pass, and what the pass did.
+
+    loss: sum over the rows; keys: payloads acquired; the times, in ns, are summed over the
+    workers.
+    """
+
+    model: Model
+    loss: float
+    rows: int
+    keys: int
+    acquire_ns: int
+    train_ns: int
+    release_ns: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over all weights: squares, absolute values, and how many are not 0."""
+
+    squares: float
+    absolute: float
+    nonzeros: int
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model in training: its rows, where its payloads are, and its options.
+
+    access: address of a tusk_frame_access. The objective is mean(loss) + l2/2 |w|^2 + l1 |w|_1;
+    the intercept has no penalty. l1 and l2 must stay what they are until a `settle` with fold.
+    step, power, seed, shuffle and batch_size: as in `kernels.Epoch`.
+    """
+
+    chunks: Chunks
+    access: int
+    step: float = 0.1
+    power: int = 1
+    batch_size: int = 1
+    l1: float = 0.0
+    l2: float = 0.0
+    seed: int = 0
+    shuffle: bool = True
+    which: "NDArray[np.int64] | None" = field(default=None, compare=False)
+
+    def of(self, which: ArrayLike, access: int, step: float) -> "Training":
+        """The same for some of the chunks, by their numbers, elsewhere: a trial of a step."""
+        return replace(self, which=np.ascontiguousarray(which, np.int64), access=access, step=step)
+
+    def epoch(self, model: Model, epochs_done: float = 0.0) -> Result:
+        """One epoch of the rows' threads; loss is each row's before its own update."""
+        with self._job(model, epochs_done) as job:
+            self._run(job, library().tk_stored_epoch)
+            return _result(job)
+
+    def loss(self, model: Model) -> Result:
+        """The losses of all rows; the store's payloads stay as they are."""
+        with self._job(model) as job:
+            self._run(job, library().tk_stored_loss)
+            return _result(job)
+
+    def settle(
+        self,
+        model: Model,
+        keys: Keys,
+        widths: Widths,
+        most_bytes: int,
+        fold: bool = False,
+    ) -> tuple[Model, Sums]:
+        """Brings payloads up to date: each takes the penalties that wait for it.
+
+        keys: rising, shape (k,), all that were ever acquired; widths: shape (k,); most_bytes: what
+        a worker acquires at once. fold: payloads are left with plain weights and stamp 0, the
+        model with time 0 and scale 1; where that fails, the payloads are of no more use.
+        """
+        keys, widths = np.ascontiguousarray(keys), np.ascontiguousarray(widths)
+        with self._job(model) as job:
+            job.fold = fold
+            n, most = ctypes.c_int64(len(keys)), ctypes.c_int64(most_bytes)
+            self._run(job, library().tk_stored_settle, _address(keys), _address(widths), n, most)
+            sums = Sums(job.sum_squares, job.sum_absolute, job.nonzeros)
+            return _result(job).model, sums
+
+    @contextmanager
+    def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[_Job]:
+        """The struct; what it points into lives as long as the context."""
+        rows = self.chunks.rows._struct()
+        which = self.which
+        yield _Job(
+            ctypes.addressof(rows),
+            self.chunks._handle,
+            self.access,
+            _address(which),
+            0 if which is None else len(which),
+            self.batch_size,
+            self.power,
+            epochs_done,
+            self.l1,
+            self.l2,
+            self.step,
+            self.seed & (2**64 - 1),
+            self.shuffle,
+            0,
+            model.intercept,
+            model.time,
+        )
+
+    def _run(self, job: _Job, kernel: Callable[..., int], *more: object) -> None:
+        code = kernel(ctypes.byref(job), *more)
+        sentence = job.error.decode(errors="replace")
+        if code in (STORE_FAILED, STORE_CORRUPT):
+            raise StoreError(sentence)
+        if code == CHUNK_TOO_LARGE:
+            raise ChunkTooLarge(
+                sentence or "the weights of a chunk do not fit into the cache", job.failed_chunk
+            )
+        _check(code)
+
+
+def _result(job: _Job) -> Result:
+    return Result(
+        Model(job.intercept, job.time, job.scale),
+        job.loss,
+        job.rows,
+        job.n_keys,
+        job.acquire_ns,
+        job.train_ns,
+        job.release_ns,
+    )
