@@ -12,7 +12,7 @@ VERSION ?= 1.4.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/groups
 
 NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.[ch] \
-    partitioner/native/* kvstore/native/*)
+    partitioner/native/* kvstore/native/* kvstore/mapped/*)
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 

@@ -43,6 +43,7 @@ setup(
             "postgres/exports.txt",
             *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
+        "tuskml.kvstore": ["mapped/*.[ch]"],
     },
     ext_modules=libraries(),
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},

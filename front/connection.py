@@ -25,11 +25,14 @@ def extension_path() -> Path:
     return path
 
 
-def connect(path: str | Path = ":memory:", **config: Any) -> duckdb.DuckDBPyConnection:
+def connect(
+    path: str | Path = ":memory:", *, store_root: str | Path | None = None, **config: Any
+) -> duckdb.DuckDBPyConnection:
     """Opens a DuckDB database with tuskml loaded.
 
     path: a file, or ":memory:"; config: `read_only`, and DuckDB's settings such as
-    `memory_limit="4GB"` or `threads=8`.
+    `memory_limit="4GB"` or `threads=8`; store_root: the directory of models with the option
+    `store`, else the environment's TUSKML_STORE_ROOT, else the user's data folder.
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
@@ -40,17 +43,20 @@ def connect(path: str | Path = ":memory:", **config: Any) -> duckdb.DuckDBPyConn
     settings[UNSIGNED] = "true"
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     try:
-        return load(connection)
+        return load(connection, store_root)
     except BaseException:
         connection.close()
         raise
 
 
-def load(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def load(
+    connection: duckdb.DuckDBPyConnection, store_root: str | Path | None = None
+) -> duckdb.DuckDBPyConnection:
     """Loads tuskml into an open connection's database and returns the connection.
 
     The database must allow unsigned extensions, which DuckDB decides when it is opened. Call it
-    again after SET memory_limit or SET temp_directory, so that tuskml knows of them.
+    again after SET memory_limit or SET temp_directory, so that tuskml knows of them. store_root:
+    as for `connect`; None leaves it as it is.
     """
     path = extension_path()
     with _loading:
@@ -60,6 +66,8 @@ def load(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
         attach(library, str(path))
         share_memory_settings(connection)
+        if store_root is not None:
+            set_store_root(connection, store_root)
         run_macros(connection)
     return connection
 
@@ -88,6 +96,11 @@ def check_version(library: ctypes.CDLL) -> None:
 def share_memory_settings(connection: duckdb.DuckDBPyConnection) -> None:
     """Rows are packed outside DuckDB's own accounts: tell the packer what it may use."""
     connection.execute(MEMORY_SETTINGS).fetchall()
+
+
+def set_store_root(connection: duckdb.DuckDBPyConnection, path: str | Path) -> None:
+    """Says where the database's stored models lie, for all of its connections."""
+    connection.execute("SELECT tuskml_set_store_root(?)", [str(Path(path).absolute())]).fetchall()
 
 
 MEMORY_SETTINGS = """

@@ -37,6 +37,7 @@ class _Batch(ctypes.Structure):
         ("door", ctypes.c_void_p),
         ("error", ctypes.c_char * 1024),
         ("sqlstate", ctypes.c_char * 8),
+        ("store_root", ctypes.c_char_p),
     ]
 
 

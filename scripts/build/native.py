@@ -28,6 +28,7 @@ EXTENSION = "tuskml.udas.duckdb.tuskml"
 KERNELS = "tuskml.udas._native"
 PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it runs
 STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
+MAPPED = "kvstore/mapped"  # C of the store and of both databases' doors
 
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
@@ -67,9 +68,9 @@ def libraries() -> list[Library]:
         Library(KERNELS + suffix, ["udas/native", "udas/rowblock"], KERNEL_FLAGS + flags)
         for suffix, flags in levels.items()
     ]
-    door = ["udas/duckdb", "udas/rowblock", "udas/scalars"]
+    door = ["udas/duckdb", "udas/rowblock", "udas/scalars", MAPPED]
     partitioner = Library(PARTITIONER, ["partitioner/native"], KERNEL_FLAGS)
-    store = Library(STORE, ["kvstore/native"], ["-pthread"])
+    store = Library(STORE, ["kvstore/native", MAPPED], ["-pthread"])
     return [*kernels, partitioner, store, Library(EXTENSION, door, ["-pthread"])]
 
 

@@ -14,12 +14,15 @@ DUCKDB_EXTENSION_EXTERN
 
 #define TUSK_EXPORT __attribute__((visibility("default")))
 
-/* One loaded database: its account of memory. It lives as long as the functions registered with
- * it. */
+typedef struct store_path store_path;
+
+/* One loaded database: its account of memory, where its stores lie. It lives as long as the
+ * functions registered with it. */
 typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
-    bool lone_states; /* this DuckDB needs states_given */
+    const store_path *store_path; /* the newest; NULL: unknown */
+    bool lone_states;             /* this DuckDB needs states_given */
     int references;
 } door;
 
@@ -33,6 +36,22 @@ bool register_metrics(duckdb_connection connection);
 bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
+bool register_store_root(duckdb_connection connection, door *d);
+
+/* --- settings --- */
+
+/* A function of SQL that reads or changes the door. It is volatile, or DuckDB would call it once
+ * when it plans the statement. */
+duckdb_scalar_function setting_new(const char *name, door *d, duckdb_scalar_function_t body);
+void setting_parameter(duckdb_scalar_function f, duckdb_type type);
+bool setting_register(duckdb_connection connection, duckdb_scalar_function f,
+                      duckdb_logical_type result);
+
+/* The directory of the stores, an absolute path; NULL where the user has no home. It lives as long
+ * as the door. */
+const char *store_root(const door *d);
+bool store_root_default(door *d);
+void store_root_free(door *d);
 
 /* --- types --- */
 

@@ -65,15 +65,13 @@ static duckdb_logical_type make_use_type(void) {
     return use;
 }
 
-static void add_parameter(duckdb_scalar_function f, duckdb_type id) {
+void setting_parameter(duckdb_scalar_function f, duckdb_type id) {
     duckdb_logical_type type = duckdb_create_logical_type(id);
     duckdb_scalar_function_add_parameter(f, type);
     duckdb_destroy_logical_type(&type);
 }
 
-/* Volatile, or DuckDB would call it once when it plans the statement. */
-static duckdb_scalar_function new_function(const char *name, door *d,
-                                           duckdb_scalar_function_t body) {
+duckdb_scalar_function setting_new(const char *name, door *d, duckdb_scalar_function_t body) {
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
     duckdb_scalar_function_set_volatile(f);
@@ -82,8 +80,8 @@ static duckdb_scalar_function new_function(const char *name, door *d,
     return f;
 }
 
-static bool register_function(duckdb_connection connection, duckdb_scalar_function f,
-                              duckdb_logical_type result) {
+bool setting_register(duckdb_connection connection, duckdb_scalar_function f,
+                      duckdb_logical_type result) {
     duckdb_scalar_function_set_return_type(f, result);
     bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
     duckdb_destroy_logical_type(&result);
@@ -92,10 +90,10 @@ static bool register_function(duckdb_connection connection, duckdb_scalar_functi
 }
 
 bool register_settings(duckdb_connection connection, door *d) {
-    duckdb_scalar_function set = new_function("tuskml_set_memory", d, set_memory);
-    add_parameter(set, DUCKDB_TYPE_BIGINT);
-    add_parameter(set, DUCKDB_TYPE_VARCHAR);
-    duckdb_scalar_function read = new_function("tuskml_memory", d, read_memory);
-    return register_function(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
-           register_function(connection, read, make_use_type());
+    duckdb_scalar_function set = setting_new("tuskml_set_memory", d, set_memory);
+    setting_parameter(set, DUCKDB_TYPE_BIGINT);
+    setting_parameter(set, DUCKDB_TYPE_VARCHAR);
+    duckdb_scalar_function read = setting_new("tuskml_memory", d, read_memory);
+    return setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+           setting_register(connection, read, make_use_type());
 }

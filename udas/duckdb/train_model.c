@@ -325,7 +325,8 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
                             .spec = c.spec,
                             .specs = c.specs,
                             .request = (int32_t)o->request,
-                            .memory = o->door->memory};
+                            .memory = o->door->memory,
+                            .store_root = store_root(o->door)};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);

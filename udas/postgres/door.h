@@ -13,6 +13,7 @@ extern char *tuskml_python_path;
 extern int tuskml_memory_limit; /* kB; -1: work_mem * hash_mem_multiplier, at least 256 MB */
 extern int tuskml_threads;
 extern bool tuskml_progress;
+extern char *tuskml_store_root; /* relative to the data directory, or absolute */
 
 /* Where PostgreSQL's own temporary files lie; a backend's working directory is that of the data.
  */
@@ -20,6 +21,8 @@ extern bool tuskml_progress;
 
 /* The backend's account of rows, its budget as the settings are now (memory.c). */
 tusk_memory *backend_memory(void);
+/* The directory of the stores, absolute, until the setting changes (store_root.c). */
+const char *backend_store_root(void);
 /* Where an aggregate's states live; an error when the caller is no aggregate (memory.c). */
 MemoryContext aggregate_context(FunctionCallInfo fcinfo);
 

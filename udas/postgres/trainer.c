@@ -187,7 +187,8 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
                             .request = (int32)request,
                             .threads = most_threads(),
                             .memory = backend_memory(),
-                            .door = w};
+                            .door = w,
+                            .store_root = backend_store_root()};
     return w;
 }
 

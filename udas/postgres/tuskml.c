@@ -27,6 +27,7 @@ char *tuskml_python_path;
 int tuskml_memory_limit;
 int tuskml_threads;
 bool tuskml_progress;
+char *tuskml_store_root;
 
 PGDLLEXPORT void _PG_init(void);
 PGDLLEXPORT const char *tuskml_version(void);
@@ -51,6 +52,10 @@ void _PG_init(void) {
     DefineCustomBoolVariable("tuskml.progress",
                              "Tell by NOTICE and application_name how far a long training is.",
                              NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomStringVariable("tuskml.store_root", "The directory of stored models.",
+                               "A relative path is one below the data directory; superusers only.",
+                               &tuskml_store_root, "tuskml/stores", PGC_SUSET, GUC_SUPERUSER_ONLY,
+                               NULL, NULL, NULL);
     MarkGUCPrefixReserved("tuskml");
     watch_transactions();
 }

@@ -32,7 +32,8 @@ typedef struct tusk_batch {
     tusk_memory *memory;
     void *door;
     char error[1024];
-    char sqlstate[8]; /* of the error, five characters */
+    char sqlstate[8];       /* of the error, five characters */
+    const char *store_root; /* directory of the stores, absolute; NULL: the default */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

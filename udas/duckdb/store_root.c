@@ -1,0 +1,105 @@
+/* tuskml_set_store_root and tuskml_store_root: the directory of the stores, set and read from SQL.
+ *
+ * A training or a prediction may read the path while another connection sets it, so a path once
+ * given lives as long as the door.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../kvstore/mapped/default_root.h"
+#include "door.h"
+
+struct store_path {
+    const store_path *before;
+    char text[];
+};
+
+static bool set_path(door *d, const char *text, size_t length) {
+    store_path *made = malloc(sizeof *made + length + 1);
+    if (!made)
+        return false;
+    memcpy(made->text, text, length);
+    made->text[length] = 0;
+    made->before = __atomic_load_n(&d->store_path, __ATOMIC_ACQUIRE);
+    while (!__atomic_compare_exchange_n(&d->store_path, &made->before, made, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    }
+    return true;
+}
+
+bool store_root_default(door *d) {
+    char path[PATH_MAX];
+    return !tusk_default_root(path, sizeof path) || set_path(d, path, strlen(path));
+}
+
+const char *store_root(const door *d) {
+    const store_path *now = __atomic_load_n(&d->store_path, __ATOMIC_ACQUIRE);
+    return now ? now->text : NULL;
+}
+
+void store_root_free(door *d) {
+    for (const store_path *p = d->store_path, *before; p; p = before) {
+        before = p->before;
+        free((void *)p);
+    }
+}
+
+/* --- SQL --- */
+
+static door *door_of(duckdb_function_info info) {
+    return duckdb_scalar_function_get_extra_info(info);
+}
+
+static bool set_one(duckdb_function_info info, duckdb_string_t *given) {
+    const char *text = duckdb_string_t_data(given);
+    size_t length = duckdb_string_t_length(*given);
+    const char *now = store_root(door_of(info)), *wrong = NULL;
+    if (now && strlen(now) == length && memcmp(now, text, length) == 0)
+        return true;
+    if (!length || text[0] != '/' || length >= PATH_MAX || memchr(text, 0, length))
+        wrong = "tuskml_set_store_root: path is not absolute, expected one such as "
+                "'/var/lib/tuskml/stores'";
+    else if (!set_path(door_of(info), text, length))
+        wrong = "tuskml_set_store_root: out of memory";
+    if (wrong)
+        duckdb_scalar_function_set_error(info, wrong);
+    return !wrong;
+}
+
+static void set_store_root(duckdb_function_info info, duckdb_data_chunk chunk,
+                           duckdb_vector result) {
+    column path = chunk_column(chunk, 0);
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    for (idx_t row = 0; row < n; row++) {
+        duckdb_string_t *given = (duckdb_string_t *)path.data + row;
+        if (!is_valid(&path, row)) {
+            set_null(result, row);
+            continue;
+        }
+        if (!set_one(info, given))
+            return;
+        duckdb_vector_assign_string_element_len(result, row, duckdb_string_t_data(given),
+                                                duckdb_string_t_length(*given));
+    }
+}
+
+static void read_store_root(duckdb_function_info info, duckdb_data_chunk chunk,
+                            duckdb_vector result) {
+    const char *path = store_root(door_of(info));
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    for (idx_t row = 0; row < n; row++) {
+        if (path)
+            duckdb_vector_assign_string_element(result, row, path);
+        else
+            set_null(result, row);
+    }
+}
+
+bool register_store_root(duckdb_connection connection, door *d) {
+    duckdb_scalar_function set = setting_new("tuskml_set_store_root", d, set_store_root);
+    setting_parameter(set, DUCKDB_TYPE_VARCHAR);
+    duckdb_scalar_function read = setting_new("tuskml_store_root", d, read_store_root);
+    return setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR)) &
+           setting_register(connection, read, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+}
