@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
+from tuskml.groups.partition import OFFLINE, Call
 from tuskml.groups.trainer import Request, train
 from tuskml.udas.kernels import GROUP
 from tuskml.udas.options import parse
@@ -112,13 +113,18 @@ def groups_of(batch: Any) -> NDArray[np.void]:
 
 
 def answer(library: ctypes.CDLL, pointer: Any) -> None:
-    """Trains, or explains, each spec's groups and hands the results to the door."""
+    """Does what the batch asks for with each spec's groups, and hands the results to the door."""
     batch = pointer.contents
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
     for number in range(batch.n_specs):
         places = np.flatnonzero(spec == number)
         texts = batch.specs[number]
+        if batch.request in OFFLINE:
+            call = Call(texts.options.decode(), batch.memory, batch.threads)
+            for place, made in zip(places, OFFLINE[batch.request](groups[places], call), strict=True):
+                made.emit(library, pointer, int(place))
+            continue
         options = parse(texts.options.decode())
         if options.threads is None and batch.threads:
             options = replace(options, threads=batch.threads)
