@@ -16,7 +16,6 @@ import duckdb
 import numpy as np
 
 from tuskml.errors import DataError
-from tuskml.table import table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from tuskml.partitioner import Explanation
 
 IDS_A_CHUNK = 2_000_000
-PARTITIONS_SHOWN = 20
-FEATURES_SHOWN = 6
 LIBSVM = """
 CREATE TEMP TABLE tusk_rows AS
 SELECT regexp_extract_all(text, '\\s([0-9]+):', 1)::BIGINT[] AS ids,
@@ -76,6 +73,8 @@ def add_partition(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
 
 def show_partition(given: argparse.Namespace) -> None:
     """Runs `tuskml partition explain` and prints what it found."""
+    from tuskml.partitioner.text import as_text
+
     explanation = explain(given)
     if given.json:
         print(json.dumps(explanation.as_dict()))
@@ -150,51 +149,3 @@ def _load_query(connection: duckdb.DuckDBPyConnection, query: str) -> None:
 def _one_row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     row = connection.execute(query).fetchone()
     return row if row is not None else ()
-
-
-def as_text(one: "Explanation") -> str:
-    """An explanation for a person."""
-    facts = [
-        ("rows", f"{one.rows_seen:,}, of which {one.rows_sampled:,} are counted"),
-        ("ids", f"{one.entries:,}; a feature's frequency errs by {one.frequency_error:,} at most"),
-        ("cost", f"{one.cost.t_seek * 1e6:g} us a key, {one.cost.t_unit * 1e9:g} ns a feature"),
-        ("frequent", f"{one.top:,} features in {one.n_partitions:,} partitions"),
-        ("rare", str(one.blocks)),
-    ]
-    if one.batch_rows > 1:
-        facts.append(("requests", f"shared by {one.batch_rows:,} rows"))
-    text = "\n".join(f"{name:<10}{value}" for name, value in facts)
-    return "\n\n".join([text, _requests(one), *_partitions(one)])
-
-
-def _requests(one: "Explanation") -> str:
-    lines = [
-        ("each feature its key", one.by_feature, 0.0),
-        ("frequent ones merged", one.after_merging, one.saved_by_merging),
-        ("rare ones in blocks", one.after_blocks, one.saved_by_blocks),
-    ]
-    return table(
-        ["expected of a row", "requests", "saved", "features read", "microseconds"],
-        [
-            (name, *(round(x, 2) for x in (r.requests, saved, r.features_read, r.seconds * 1e6)))
-            for name, r, saved in lines
-        ],
-    )
-
-
-def _partitions(one: "Explanation") -> list[str]:
-    if not one.partitions:
-        return []
-    rows = [
-        (part.key, part.size, round(part.share, 4), _some(part.features))
-        for part in one.partitions[:PARTITIONS_SHOWN]
-    ]
-    text = table(["key", "features", "share of rows", "which"], rows)
-    if len(one.partitions) > PARTITIONS_SHOWN:
-        text += f"\n  ({PARTITIONS_SHOWN} of {len(one.partitions):,} shared keys)"
-    return [text]
-
-
-def _some(features: "NDArray[np.int64]") -> str:
-    names = ", ".join(map(str, features[:FEATURES_SHOWN].tolist()))
-    return names + (", …" if len(features) > FEATURES_SHOWN else "")

@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
+from tuskml.groups.partition import OFFLINE, Call
 from tuskml.groups.trainer import Request, train
 from tuskml.udas.kernels import GROUP
 from tuskml.udas.options import parse
@@ -113,24 +114,40 @@ def groups_of(batch: Any) -> NDArray[np.void]:
 
 
 def answer(library: ctypes.CDLL, pointer: Any) -> None:
-    """Trains, or explains, each spec's groups and hands the results to the door."""
+    """Does what the batch asks for with each spec's groups, and hands the results to the door."""
     batch = pointer.contents
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
     for number in range(batch.n_specs):
         places = np.flatnonzero(spec == number)
         texts = batch.specs[number]
+        if batch.request in OFFLINE:
+            call = Call(texts.options.decode(), batch.memory, batch.threads)
+            for place, made in zip(places, OFFLINE[batch.request](groups[places], call), strict=True):
+                made.emit(library, pointer, int(place))
+            continue
         options = parse(texts.options.decode())
         if options.threads is None and batch.threads:
             options = replace(options, threads=batch.threads)
         request = Request(task_named(texts.task.decode()), options)
         if batch.request == TRAIN:
-            for models in train(groups[places], request, batch.memory):
+            for models in trained(groups[places], request, batch):
                 emission = Emission(models.numbered(places[models.group]))
                 library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
         else:
             for place, text in zip(places, explain(groups[places], request), strict=True):
                 library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[Models]:
+    """Models as values, or where they are larger than memory in a store."""
+    if request.options.store is None:
+        yield from train(groups, request, batch.memory)
+        return
+    from tuskml.groups.stored import train_stored  # the store's room takes a while to import
+
+    root = batch.store_root.decode() if batch.store_root else None
+    yield from train_stored(groups, request, batch.memory, root)
 
 
 def sentence(error: BaseException) -> str:

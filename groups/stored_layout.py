@@ -9,7 +9,7 @@ from tuskml.kvstore import StoreRoot, measure_store
 from tuskml.partitioner import IndexMap, Profile
 from tuskml.udas import kernels
 from tuskml.udas.options import Options
-from tuskml.udas.rows import sparse_segments
+from tuskml.udas.segments import sparse_segments
 
 Ids = NDArray[np.int64]
 SAMPLE_ROWS = 10_000

@@ -196,8 +196,8 @@ class Run:
         n_rows = int(self.rows.groups["n_rows"][0])
         if store is not None:
             assert store.last_checkpoint is not None
-            record = store.last_checkpoint.metadata
-            return self._in_store(store, chunks, Progress.from_record(record, self.task.name, n_rows))
+            kept = store.last_checkpoint.metadata
+            return self._in_store(store, chunks, Progress.from_record(kept, self.task.name, n_rows))
         progress = self._first(chunks)
         for _ in range(MOST_RESTARTS):
             try:

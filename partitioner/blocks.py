@@ -7,7 +7,9 @@ frequency: the first thousand rare ones occur in most rows, the last million har
 `block_choice` sizes them.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,12 +47,12 @@ class Blocks:
         """One size for all."""
         return cls((0,), (size,))
 
-    @property
+    @cached_property
     def starts(self) -> list[int]:
         """The first id of each range."""
         return [1 << width >> 1 for width in self.widths]
 
-    @property
+    @cached_property
     def first(self) -> list[int]:
         """The first block of each range, and the number of blocks of all ranges."""
         ends = [*self.starts[1:], 1 << ID_BITS]
@@ -66,7 +68,7 @@ class Blocks:
 
     def range_of_width(self, width: int) -> tuple[int, int, int]:
         """Start, first block and block size of the range of ids with so many bits."""
-        r = int(np.searchsorted(self.widths, width, side="right")) - 1
+        r = bisect_right(self.widths, width) - 1
         return self.starts[r], self.first[r], self.sizes[r]
 
     def sizes_of(self, blocks: Ids) -> Ids:

@@ -69,14 +69,18 @@ class Profile:
         """
         if batch_rows < 1:
             raise OptionError(f"batch_rows must be at least 1, got {batch_rows}")
+        check = interrupted or _go_on
         rows = self.sample.rows().in_batches(batch_rows).distinct()
+        check()
         frequent = self.frequencies.top(self.top).ids
+        check()
         ranks = ranks_in(frequent, rows.ids)
         ranked = SparseRows(rows.starts, ranks.astype(np.int64))
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
         blocks, tried = (
             choose_blocks(rows.only(ranks < 0), cost) if block is None else (Blocks.of(block), [])
         )
+        check()
         index = index_of(frequent, merges.partition, blocks)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
 
@@ -130,6 +134,10 @@ def partition_model(
     return profile.partition(
         cost, block=block, batch_rows=batch_rows, threads=threads, interrupted=interrupted
     )
+
+
+def _go_on() -> None:
+    """Nobody interrupts."""
 
 
 def ranks_in(frequent: Ids, ids: Ids) -> Slots:

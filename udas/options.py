@@ -4,7 +4,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -326,14 +326,13 @@ def _shown(value: Any) -> str:
     return shortened(json.dumps(value, ensure_ascii=False))
 
 
-def _value(name: str, value: Any) -> Any:
-    option = TABLE[name]
+def _value(option: Option, value: Any) -> Any:
     try:
         return option.kind.parse(value)
     except (ValueError, OverflowError) as error:
         hint = str(error) if str(error).startswith(";") else ""
         raise OptionError(
-            f"option '{name}' is {_shown(value)}, expected {option.kind.allowed}{hint}"
+            f"option '{option.name}' is {_shown(value)}, expected {option.kind.allowed}{hint}"
         ) from None
 
 
@@ -350,20 +349,29 @@ def _check_together(options: Options) -> None:
         )
 
 
+def read(text: str, table: Mapping[str, Option]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The value of each option of a table, and the names of those that a JSON text gives.
+
+    An empty text gives none. Raises OptionError.
+    """
+    given = _load(text) if text.strip() else {}
+    for name in given:
+        if name not in table:
+            raise OptionError(
+                f"unknown option '{shortened(name)}', expected one of "
+                f"{', '.join(table)}{nearest(name, table)}"
+            )
+    values = {
+        name: _value(option, given[name]) if name in given else option.default
+        for name, option in table.items()
+    }
+    return values, frozenset(given)
+
+
 @functools.lru_cache(maxsize=256)
 def parse(text: str) -> Options:
     """The options in a JSON text; an empty text has none. Raises OptionError."""
-    given = _load(text) if text.strip() else {}
-    for name in given:
-        if name not in TABLE:
-            raise OptionError(
-                f"unknown option '{shortened(name)}', expected one of "
-                f"{', '.join(TABLE)}{nearest(name, TABLE)}"
-            )
-    values = {
-        name: _value(name, given[name]) if name in given else option.default
-        for name, option in TABLE.items()
-    }
-    options = Options(**values, given=frozenset(given))
+    values, given = read(text, TABLE)
+    options = Options(**values, given=given)
     _check_together(options)
     return options

@@ -10,7 +10,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
-          AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY['train_model', 'explain_training']::pg_catalog.name[])
+          AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY['train_model', 'explain_training', 'feature_frequencies', 'partition_model']::pg_catalog.name[])
           AND p.prokind OPERATOR(pg_catalog.=) 'a'
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', routine);
@@ -27,7 +27,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
-          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|combine|serialize|deserialize|train|explain|answer|support|support_serialize)$'
+          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|collect_ids|combine|serialize|deserialize|train|explain|frequencies|partition|answer|support|support_serialize)$'
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', routine);
     END LOOP;

@@ -202,7 +202,7 @@ def test_a_model_is_a_parameter(con: duckdb.DuckDBPyConnection) -> None:
 
 LONE_STATE = "OVER () and ORDER BY among the arguments need DuckDB 2.0: order the rows in a subquery, join the models to the rows"
 REFUSED = (
-    "train_model is an aggregate for GROUP BY and cannot be used as a window function (OVER)",
+    "train_model: this is an aggregate for GROUP BY and cannot be used as a window function (OVER)",
     f"train_model: {LONE_STATE}",
 )
 FRAMES = [

@@ -31,6 +31,7 @@ door *door_retain(door *d);
 
 /* Each registers its functions in the database; false when DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, door *d);
+bool register_partition(duckdb_connection connection, door *d);
 bool register_predict(duckdb_connection connection);
 bool register_metrics(duckdb_connection connection);
 bool register_hash_features(duckdb_connection connection);
@@ -67,6 +68,8 @@ extern const feature_type FEATURE_TYPES[N_FEATURE_TYPES];
 duckdb_logical_type make_list_type(duckdb_type child);
 duckdb_logical_type make_feature_type(feature_type f);
 duckdb_logical_type make_model_type(void);
+duckdb_logical_type make_frequencies_type(void);
+duckdb_logical_type make_partitioning_type(void);
 
 /* --- reading vectors --- */
 

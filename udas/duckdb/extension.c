@@ -41,10 +41,10 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                             struct duckdb_extension_access *access) {
     door *d = door_new();
     bool done = d && d->memory && d->specs && store_root_default(d) &&
-                register_train_model(connection, d) && register_predict(connection) &&
-                register_metrics(connection) && register_hash_features(connection) &&
-                register_distribution(connection) && register_settings(connection, d) &&
-                register_store_root(connection, d);
+                register_train_model(connection, d) && register_partition(connection, d) &&
+                register_predict(connection) && register_metrics(connection) &&
+                register_hash_features(connection) && register_distribution(connection) &&
+                register_settings(connection, d) && register_store_root(connection, d);
     if (d)
         door_release(d);
     if (!done)

@@ -3,25 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "door.h"
-#include "specs.h"
+#include "train_model.h"
 
 #define RUN 2048
-
-typedef struct train_state {
-    uint64_t mark;
-    tusk_block block;
-    spec *spec; /* NULL until the first row */
-} train_state;
-
-/* What the callbacks of one overload need to know. */
-typedef struct overload {
-    door *door;
-    feature_type features;
-    bool boolean_label;
-    bool has_options;
-    enum tusk_request request;
-} overload;
 
 static tusk_trainer trainer;
 
@@ -30,19 +14,13 @@ TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) {
     __atomic_store_n(&trainer, t, __ATOMIC_RELEASE);
 }
 
-static overload *overload_of(duckdb_function_info info) {
-    return duckdb_aggregate_function_get_extra_info(info);
-}
-
-static void refuse(duckdb_function_info info, const char *sentence) {
+void refuse(duckdb_function_info info, const char *sentence) {
     char text[1200];
-    const char *name =
-        overload_of(info)->request == TUSK_EXPLAIN ? "explain_training" : "train_model";
-    snprintf(text, sizeof text, "%s: %s", name, sentence);
+    snprintf(text, sizeof text, "%s: %s", tusk_request_name(overload_of(info)->request), sentence);
     duckdb_aggregate_function_set_error(info, text);
 }
 
-static void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
+void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
     char sentence[512];
     tusk_fault_message(fault, sentence, sizeof sentence);
     refuse(info, sentence);
@@ -50,17 +28,17 @@ static void refuse_fault(duckdb_function_info info, const tusk_fault *fault) {
 
 /* --- state --- */
 
-static idx_t state_size(duckdb_function_info info) {
+idx_t state_size(duckdb_function_info info) {
     (void)info;
     return sizeof(train_state);
 }
 
-static void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
+void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     (void)info;
     *(train_state *)state = (train_state){.mark = STATE_MARK};
 }
 
-static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
+void state_destroy(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         train_state *s = (train_state *)states[i];
         tusk_block_free(&s->block);
@@ -92,17 +70,6 @@ static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
     return r;
 }
 
-static text text_at(const column *c, idx_t row) {
-    duckdb_string_t *s = (duckdb_string_t *)c->data + row;
-    return (text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
-}
-
-/* The bytes of a string_t name its text or point at it: equal bytes, equal text. */
-static bool same_string(const column *c, idx_t a, idx_t b) {
-    const duckdb_string_t *s = c->data;
-    return memcmp(s + a, s + b, sizeof *s) == 0;
-}
-
 static bool same_spec(const rows *r, idx_t a, idx_t b) {
     if (is_valid(&r->task, a) != is_valid(&r->task, b) || !same_string(&r->task, a, b))
         return false;
@@ -131,7 +98,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     return s;
 }
 
-static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
+bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
     if (s->spec == spec)
         return true;
     if (!s->spec) {
@@ -139,7 +106,8 @@ static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
         s->spec = spec;
         return true;
     }
-    refuse(info, "task and options must be the same in all rows of a group");
+    refuse(info, *spec->task ? "task and options must be the same in all rows of a group"
+                             : "options must be the same in all rows of a group");
     return false;
 }
 
@@ -243,7 +211,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
 
 /* --- combine --- */
 
-static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
                     duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
     for (idx_t i = 0; i < n; i++) {
@@ -310,7 +278,7 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
+void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
                      duckdb_vector result, idx_t n, idx_t offset) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
@@ -340,13 +308,13 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
 
 /* --- registration --- */
 
-static void overload_free(void *p) {
+void overload_free(void *p) {
     overload *o = p;
     door_release(o->door);
     free(o);
 }
 
-static void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type) {
+void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type) {
     duckdb_aggregate_function_add_parameter(f, type);
     duckdb_destroy_logical_type(&type);
 }
@@ -388,7 +356,7 @@ static bool register_one(duckdb_connection connection, door *d, const char *name
             for (int options = 0; options < 2; options++)
                 done = done &&
                        add_overload(set, name,
-                                    (overload){d, FEATURE_TYPES[f], boolean, options, request});
+                                    (overload){d, FEATURE_TYPES[f], boolean, options, request, false});
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;

@@ -93,7 +93,7 @@ Datum tuskml_collect_sparse(PG_FUNCTION_ARGS) {
     return collect(fcinfo, true);
 }
 
-static Datum finish(FunctionCallInfo fcinfo, enum tusk_request request) {
+Datum finish_group(FunctionCallInfo fcinfo, enum tusk_request request) {
     aggregate_context(fcinfo);
     if (PG_ARGISNULL(A_STATE))
         PG_RETURN_NULL();
@@ -107,10 +107,10 @@ static Datum finish(FunctionCallInfo fcinfo, enum tusk_request request) {
 
 PG_FUNCTION_INFO_V1(tuskml_train);
 Datum tuskml_train(PG_FUNCTION_ARGS) {
-    return finish(fcinfo, TUSK_TRAIN);
+    return finish_group(fcinfo, TUSK_TRAIN);
 }
 
 PG_FUNCTION_INFO_V1(tuskml_explain);
 Datum tuskml_explain(PG_FUNCTION_ARGS) {
-    return finish(fcinfo, TUSK_EXPLAIN);
+    return finish_group(fcinfo, TUSK_EXPLAIN);
 }

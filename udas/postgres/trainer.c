@@ -37,7 +37,7 @@ typedef struct work {
     const char *name; /* of the aggregate */
     train_state **states;
     group_spec const **unique;
-    TupleDesc model;
+    TupleDesc model; /* the composite type of the answers */
     ErrorData *failure; /* of an emission; raised when Python has returned */
     MemoryContext context;
     bool answered;
@@ -116,6 +116,23 @@ void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
     MemoryContextSwitchTo(before);
 }
 
+void emit_made(tusk_batch *batch, int64_t group, answer_maker *make, const void *answer) {
+    work *w = batch->door;
+    MemoryContext before = CurrentMemoryContext;
+    PG_TRY();
+    {
+        train_state *s = w->states[group];
+        MemoryContextSwitchTo(s->list->context);
+        s->result = make(w->model, answer);
+    }
+    PG_CATCH();
+    {
+        keep_failure(w);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(before);
+}
+
 void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
     work *w = batch->door;
     MemoryContext before = CurrentMemoryContext;
@@ -173,14 +190,20 @@ static int32 most_threads(void) {
     return Max(2, Min(cores, 1 + max_parallel_workers_per_gather));
 }
 
+/* The composite type that the final function returns, or an array of. */
+static Oid row_type(FunctionCallInfo fcinfo) {
+    Oid result = get_func_rettype(fcinfo->flinfo->fn_oid), item = get_element_type(result);
+    return OidIsValid(item) ? item : result;
+}
+
 static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
     work *w = palloc0(sizeof *w);
     w->context = CurrentMemoryContext;
-    w->name = request == TUSK_EXPLAIN ? "explain_training" : "train_model";
+    w->name = tusk_request_name(request);
     w->states = palloc(BATCH * sizeof *w->states);
     w->unique = palloc(BATCH * sizeof *w->unique);
-    if (request == TUSK_TRAIN)
-        w->model = lookup_rowtype_tupdesc_copy(get_func_rettype(fcinfo->flinfo->fn_oid), -1);
+    if (request != TUSK_EXPLAIN)
+        w->model = lookup_rowtype_tupdesc_copy(row_type(fcinfo), -1);
     w->batch = (tusk_batch){.groups = palloc(BATCH * sizeof(tusk_group)),
                             .spec = palloc(BATCH * sizeof(int32)),
                             .specs = palloc(BATCH * sizeof(tusk_spec)),

@@ -1,7 +1,7 @@
 /* The contract between a door and the trainer: a batch of groups in, a batch of models out.
  *
- * The door calls the trainer with a tusk_batch. The trainer answers with tusk_emit_models or
- * tusk_emit_text, as often as it likes, while the call lasts, and returns 1; or it writes one
+ * The door calls the trainer with a tusk_batch. The trainer answers with a tusk_emit_ function, as
+ * often as it likes, while the call lasts, and returns 1; or it writes one
  * sentence into error and returns 0, as does a callback that was broken off. Pointers in a batch
  * are valid during the call only.
  */
@@ -14,7 +14,14 @@
 extern "C" {
 #endif
 
-enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1 };
+enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1, TUSK_FREQUENCIES = 2, TUSK_PARTITION = 3 };
+
+/* What SQL calls a request. */
+static inline const char *tusk_request_name(int request) {
+    static const char *const names[] = {"train_model", "explain_training", "feature_frequencies",
+                                        "partition_model"};
+    return names[request];
+}
 
 typedef struct tusk_spec {
     const char *task;
@@ -95,6 +102,50 @@ typedef struct tusk_models {
     tusk_strings options;
     tusk_strings store;
 } tusk_models;
+
+/* The answer to TUSK_FREQUENCIES: the features of one group, most frequent first, n items each. */
+typedef struct tusk_frequencies {
+    int64_t n;
+    const int64_t *feature;
+    const int64_t *estimate;
+    const int64_t *lower;
+    const int64_t *upper;
+} tusk_frequencies;
+
+/* The fields of a feature's frequency, all BIGINT. */
+#define TUSK_FREQUENCY_FIELDS 4
+
+/* The fields of a partitioning, in the order of both databases' types. */
+enum partitioning_field {
+    P_FEATURES,
+    P_PARTITIONS,
+    P_BLOCK_SIZES,
+    P_REQUESTS_BEFORE,
+    P_REQUESTS_AFTER,
+    P_SAVED,
+    P_ROWS_SEEN,
+    P_ROWS_SKIPPED,
+    P_ROWS_SAMPLED,
+    P_EXPLANATION,
+    P_INDEX_MAP,
+    PARTITIONING_FIELDS
+};
+
+/* The answer to TUSK_PARTITION: one group's. */
+typedef struct tusk_partitioning {
+    int64_t features;
+    int64_t partitions;
+    int64_t n_block_sizes;
+    const int64_t *block_sizes;
+    double requests_before;
+    double requests_after;
+    double saved;
+    int64_t rows_seen;
+    int64_t rows_skipped;
+    int64_t rows_sampled;
+    const char *explanation;
+    const char *index_map;
+} tusk_partitioning;
 
 #ifdef __cplusplus
 }

@@ -203,6 +203,43 @@ static int copy_indices(const tusk_block *b, int32_t *out, const void *index, in
     return TUSK_OK;
 }
 
+static int append_entries(tusk_memory *memory, tusk_block *b, const void *index, int wide,
+                          const void *values, int64_t nnz, double y, tusk_fault *fault) {
+    int code = TUSK_OK;
+    tusk_segment *s = b->tail;
+    if (!s || s->n_rows == s->cap_rows || s->nnz + nnz > s->cap_nnz) {
+        s = grow_sparse(memory, b, nnz, &code);
+        if (!s)
+            return fail(fault, b, 0, code, 0, 0);
+    }
+    int64_t largest = -1;
+    code = copy_indices(b, tusk_indices(s) + s->nnz, index, wide, nnz, &largest, fault);
+    if (code)
+        return code;
+    size_t size = tusk_value_size(b->kind);
+    if (size)
+        memcpy((char *)tusk_sparse_values(s) + s->nnz * size, values, (size_t)nnz * size);
+    tusk_labels(s)[s->n_rows] = y;
+    s->nnz += (uint32_t)nnz;
+    s->n_rows++;
+    tusk_row_starts(s)[s->n_rows] = s->nnz;
+    b->n_rows++;
+    if (largest >= b->dim)
+        b->dim = (int32_t)largest + 1;
+    return TUSK_OK;
+}
+
+int tusk_append_ids(tusk_memory *memory, tusk_block *b, const void *index, int wide, int64_t nnz,
+                    tusk_fault *fault) {
+    if (nnz > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
+    if (!b->typed) {
+        b->kind = TUSK_IDS;
+        b->typed = 1;
+    }
+    return append_entries(memory, b, index, wide, NULL, nnz, 0, fault);
+}
+
 int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *index, int wide,
                        const void *values, int64_t nnz, double y, tusk_fault *fault) {
     int code = check_labels(b, &y, 1, fault);
@@ -219,26 +256,7 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *
         b->kind = f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
         b->typed = 1;
     }
-    tusk_segment *s = b->tail;
-    if (!s || s->n_rows == s->cap_rows || s->nnz + nnz > s->cap_nnz) {
-        s = grow_sparse(memory, b, nnz, &code);
-        if (!s)
-            return fail(fault, b, 0, code, 0, 0);
-    }
-    int64_t largest = -1;
-    code = copy_indices(b, tusk_indices(s) + s->nnz, index, wide, nnz, &largest, fault);
-    if (code)
-        return code;
-    size_t size = tusk_value_size(b->kind);
-    memcpy((char *)tusk_sparse_values(s) + s->nnz * size, values, (size_t)nnz * size);
-    tusk_labels(s)[s->n_rows] = y;
-    s->nnz += (uint32_t)nnz;
-    s->n_rows++;
-    tusk_row_starts(s)[s->n_rows] = s->nnz;
-    b->n_rows++;
-    if (largest >= b->dim)
-        b->dim = (int32_t)largest + 1;
-    return TUSK_OK;
+    return append_entries(memory, b, index, wide, values, nnz, y, fault);
 }
 
 /* Takes over what an untyped (still empty) target lacks, or checks that both hold the same kind of
@@ -337,8 +355,8 @@ void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
         break;
     case TUSK_MOVED:
         snprintf(text, size,
-                 "train_model is an aggregate for GROUP BY and cannot be used as a window "
-                 "function (OVER)");
+                 "this is an aggregate for GROUP BY and cannot be used as a window function "
+                 "(OVER)");
         break;
     default:
         snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);

@@ -8,7 +8,7 @@
  *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1], padded to 8
  * bytes index  int32[cap_nnz], padded to 8 bytes values T[cap_nnz]
  *
- * T is float or double by the block's kind. Row i of a sparse segment is entries start[i] ..
+ * T is float or double by the block's kind, and nothing where rows are ids alone. Row i of a sparse segment is entries start[i] ..
  * start[i+1] - 1, ids unordered, repeated ids add up. Rows are never moved once written; combining
  * two blocks links their segments. The packers do no arithmetic; they refuse what no kernel can
  * use (NaN, infinity, ragged rows).
@@ -29,7 +29,8 @@ enum tusk_kind {
     TUSK_DENSE_F32 = 0,
     TUSK_DENSE_F64 = 1,
     TUSK_SPARSE_F32 = 2,
-    TUSK_SPARSE_F64 = 3
+    TUSK_SPARSE_F64 = 3,
+    TUSK_IDS = 4 /* sparse without values, labels 0: which features a row has */
 };
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
@@ -92,6 +93,8 @@ static inline int tusk_is_sparse(int kind) {
     return kind >= TUSK_SPARSE_F32;
 }
 static inline size_t tusk_value_size(int kind) {
+    if (kind == TUSK_IDS)
+        return 0;
     return (kind & 1) ? sizeof(double) : sizeof(float);
 }
 static inline size_t tusk_align8(size_t n) {
@@ -122,6 +125,10 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *block, int f64, const voi
 /* Appends one row of nnz entries. index is int32 when wide is 0, else int64. */
 int tusk_append_sparse(tusk_memory *memory, tusk_block *block, int f64, const void *index,
                        int wide, const void *values, int64_t nnz, double y, tusk_fault *fault);
+
+/* Appends one row of ids without values; index as above. */
+int tusk_append_ids(tusk_memory *memory, tusk_block *block, const void *index, int wide,
+                    int64_t nnz, tusk_fault *fault);
 
 /* Links source's segments behind target's and empties source: constant time, no row is copied. */
 int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault);

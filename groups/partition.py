@@ -1,0 +1,224 @@
+"""The offline stage of stored models, in SQL: `feature_frequencies` and `partition_model`.
+
+Rows pass in the order of a hash of their ids, which is the same whatever order a parallel scan
+delivered them in; so is the sample, and so are the sketch's estimates.
+"""
+
+import base64
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import Interrupted
+from tuskml.partitioner import WARM_LEVELDB, Cost, Frequencies, FrequentFeatures, Partitioning, Profile
+from tuskml.partitioner.blocks import LARGEST
+from tuskml.partitioner.merging import MOST_FEATURES
+from tuskml.partitioner.text import as_text
+from tuskml.udas import kernels
+from tuskml.udas.kernels import Pass
+from tuskml.udas.options import Kind, Option, integer, read, real
+from tuskml.udas.segments import sparse_segments
+
+MOST_COUNTED = 1 << 22
+MOST_SAMPLED = 1 << 20
+FEW_ROWS = 1000  # to wake a thread for them takes longer than to count them
+
+
+def _or_null(kind: Kind) -> Kind:
+    return Kind(
+        f"{kind.allowed} or null", lambda value: None if value is None else kind.parse(value)
+    )
+
+
+FREQUENCY_OPTIONS = {
+    option.name: option
+    for option in (Option("top", integer(1, MOST_COUNTED), 1000, "features to return"),)
+}
+PARTITION_OPTIONS = {
+    option.name: option
+    for option in (
+        Option("top", integer(0, MOST_FEATURES), 1000, "frequent features to partition"),
+        Option("sample", integer(1, MOST_SAMPLED), 10_000, "rows to count requests of"),
+        Option("seed", integer(0, 2**53), 0, "of the sample"),
+        Option("batch_rows", integer(1, MOST_SAMPLED), 1, "rows that share their requests"),
+        Option("block", _or_null(integer(1, LARGEST)), None, "rare features a key; null: chosen"),
+        Option("t_seek", real(0, open_low=True), WARM_LEVELDB.t_seek, "seconds a request"),
+        Option("t_unit", real(0), WARM_LEVELDB.t_unit, "seconds a feature of a request"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """options: JSON text; memory: address of the database's account; threads: 0 for all cores."""
+
+    options: str
+    memory: int
+    threads: int
+
+
+class _Frequencies(ctypes.Structure):
+    _fields_ = [
+        ("n", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("feature", "estimate", "lower", "upper")),
+    ]
+
+
+class _Partitioning(ctypes.Structure):
+    _fields_ = [
+        ("features", ctypes.c_int64),
+        ("partitions", ctypes.c_int64),
+        ("n_block_sizes", ctypes.c_int64),
+        ("block_sizes", ctypes.c_void_p),
+        ("requests_before", ctypes.c_double),
+        ("requests_after", ctypes.c_double),
+        ("saved", ctypes.c_double),
+        ("rows_seen", ctypes.c_int64),
+        ("rows_skipped", ctypes.c_int64),
+        ("rows_sampled", ctypes.c_int64),
+        ("explanation", ctypes.c_char_p),
+        ("index_map", ctypes.c_char_p),
+    ]
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """One group's answer to `feature_frequencies`."""
+
+    found: FrequentFeatures
+
+    def emit(self, library: Any, batch: Any, group: int) -> None:
+        """Hands it to the door."""
+        found = self.found
+        columns = [
+            np.ascontiguousarray(column, np.int64)
+            for column in (found.ids, found.estimate, found.lower, found.upper)
+        ]
+        struct = _Frequencies(len(found), *(column.ctypes.data for column in columns))
+        library.tusk_emit_frequencies(batch, ctypes.c_int64(group), ctypes.byref(struct))
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """One group's answer to `partition_model`."""
+
+    made: Partitioning
+    rows_skipped: int
+
+    def emit(self, library: Any, batch: Any, group: int) -> None:
+        """Hands it to the door."""
+        index, told = self.made.index, self.made.explanation
+        sizes = np.array(index.blocks.sizes, np.int64)
+        before, after = told.by_feature.requests, told.after_blocks.requests
+        struct = _Partitioning(
+            features=len(index.features),
+            partitions=index.n_partitions,
+            n_block_sizes=len(sizes),
+            block_sizes=sizes.ctypes.data,
+            requests_before=before,
+            requests_after=after,
+            saved=1 - after / before if before else 0.0,
+            rows_seen=told.rows_seen,
+            rows_skipped=self.rows_skipped,
+            rows_sampled=told.rows_sampled,
+            explanation=as_text(told).encode(),
+            index_map=base64.b64encode(index.to_bytes()),
+        )
+        library.tusk_emit_partitioning(batch, ctypes.c_int64(group), ctypes.byref(struct))
+
+
+class Rows:
+    """The groups' rows in an order of their own, until the context ends. Ctrl-C is heard."""
+
+    def __init__(self, groups: NDArray[np.void], call: Call, seed: int) -> None:
+        self._groups, self._call, self._seed = groups, call, seed
+        self._stack = ExitStack()
+        self._mark = kernels.cancel_count()
+        self.threads = call.threads or os.cpu_count() or 1
+
+    def __enter__(self) -> "Rows":
+        with ExitStack() as stack:
+            stack.enter_context(kernels.watching_sigint())
+            rows = Pass(
+                self._groups, 0, None, None, False, self.threads, cancel_mark=self._mark
+            )
+            nothing = np.zeros(len(self._groups), np.int64)
+            kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
+            stack.enter_context(held)
+            self._groups = stack.enter_context(kept)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator["GroupRows"]:
+        for group in self._groups:
+            yield GroupRows(group, self.check)
+
+    def check(self) -> None:
+        """Raises Interrupted where the statement is to end."""
+        if kernels.cancel_count() != self._mark:
+            raise Interrupted("the statement was interrupted")
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """One group's rows, chunk by chunk; `check` raises where the work is to end."""
+
+    group: np.void
+    check: Callable[[], None]
+
+    @property
+    def n_rows(self) -> int:
+        """How many they are."""
+        return int(self.group["n_rows"])
+
+    def chunks(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:
+        """The index arrays of CSR matrices of about two megabytes."""
+        for starts, ids in sparse_segments(self.group):
+            self.check()
+            yield starts, ids
+
+
+def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
+    """`feature_frequencies` of each group."""
+    top = read(call.options, FREQUENCY_OPTIONS)[0]["top"]
+    with Rows(groups, call, seed=0) as rows:
+        for group in rows:
+            counted = Frequencies(top)
+            for _, ids in group.chunks():
+                counted.update(ids)
+            yield Frequent(counted.top(top))
+
+
+def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
+    """`partition_model` of each group."""
+    options = read(call.options, PARTITION_OPTIONS)[0]
+    cost = Cost(options["t_seek"], options["t_unit"])
+    with Rows(groups, call, options["seed"]) as rows:
+        for group, skipped in zip(rows, groups["n_skipped"].tolist(), strict=True):
+            profile = Profile(options["top"], options["sample"], options["seed"])
+            for starts, ids in group.chunks():
+                profile.update(starts, ids)
+            made = profile.partition(
+                cost,
+                block=options["block"],
+                batch_rows=options["batch_rows"],
+                threads=rows.threads if group.n_rows > FEW_ROWS else 1,
+                interrupted=rows.check,
+            )
+            yield Partitioned(made, skipped)
+
+
+OFFLINE: dict[int, Callable[[NDArray[np.void], Call], Iterator[Any]]] = {
+    2: count_features,
+    3: partition_features,
+}
+"""What answers which request of `udas/rowblock/batch.h`."""

@@ -1,0 +1,31 @@
+-- The offline stage of stored models: which features are frequent, and which share a key of the store.
+CREATE TYPE tuskml_frequency AS (feature bigint, estimate bigint, "lower" bigint, "upper" bigint);
+COMMENT ON TYPE tuskml_frequency IS 'How often a feature occurs: an item of what feature_frequencies answers';
+CREATE TYPE tuskml_partitioning AS (
+    features bigint, partitions bigint, block_sizes bigint[],
+    requests_before float8, requests_after float8, saved float8,
+    rows_seen bigint, rows_skipped bigint, rows_sampled bigint, explanation text, index_map text);
+COMMENT ON TYPE tuskml_partitioning IS 'Which features of a stored model share keys: what partition_model answers';
+
+CREATE FUNCTION _tuskml_frequencies(internal) RETURNS tuskml_frequency[]
+AS 'MODULE_PATHNAME', 'tuskml_frequencies' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
+CREATE FUNCTION _tuskml_partition(internal) RETURNS tuskml_partitioning
+AS 'MODULE_PATHNAME', 'tuskml_partition' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
+
+-- indices: an array of feature ids, as sparse() takes it.
+CREATE FUNCTION _tuskml_collect_ids(internal, anyarray) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect_ids(internal, anyarray, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE feature_frequencies(indices anyarray) (
+    SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE feature_frequencies(indices anyarray, options text) (
+    SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE partition_model(indices anyarray) (
+    SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE partition_model(indices anyarray, options text) (
+    SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);

@@ -1,0 +1,136 @@
+/* feature_frequencies and partition_model: rows of feature ids into blocks; what comes after is
+ * train_model's. */
+#include <stdlib.h>
+
+#include "train_model.h"
+
+/* A chunk of rows. */
+typedef struct rows {
+    idx_t n;
+    list_column ids;
+    column options;
+    bool has_options;
+    size_t id_size;
+} rows;
+
+static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
+    rows r = {.n = duckdb_data_chunk_get_size(chunk),
+              .has_options = o->has_options,
+              .id_size = o->wide ? 8 : 4};
+    r.ids = list_column_of(duckdb_data_chunk_get_vector(chunk, 0));
+    if (o->has_options)
+        r.options = chunk_column(chunk, 1);
+    return r;
+}
+
+static bool same_options(const rows *r, idx_t a, idx_t b) {
+    return !r->has_options || (is_valid(&r->options, a) == is_valid(&r->options, b) &&
+                               same_string(&r->options, a, b));
+}
+
+/* The spec of a row; the one of the row before when the texts are the same objects. */
+static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, spec *current) {
+    if (current && same_options(r, row, row - 1))
+        return current;
+    if (current)
+        spec_release(current);
+    text none = {"", 0};
+    bool given = r->has_options && is_valid(&r->options, row);
+    spec *s = spec_intern(overload_of(info)->door->specs, none,
+                          given ? text_at(&r->options, row) : none);
+    if (!s)
+        refuse(info, "out of memory");
+    return s;
+}
+
+static bool usable(const rows *r, idx_t row) {
+    if (!is_valid(&r->ids.self, row))
+        return false;
+    duckdb_list_entry e = list_entry(&r->ids, row);
+    return all_valid(&r->ids.child, e.offset, e.length);
+}
+
+static int append(tusk_memory *memory, const rows *r, idx_t row, tusk_block *block,
+                  tusk_fault *fault) {
+    duckdb_list_entry e = list_entry(&r->ids, row);
+    const char *ids = (const char *)r->ids.child.data + e.offset * r->id_size;
+    return tusk_append_ids(memory, block, ids, r->id_size == 8, (int64_t)e.length, fault);
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk chunk,
+                   duckdb_aggregate_state *states) {
+    const overload *o = overload_of(info);
+    rows r = rows_of(chunk, o);
+    if (o->door->lone_states && !states_given(states, r.n)) {
+        refuse(info, LONE_STATE);
+        state_destroy(states, 1);
+        return;
+    }
+    spec *current = NULL;
+    tusk_fault fault;
+    for (idx_t row = 0; row < r.n; row++) {
+        train_state *s = (train_state *)states[row];
+        current = spec_of_row(info, &r, row, current);
+        if (!current)
+            return;
+        if (!adopt_spec(info, s, current))
+            break;
+        if (!usable(&r, row)) {
+            s->block.n_skipped++;
+        } else if (append(o->door->memory, &r, row, &s->block, &fault)) {
+            refuse_fault(info, &fault);
+            break;
+        }
+    }
+    if (current)
+        spec_release(current);
+}
+
+/* --- registration --- */
+
+static duckdb_logical_type result_type(enum tusk_request request) {
+    return request == TUSK_FREQUENCIES ? make_frequencies_type() : make_partitioning_type();
+}
+
+static bool add_overload(duckdb_aggregate_function_set set, overload like) {
+    overload *o = malloc(sizeof *o);
+    if (!o)
+        return false;
+    *o = like;
+    door_retain(o->door);
+    duckdb_aggregate_function f = duckdb_create_aggregate_function();
+    duckdb_aggregate_function_set_name(f, tusk_request_name(o->request));
+    add_parameter(f, make_list_type(o->wide ? DUCKDB_TYPE_BIGINT : DUCKDB_TYPE_INTEGER));
+    if (o->has_options)
+        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+    duckdb_logical_type result = result_type(o->request);
+    duckdb_aggregate_function_set_return_type(f, result);
+    duckdb_destroy_logical_type(&result);
+    duckdb_aggregate_function_set_functions(f, state_size, state_init, update, combine, finalize);
+    duckdb_aggregate_function_set_destructor(f, state_destroy);
+    duckdb_aggregate_function_set_special_handling(f);
+    duckdb_aggregate_function_set_extra_info(f, o, overload_free);
+    bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function(&f);
+    return added;
+}
+
+static bool register_one(duckdb_connection connection, door *d, enum tusk_request request) {
+    duckdb_aggregate_function_set set =
+        duckdb_create_aggregate_function_set(tusk_request_name(request));
+    bool done = true;
+    for (int wide = 0; wide < 2; wide++)
+        for (int options = 0; options < 2; options++)
+            done = done && add_overload(set, (overload){.door = d,
+                                                        .has_options = options,
+                                                        .request = request,
+                                                        .wide = wide});
+    done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function_set(&set);
+    return done;
+}
+
+bool register_partition(duckdb_connection connection, door *d) {
+    return register_one(connection, d, TUSK_FREQUENCIES) &&
+           register_one(connection, d, TUSK_PARTITION);
+}

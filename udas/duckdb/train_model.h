@@ -1,0 +1,61 @@
+/* What the aggregates whose rows go to the trainer share: states, and all after the rows are in. */
+#ifndef TUSK_TRAIN_MODEL_H
+#define TUSK_TRAIN_MODEL_H
+
+#include <string.h>
+
+#include "door.h"
+#include "specs.h"
+
+typedef struct train_state {
+    uint64_t mark;
+    tusk_block block;
+    spec *spec; /* NULL until the first row */
+} train_state;
+
+/* What the callbacks of one overload need to know. */
+typedef struct overload {
+    door *door;
+    feature_type features;
+    bool boolean_label;
+    bool has_options;
+    enum tusk_request request;
+    bool wide; /* partition.c: ids are BIGINT */
+} overload;
+
+static inline overload *overload_of(duckdb_function_info info) {
+    return duckdb_aggregate_function_get_extra_info(info);
+}
+
+static inline text text_at(const column *c, idx_t row) {
+    duckdb_string_t *s = (duckdb_string_t *)c->data + row;
+    return (text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
+}
+
+/* The bytes of a string_t name its text or point at it: equal bytes, equal text. */
+static inline bool same_string(const column *c, idx_t a, idx_t b) {
+    const duckdb_string_t *s = c->data;
+    return memcmp(s + a, s + b, sizeof *s) == 0;
+}
+
+/* Errors of the running call, named after the function. */
+void refuse(duckdb_function_info info, const char *sentence);
+void refuse_fault(duckdb_function_info info, const tusk_fault *fault);
+
+/* Notes the spec of a row, or refuses it when the group has another. */
+bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec);
+
+/* --- callbacks, of overloads whose extra info is an overload --- */
+
+idx_t state_size(duckdb_function_info info);
+void state_init(duckdb_function_info info, duckdb_aggregate_state state);
+void state_destroy(duckdb_aggregate_state *states, idx_t n);
+void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+             duckdb_aggregate_state *targets, idx_t n);
+void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
+              idx_t n, idx_t offset);
+void overload_free(void *p);
+
+void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type);
+
+#endif

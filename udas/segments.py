@@ -1,0 +1,45 @@
+"""Packed rows as NumPy views of the packers' memory (`udas/rowblock/rowblock.h`)."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEGMENT = np.dtype(
+    [
+        ("next", np.uintp),
+        ("slab", np.uintp),
+        ("n_rows", np.uint32),
+        ("cap_rows", np.uint32),
+        ("nnz", np.uint32),
+        ("cap_nnz", np.uint32),
+    ]
+)
+
+
+def sparse_segments(
+    group: np.void,
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:
+    """Starts, shape (n + 1,), and ids, shape (nnz,), of each segment of a group's sparse rows.
+
+    Row i of a segment has ids[starts[i]:starts[i + 1]]. Views: they live as long as the group.
+    """
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+        starts = place + SEGMENT.itemsize + 8 * cap_rows
+        ids = starts + (4 * (cap_rows + 1) + 7) // 8 * 8
+        yield (
+            _view(starts, np.dtype(np.uint32), rows + 1),
+            _view(ids, np.dtype(np.int32), int(header["nnz"])),
+        )
+        place = int(header["next"])
+
+
+def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
+    if not n:
+        return np.empty(0, dtype)
+    return np.frombuffer((ctypes.c_char * (n * dtype.itemsize)).from_address(place), dtype)
