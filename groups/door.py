@@ -123,7 +123,9 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
         texts = batch.specs[number]
         if batch.request in OFFLINE:
             call = Call(texts.options.decode(), batch.memory, batch.threads)
-            for place, made in zip(places, OFFLINE[batch.request](groups[places], call), strict=True):
+            for place, made in zip(
+                places, OFFLINE[batch.request](groups[places], call), strict=True
+            ):
                 made.emit(library, pointer, int(place))
             continue
         options = parse(texts.options.decode())

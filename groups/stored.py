@@ -42,17 +42,16 @@ def train_stored(
     stores, None for the default one (`StoreRoot`).
     """
     check(groups, request)
-    rows = Pass(groups, request.task.loss, None, None, cancel_mark=kernels.cancel_count())
-    labels = rows.labels()
-    if request.task.classifies:
-        refuse_third_class(request.task, labels)
     options = replace(request.options, algorithm=algorithm(request))
     request = replace(request, options=options)
     plan = plan_for(groups, request)
+    loss, mark = request.task.loss, kernels.cancel_count()
+    rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
+    labels = rows.labels()
+    if request.task.classifies:
+        refuse_third_class(request.task, labels)
     rows = replace(
         rows,
-        fit_intercept=options.fit_intercept,
-        threads=plan.threads,
         positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
         class_weight=class_weights(request.task, options, labels),
     )
@@ -78,7 +77,7 @@ def check(groups: NDArray[np.void], request: Request) -> None:
     if len(groups) > 1:
         raise OptionError(
             f"option 'store' is {options.store!r} in {len(groups)} groups, expected a name for "
-            'each group, such as \'{"store": "ads_\' || country || \'"}\''
+            "each group, such as '{\"store\": \"ads_' || country || '\"}'"
         )
     if groups["kind"][0] < 2:
         raise DataError("a stored model needs sparse features, expected sparse(indices, values)")

@@ -19,13 +19,18 @@ PIECE_ROWS = 256
 
 
 def choose_layout(
-    group: np.void, options: Options, root: StoreRoot, rows_per_chunk: int, mark: int
+    group: np.void,
+    options: Options,
+    root: StoreRoot,
+    rows_per_chunk: int,
+    most: int,
+    mark: int,
 ) -> IndexMap:
     """The index map for the rows of a group (kernels.GROUP).
 
     options.partition 0: a key a feature, the paper's KV; else the frequent features share keys by
     Algorithm 3 and all others lie in blocks. A store is read once a chunk of rows, so chunks of
-    the sample, not single rows, are what asks for keys.
+    the sample, not single rows, are what asks for keys; most: weights that a chunk may hold.
     """
     if not options.partition:
         return IndexMap.by_rule(1)
@@ -34,9 +39,11 @@ def choose_layout(
         kernels.raise_if_cancelled(mark)
         profile.update(starts, ids)
     rows = min(profile.sample.seen, SAMPLE_ROWS)
+    batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
         measure_store(root.path),
-        batch_rows=max(1, min(rows_per_chunk, rows // FEWEST_BATCHES)),
+        batch_rows=batch,
+        most=most,
         interrupted=lambda: kernels.raise_if_cancelled(mark),
     )
     return made.index

@@ -33,7 +33,7 @@ FEWEST_CHUNKS = 4  # a worker
 CHECKPOINT_SECONDS = 60.0
 EPSILON = 1e-4
 MOST_RESTARTS = 6
-DTYPE = "float32"
+DTYPE, WEIGHT_BYTES = "float32", 4
 
 
 class Diverged(Exception):
@@ -141,9 +141,8 @@ class Run:
 
     def _layout(self) -> IndexMap:
         group = self.rows.groups[0]
-        return choose_layout(
-            group, self.options, self.root, self._rows_per_chunk(), self.rows.cancel_mark
-        )
+        rows, most = self._rows_per_chunk(), self.share // 2 // WEIGHT_BYTES
+        return choose_layout(group, self.options, self.root, rows, most, self.rows.cancel_mark)
 
     def _rows_per_chunk(self) -> int:
         n_rows = int(self.rows.groups["n_rows"][0])
@@ -197,7 +196,9 @@ class Run:
         if store is not None:
             assert store.last_checkpoint is not None
             kept = store.last_checkpoint.metadata
-            return self._in_store(store, chunks, Progress.from_record(kept, self.task.name, n_rows))
+            return self._in_store(
+                store, chunks, Progress.from_record(kept, self.task.name, n_rows)
+            )
         progress = self._first(chunks)
         for _ in range(MOST_RESTARTS):
             try:
@@ -333,9 +334,7 @@ class Online:
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):
             self._fold()
-            self.store.checkpoint(
-                self.progress.as_record(self.run_of.task.name, self.n_rows)
-            )
+            self.store.checkpoint(self.progress.as_record(self.run_of.task.name, self.n_rows))
         self.checkpointed = time.monotonic()
 
     def _fold(self) -> tuple[float, float]:

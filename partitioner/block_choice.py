@@ -34,21 +34,26 @@ class Candidate:
     seconds: float
 
 
-def choose_blocks(rare: SparseRows, cost: Cost) -> tuple[Blocks, list[Candidate]]:
+def choose_blocks(
+    rare: SparseRows, cost: Cost, most: float = np.inf
+) -> tuple[Blocks, list[Candidate]]:
     """The cheapest blocks, and the sizes for all ids that were tried, rising.
 
-    rare: the sampled rows' rare features, ids rising and once each in a row.
+    rare: the sampled rows' rare features, ids rising and once each in a row; most: features that
+    the blocks of a row may hold on average, as they must fit into memory together.
     """
     if not len(rare.ids):
         return Blocks.of(1), []
     counted = rare.every(-(-len(rare.ids) // ENTRIES))
     numbers = counted.row_numbers()
     tried = candidates(numbers, counted.ids, _sizes(counted), cost)
-    best = min(tried, key=lambda one: one.seconds)
+    n = len(counted)
+    small = [one for one in tried if one.requests * one.size <= most * n]
+    best = min(small or tried[:1], key=lambda one: one.seconds)
     widths, each = _by_width(numbers, counted.ids, cost)
     cheaper = sum(one.seconds for one in each) < best.seconds
-    blocks = _joined(widths, each) if cheaper else Blocks.of(best.size)
-    n = len(counted)
+    fits = sum(one.requests * one.size for one in each) <= most * n
+    blocks = _joined(widths, each) if cheaper and fits else Blocks.of(best.size)
     return blocks, [Candidate(one.size, one.requests / n, one.seconds / n) for one in tried]
 
 

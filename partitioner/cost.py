@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from tuskml.partitioner.native import Ids
 
 FIRST_KEY = 3 << 61
 """Keys that measurements write: above those of every index map."""
+APART = 1 << 20
+"""Between two of them: a store reads keys that lie side by side together, for a tenth."""
 
 
 @dataclass(frozen=True)
@@ -81,36 +83,46 @@ def measure_cost(
 ) -> Cost:
     """Measures `get` on a store, which is written to: use one that may be thrown away.
 
-    For each payload size, in features, writes `requests` keys from FIRST_KEY on and reads them in
-    random order, `repeats` times; the median counts. The line through seconds a request by size
-    is fitted by least squares of the relative error, neither of its coefficients below zero.
+    For each payload size, in features, writes `requests` keys from FIRST_KEY on, far from each
+    other, and reads them in random order, `repeats` times; the median counts. The line through
+    seconds a request by size is fitted by least squares of the relative error, neither of its
+    coefficients below zero.
     """
     if len(set(sizes)) < 2 or min(sizes) < 1 or requests < 1 or repeats < 1:
         raise OptionError("to measure, at least two sizes, one request and one repeat are needed")
     random = np.random.default_rng(seed)
-    seconds = []
-    for number, size in enumerate(sizes):
-        keys = FIRST_KEY + number * requests + np.arange(requests, dtype=np.int64)
-        starts = np.arange(0, requests * size + 1, size, dtype=np.int64)
-        values = random.standard_normal(requests * size).astype(store.dtype)
-        store.put(keys, starts, values)
-
-        def read(order: Ids, starts: Ids = starts, out: Any = values) -> None:
-            store.get(order, starts, out)
-
-        seconds.append(_median_seconds(read, keys, repeats, random) / requests)
+    written = [_write(store, number, size, requests, random) for number, size in enumerate(sizes)]
+    seconds = [
+        _median_seconds(store, keys, size, repeats, random) / requests
+        for size, keys in zip(sizes, written, strict=True)
+    ]
     return fit_cost(np.array(sizes, np.float64), np.array(seconds))
 
 
+def _write(
+    store: BatchStore, number: int, size: int, requests: int, random: np.random.Generator
+) -> Ids:
+    """The keys of payloads of one size, all sizes being written before one is read: what was
+    written last would be read from where the store gathers it.
+    """
+    first = FIRST_KEY + number * requests * APART
+    keys = first + APART * np.arange(requests, dtype=np.int64)
+    values = random.standard_normal(requests * size).astype(store.dtype)
+    store.put(keys, np.arange(0, requests * size + 1, size, dtype=np.int64), values)
+    return keys
+
+
 def _median_seconds(
-    read: Callable[[Ids], None], keys: Ids, repeats: int, random: np.random.Generator
+    store: BatchStore, keys: Ids, size: int, repeats: int, random: np.random.Generator
 ) -> float:
+    starts = np.arange(0, len(keys) * size + 1, size, dtype=np.int64)
+    out = np.empty(int(starts[-1]), store.dtype)
     taken = []
     for _ in range(repeats):
         order = random.permutation(keys)
-        start = time.perf_counter()
-        read(order)
-        taken.append(time.perf_counter() - start)
+        begin = time.perf_counter()
+        store.get(order, starts, out)
+        taken.append(time.perf_counter() - begin)
     return float(np.median(taken))
 
 

@@ -57,6 +57,7 @@ class Profile:
         *,
         block: int | None = None,
         batch_rows: int = 1,
+        most: float = np.inf,
         threads: int = 0,
         interrupted: Callable[[], None] | None = None,
     ) -> Partitioning:
@@ -64,8 +65,8 @@ class Profile:
 
         cost: of the store (`measure_cost`); block: features in a block of rare ones, None to
         choose; batch_rows: sampled rows that share their requests: 1 is the paper's, larger where
-        a store is read once a batch; threads: 0 for one a core; interrupted: called often, what it
-        raises ends the work.
+        a store is read once a batch; most: features that the blocks of a batch may hold; threads:
+        0 for one a core; interrupted: called often, what it raises ends the work.
         """
         if batch_rows < 1:
             raise OptionError(f"batch_rows must be at least 1, got {batch_rows}")
@@ -78,7 +79,9 @@ class Profile:
         ranked = SparseRows(rows.starts, ranks.astype(np.int64))
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
         blocks, tried = (
-            choose_blocks(rows.only(ranks < 0), cost) if block is None else (Blocks.of(block), [])
+            choose_blocks(rows.only(ranks < 0), cost, most)
+            if block is None
+            else (Blocks.of(block), [])
         )
         check()
         index = index_of(frequent, merges.partition, blocks)
