@@ -171,7 +171,9 @@ class Run:
             return Progress(first_step(self._training(chunks, 0, 1.0), start), model=start)
 
     def _start(self) -> float:
-        """The intercept of the best constant."""
+        """The warm start's intercept, or that of the best constant."""
+        if self.options.warm_start is not None:
+            return self.options.warm_start.intercept
         if not self.options.fit_intercept:
             return 0.0
         if self.task.quadratic:
@@ -211,7 +213,17 @@ class Run:
         )
 
     def _new_store(self, index: IndexMap) -> ModelStore:
-        return self.root.create(self.name, index, DTYPE)
+        warm = self.options.warm_start
+        if warm is None or warm.store is not None:
+            source = None if warm is None else warm.store
+            return self.root.create(self.name, index, DTYPE, warm_start=source)
+        store = self.root.create(self.name, index, DTYPE)
+        try:
+            store.add_weights(np.arange(len(warm.coef)), np.array(warm.coef, DTYPE))
+        except BaseException:
+            store.discard()
+            raise
+        return store
 
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
@@ -221,7 +233,7 @@ class Run:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
                 objective = online.objective()
-                counted = frames.counters
+            counted = frames.counters
             with self.clock.phase("seal"):
                 version = self.root.publish(
                     store, self._metadata(progress, objective), int(self.rows.groups["dim"][0])

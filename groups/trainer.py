@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, outcome
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
 from tuskml.groups.validation import EarlyStop, held_out_counts
@@ -254,6 +254,11 @@ def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Float
     v = np.zeros((problem.n_groups, problem.d + 1))
     if options.warm_start is not None:
         coef = options.warm_start.coef
+        if options.warm_start.store is not None:
+            raise OptionError(
+                f"warm_start is the stored model '{options.warm_start.store}', expected a model "
+                "with coefficients, or option 'store' for the new one too"
+            )
         if len(coef) != problem.d and not (problem.rows.sparse and len(coef) < problem.d):
             raise DataError(
                 f"warm_start has {len(coef)} coefficients, expected {problem.d} as the features"

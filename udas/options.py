@@ -128,20 +128,26 @@ def _class_weight(value: Any) -> str | tuple[float, float]:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where to start: coefficients in the caller's units and the intercept."""
+    """Where to start: coefficients in the caller's units and the intercept.
+
+    store: reference of a stored model, which has its coefficients; coef is empty then.
+    """
 
     coef: tuple[float, ...]
     intercept: float
+    store: str | None = None
 
 
 def _warm_start(value: Any) -> WarmStart:
-    if not isinstance(value, dict) or not isinstance(value.get("coef"), list) or not value["coef"]:
+    if not isinstance(value, dict):
         raise ValueError
-    intercept = value.get("intercept")
-    return WarmStart(
-        tuple(_number(coefficient) for coefficient in value["coef"]),
-        0.0 if intercept is None else _number(intercept),
-    )
+    coef, store, given = value.get("coef"), value.get("store"), value.get("intercept")
+    intercept = 0.0 if given is None else _number(given)
+    if coef is None and isinstance(store, str):
+        return WarmStart((), intercept, store)
+    if not isinstance(coef, list) or not coef:
+        raise ValueError
+    return WarmStart(tuple(_number(coefficient) for coefficient in coef), intercept)
 
 
 def _store(value: Any) -> str:

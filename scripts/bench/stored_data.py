@@ -1,4 +1,4 @@
-"""Data sets of the models that are larger than memory, after Qin, Torres, Rusu (VLDB 2017), table 1.
+"""Data sets of models larger than memory, after Qin, Torres, Rusu (VLDB 2017), table 1.
 
 * skewed: feature ids by Zipf's law with exponent 1.0, 300 a row, frequent ids spread over all ids;
 * splice: ids near uniform (Zipf 0.2), 1,000 a row, like the genome data of that name;
