@@ -1,5 +1,8 @@
 """Frames hold what a dictionary would, whoever takes them, whatever leaves memory meanwhile."""
 
+import ctypes
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -257,6 +260,51 @@ def test_no_update_of_any_worker_is_lost(store: ModelStore, n_keys: int) -> None
     found = store.get(np.arange(n_keys))
     assert np.array_equal(found[:, :workers].T, added)
     assert np.array_equal(found[:, -1], added.sum(axis=0))
+
+
+@pytest.fixture(scope="module")
+def worker(root: Path, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """worker.c, which runs without the GIL; CFLAGS may name a sanitizer."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if not compiler:
+        pytest.skip("needs a C compiler")
+    path = tmp_path_factory.mktemp("worker") / "worker.so"
+    flags = ["-shared", "-fPIC", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    flags += [f"-I{root / 'kvstore' / 'native'}", *os.environ.get("CFLAGS", "").split()]
+    source = str(root / "tests" / "kvstore" / "worker.c")
+    subprocess.run([compiler, *flags, "-o", str(path), source], check=True)
+    return ctypes.CDLL(str(path))
+
+
+@pytest.mark.parametrize(
+    ("n_keys", "gap", "most", "memory"),
+    [(3000, 3, 45, 1 << 20), (400, 1, 250, 4 << 20), (20000, 1, 60, 1 << 20)],
+)
+def test_kernels_side_by_side(
+    store: ModelStore, worker: ctypes.CDLL, n_keys: int, gap: int, most: int, memory: int
+) -> None:
+    """Four of them, beside each other without the GIL, while frames leave memory and come back."""
+    workers, rounds = 4, 200
+    added = np.zeros((workers, n_keys), np.int64)
+    worker.work.argtypes = [ctypes.c_void_p, ctypes.c_int32] + [ctypes.c_int64] * 4
+    worker.work.argtypes += [ctypes.c_void_p]
+
+    def run(number: int) -> None:
+        counts = added[number].ctypes.data
+        assert worker.work(frames.access, number, n_keys, gap, most, rounds, counts) == 0
+
+    with store.frames(memory, workers) as frames:
+        run_all([lambda w=w: run(w) for w in range(workers)])
+        adds_up(frames)
+        assert frames.counters.wanted == added.sum()
+        assert (frames.counters.evicted > 0) == (n_keys > 400)
+    with store.frames(memory) as frames:
+        for keys in np.array_split(np.arange(n_keys), n_keys // 40):
+            held = frames.acquire(keys, [worker.width_of(key) for key in keys.tolist()])
+            found = np.array([weights[:workers] for weights in held.weights])
+            assert np.array_equal(found.T, added[:, keys])
+            assert not any(weights[workers:].any() for weights in held.weights)
+            frames.release(held)
 
 
 class Reader:
@@ -597,30 +645,37 @@ def test_memory_is_a_promise(tmp_path: Path, widths: tuple[int, ...]) -> None:
     may; partitions of one width take the place of those of another.
     """
     program = f"""
+import ctypes
+from tuskml.kvstore import native
 def resident():
     text = open("/proc/self/status").read().split("RssAnon:")[1]
     return int(text.split()[0]) * 1024
-memory, widths = 64 << 20, {widths}
-most = {{1: 100_000, 16: 50_000, 1024: 2_000}}  # keys a call
+memory, widths = 24 << 20, {widths}
+most = {{1: 100_000, 16: 50_000, 1024: 1_000}}  # keys a call
 store = ModelStore.create(sys.argv[1] + "/s", IndexMap.by_rule(1), memory=LEAST_MEMORY)
 frames, random = store.frames(memory), np.random.default_rng(0)
 before, peak = resident(), 0
 for turn, width in enumerate(widths):
-    for first in range(0, 3 * memory // (4 * width + 60) // 5, most[width]):
+    for first in range(0, 2 * memory // (4 * width + 60), most[width]):
         keys = np.arange(first, first + most[width]) + (turn << 40)
         sizes = np.full(len(keys), width, np.uint32)
         out, error = np.zeros(len(keys), np.uintp), np.zeros(512, np.uint8)
         pointers = [array.ctypes.data for array in (keys, sizes, out, error)]
         ahead, n = pointers[:2], len(keys)
+        text = error.ctypes.data_as(ctypes.c_char_p)
         code = frames._native.ks_acquire(
-            frames._frames, 0, *ahead, n, pointers[2], None, None, error.ctypes.data_as(TEXT))
+            frames._frames, 0, *ahead, n, pointers[2], None, None, text)
         assert code == 0, error.tobytes()
+        before_frame = (4 * width + 7) // 8 * 8  # where its weights begin
+        assert native.Frame.from_address(int(out[0])).weights == out[0] - before_frame
+        for at in (out - before_frame).tolist():
+            ctypes.memset(at, 1, 4 * width)
         frames._native.ks_release(frames._frames, 0, pointers[2], n, 1)
         peak = max(peak, resident())
 used = peak - before
 print(used, memory, frames.counters)
-assert used < memory + (LEAST_MEMORY // 8)
+assert frames.counters.written > 0
+assert memory // 2 < used < memory + LEAST_MEMORY // 8
 """
-    program = program.replace("TEXT", "__import__('ctypes').c_char_p")
     done = in_a_process(program, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
