@@ -290,6 +290,8 @@ int flush(tusk_frames &frames, FrameTally &tally, char *error) {
     auto work = [&] {
         more = queue_changed(frames, &first);
         std::size_t freed = 0;
+        if (frames.queue.empty())
+            return static_cast<int>(KS_OK);
         return WriteBack(frames, false, tally).run(&freed, error);
     };
     while (more)

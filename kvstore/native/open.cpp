@@ -74,12 +74,10 @@ void ks_count(ks_store *store, ks_counters *counters) {
 }
 
 int ks_sync(ks_store *store, char *error) {
-    tusk::SignalsBlocked blocked;
     db::WriteBatch *empty = db::writebatch_create();
-    char *message = nullptr;
-    db::write(store->db, store->syncing, empty, &message);
+    int code = tusk::write(*store, store->syncing, empty, error);
     db::writebatch_destroy(empty);
-    return message ? tusk::failed(message, error) : KS_OK;
+    return code;
 }
 
 char *ks_property(ks_store *store, const char *name) {

@@ -28,6 +28,7 @@ struct ks_store {
     std::size_t block_size = 4096;
     std::array<std::mutex, STRIPES> stripes;
     std::atomic<std::uint32_t> turns = 0; // where the next ks_add begins among the stripes
+    std::atomic<bool> torn = false;       // a write failed: the log ends in half a record
     std::atomic<int64_t> requests = 0, found = 0, writes = 0, batches = 0;
     std::atomic<int64_t> bytes_read = 0, bytes_written = 0;
 
@@ -70,6 +71,28 @@ inline int corrupt(std::uint64_t key, const char *what, char *error) {
     std::snprintf(error, KS_ERROR, "the payload of key %llu %s",
                   static_cast<unsigned long long>(key), what);
     return KS_CORRUPT;
+}
+
+// What LevelDB writes behind half a record it refuses to read again: nothing may be made safe
+// that cannot be read, in place of the last checkpoint.
+inline int torn(char *error) {
+    std::snprintf(error, KS_ERROR,
+                  "a write failed before: close the store and resume from its last checkpoint");
+    return KS_FAILED;
+}
+
+// Writes a batch.
+inline int write(ks_store &store, const leveldb::WriteOptions *options, leveldb::WriteBatch *batch,
+                 char *error) {
+    if (store.torn)
+        return torn(error);
+    SignalsBlocked blocked;
+    char *message = nullptr;
+    leveldb::write(store.db, options, batch, &message);
+    if (!message)
+        return KS_OK;
+    store.torn = true;
+    return failed(message, error);
 }
 
 // Runs work, which may find no memory.

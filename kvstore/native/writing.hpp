@@ -25,11 +25,8 @@ public:
     }
 
     int write(const leveldb::WriteOptions *options, Tally &tally, char *error) {
-        SignalsBlocked blocked;
-        char *message = nullptr;
-        leveldb::write(tally.store.db, options, batch_, &message);
         tally.batches++;
-        return message ? failed(message, error) : KS_OK;
+        return tusk::write(tally.store, options, batch_, error);
     }
 
 private:

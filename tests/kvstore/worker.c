@@ -1,0 +1,46 @@
+/* A worker as kernels are: acquires chunks of keys, adds to its slot of each, and lets go. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "frames.h"
+
+static uint64_t next(uint64_t *state) { /* xorshift64*, Vigna 2016 */
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1du;
+}
+
+/* Weights of a key: from 8 on to some thousands. */
+uint32_t width_of(int64_t key) {
+    return 8 + (uint32_t)((uint64_t)key * 2654435761u % (key % 16 ? 200 : 9000));
+}
+
+/* Takes about one of `gap` keys below n_keys, from a random one on, and counts in added, of shape
+ * (n_keys), what it added to each. Returns the code of the acquire that failed, or 0. */
+int work(const tusk_frame_access *access, int32_t worker, int64_t n_keys, int64_t gap,
+         int64_t most, int64_t rounds, int64_t *added) {
+    uint64_t *keys = malloc((size_t)most * sizeof *keys),
+             state = (uint64_t)worker + 88172645463325252u;
+    uint32_t *widths = malloc((size_t)most * sizeof *widths);
+    tusk_frame **frames = malloc((size_t)most * sizeof *frames);
+    char error[TUSK_STORE_ERROR] = "";
+    int code = 0;
+    for (int64_t round = 0; round < rounds && !code; round++) {
+        int64_t n = 0, key = (int64_t)(next(&state) % (uint64_t)n_keys);
+        for (; n < most && key < n_keys; key += 1 + (int64_t)(next(&state) % (uint64_t)(2 * gap)))
+            keys[n] = (uint64_t)key, widths[n++] = width_of(key);
+        code = access->acquire(access->frames, worker, keys, widths, n, frames, NULL, NULL, error);
+        if (code)
+            break;
+        for (int64_t i = 0; i < n; i++) {
+            ((float *)frames[i]->weights)[worker] += 1;
+            added[keys[i]]++;
+        }
+        access->release(access->frames, worker, frames, n, 1);
+    }
+    free(keys);
+    free(widths);
+    free(frames);
+    return code;
+}
