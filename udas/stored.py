@@ -17,40 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tuskml.errors import DataError, StoreError, TuskError
-from tuskml.udas.kernels import Pass, _address, _check, library
+from tuskml.errors import StoreError
+from tuskml.udas.kernels import _address, _check, library
+from tuskml.udas.stored_chunks import (
+    CHUNK_TOO_LARGE,
+    Chunks,
+    ChunkTooLarge,
+    Keys,
+    Widths,
+    checked_widths,
+)
 
-Keys = NDArray[np.uint64]
-Widths = NDArray[np.uint32]
-Locate = Callable[[NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int32]]]
-Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
-
-STORE_FAILED, STORE_CORRUPT, CHUNK_TOO_LARGE, BAD_PLACE = 16, 17, 18, 19
-
-
-class _Cut(ctypes.Structure):
-    _fields_ = [
-        ("rows_per_chunk", ctypes.c_int64),
-        ("most_bytes", ctypes.c_int64),
-        ("frame_bytes", ctypes.c_int64),
-        ("weight_size", ctypes.c_int32),
-        ("shift", ctypes.c_int32),
-        ("threads", ctypes.c_int32),
-        ("cancel_mark", ctypes.c_int64),
-    ]
-
-
-class _Chunk(ctypes.Structure):
-    _fields_ = [
-        ("row", ctypes.c_int64),
-        ("rows", ctypes.c_int64),
-        ("entries", ctypes.c_int64),
-        ("keys", ctypes.c_void_p),
-        ("widths", ctypes.c_void_p),
-        ("n_keys", ctypes.c_int64),
-        ("weights", ctypes.c_int64),
-        ("shift", ctypes.c_int32),
-    ]
+STORE_FAILED, STORE_CORRUPT = 16, 17
 
 
 class _Job(ctypes.Structure):
@@ -92,172 +70,6 @@ class _Frame(ctypes.Structure):
         ("stamp", ctypes.c_double),
         ("width", ctypes.c_uint32),
     ]
-
-
-class ChunkTooLarge(TuskError):
-    """The payloads of a chunk do not fit into the share of one worker; `chunk` is its number."""
-
-    def __init__(self, message: str, chunk: int) -> None:
-        super().__init__(message)
-        self.chunk = chunk
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
-
-    keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
-    sum; shift: 2^shift weights in a page of its table.
-    """
-
-    row: int
-    rows: int
-    entries: int
-    keys: Keys
-    widths: Widths
-    weights: int
-    shift: int
-
-
-class Chunks:
-    """The rows of one sparse group, with places in payloads in stead of feature ids.
-
-    To be closed, or used as a context, before the rows are freed.
-    """
-
-    def __init__(self, rows: Pass, cut: _Cut) -> None:
-        if rows.n_groups != 1 or not rows.sparse:
-            raise DataError("a stored model needs the sparse rows of one group")
-        self.rows = rows
-        self._handle = ctypes.c_void_p()
-        _check(
-            library().tk_chunks_new(
-                _address(rows.groups), ctypes.byref(cut), ctypes.byref(self._handle)
-            )
-        )
-
-    @classmethod
-    def map(
-        cls,
-        rows: Pass,
-        locate: Locate,
-        sizes: Sizes,
-        rows_per_chunk: int,
-        most_bytes: int,
-        weight_size: int = 4,
-        frame_bytes: int = 128,
-        shift: int = -1,
-    ) -> "Chunks":
-        """Cuts the rows and overwrites their feature ids, in place and for good.
-
-        locate, sizes: as in `partitioner.IndexMap`: keys, int64, and slots, int32, of ids; widths
-        of keys; each distinct id and key of a chunk is asked for once. most_bytes: of the payloads
-        of one chunk at most, weight_size bytes a weight (4 or 8) and frame_bytes a payload; chunks
-        of rows_per_chunk rows with more are cut again. shift: pages of 2^shift weights in the
-        tables through which weights are found; -1: what is best for each chunk.
-
-        ChunkTooLarge where one row's payloads take more than most_bytes. After any error the rows
-        are of no more use.
-        """
-        cut = _Cut(
-            rows_per_chunk,
-            most_bytes,
-            frame_bytes,
-            weight_size,
-            shift,
-            rows.threads,
-            rows.cancel_mark,
-        )
-        chunks = cls(rows, cut)
-        try:
-            while chunks._map_some(locate, sizes, 2 * rows.threads):
-                pass
-        except BaseException:
-            chunks.close()
-            raise
-        return chunks
-
-    def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
-        """Maps up to `limit` chunks; False: all were mapped before."""
-        lib, n = library(), ctypes.c_int64()
-        _check(lib.tk_chunks_ids(self._handle, ctypes.c_int64(limit), ctypes.byref(n)))
-        if n.value < 0:
-            return False
-        ids = np.empty(n.value, np.int64)
-        lib.tk_chunks_copy_ids(self._handle, _address(ids))
-        located = locate(ids)
-        keys = np.ascontiguousarray(located[0], np.int64)
-        slots = np.ascontiguousarray(located[1], np.int32)
-        if not len(keys) == len(slots) == len(ids):
-            raise DataError(f"{len(ids)} features were given {len(keys)} keys, {len(slots)} slots")
-        code = lib.tk_chunks_keys(self._handle, _address(keys), _address(slots), ctypes.byref(n))
-        _check(code)
-        keys = np.empty(n.value, np.int64)
-        lib.tk_chunks_copy_keys(self._handle, _address(keys))
-        widths = checked_widths(sizes(keys), len(keys))
-        code = lib.tk_chunks_place(self._handle, _address(widths))
-        if code == BAD_PLACE:
-            raise DataError("the index map gives a feature a slot that its payload does not have")
-        if code == CHUNK_TOO_LARGE:
-            raise ChunkTooLarge(
-                "the weights of one row do not fit into a worker's share of the cache: raise the "
-                "memory for the weights or use fewer threads",
-                -1,
-            )
-        _check(code)
-        return True
-
-    def close(self) -> None:
-        """Forgets the chunks."""
-        library().tk_chunks_free(self._handle)
-        self._handle = ctypes.c_void_p()
-
-    def __enter__(self) -> "Chunks":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        count: Callable[[Any], int] = library().tk_chunks_count
-        library().tk_chunks_count.restype = ctypes.c_int64
-        return count(self._handle)
-
-    def __getitem__(self, number: int) -> Chunk:
-        if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self)} chunks, no number {number}")
-        c = _Chunk()
-        library().tk_chunks_at(self._handle, ctypes.c_int64(number), ctypes.byref(c))
-        keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
-        widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
-        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.shift)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        return (self[i] for i in range(len(self)))
-
-    def keys(self, which: "NDArray[np.int64] | None" = None) -> tuple[Keys, Widths]:
-        """All distinct keys, rising, of some chunks or all, and their widths; both (k,)."""
-        keys, widths = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
-        for number in range(len(self)) if which is None else which:
-            chunk = self[int(number)]
-            together = np.concatenate([keys, chunk.keys])
-            keys, first = np.unique(together, return_index=True)
-            widths = np.concatenate([widths, chunk.widths])[first]
-        return keys, widths
-
-
-def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Widths of n payloads as int64 of shape (n,)."""
-    out = np.ascontiguousarray(widths, np.int64)
-    if out.shape != (n,) or (n and not 1 <= out.min() <= out.max() < 2**31):
-        raise DataError(f"{n} payloads must have a width each, from 1 to {2**31 - 1}")
-    return out
-
-
-def _copied(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """n items of memory that is not Python's."""
-    data = ctypes.string_at(address, n * dtype.itemsize) if n and address else b""
-    return np.frombuffer(data, dtype)
 
 
 class ScratchFrames:

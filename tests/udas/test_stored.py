@@ -8,7 +8,8 @@ from stored_reference import Reference, dense, sparse_rows
 
 from tuskml.partitioner.blocks import Blocks
 from tuskml.partitioner.index_map import IndexMap
-from tuskml.udas.stored import Chunks, Model, ScratchFrames, Training
+from tuskml.udas.stored import Model, ScratchFrames, Training
+from tuskml.udas.stored_chunks import Chunks
 
 D = 120
 MOST = 1 << 30

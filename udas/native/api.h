@@ -165,6 +165,10 @@ TK_API int tk_chunks_keys(tk_chunks *chunks, const int64_t *keys, const int32_t 
 TK_API void tk_chunks_copy_keys(const tk_chunks *chunks, int64_t *keys);
 TK_API int tk_chunks_place(tk_chunks *chunks, const int64_t *widths);
 
+/* Halves a mapped chunk, for a store that has no room for it; the numbers behind it go up by
+ * one. TK_CHUNK_TOO_LARGE: it has but one row. */
+TK_API int tk_chunks_split(tk_chunks *chunks, int64_t number);
+
 typedef struct tk_chunk {
     int64_t row, rows, entries; /* its first row's number in the group */
     const uint64_t *keys;       /* (n_keys,) distinct, ascending */

@@ -147,9 +147,7 @@ int best_shift(const StoredChunk &chunk, const tk_cut &cut) {
 
 // Parts into which a chunk must be cut, by what its payloads take; 1: none.
 int64_t parts_of(StoredChunk &chunk, const tk_cut &cut) {
-    chunk.weights = 0;
-    for (uint32_t width : chunk.widths)
-        chunk.weights += width;
+    chunk.weights = std::accumulate(chunk.widths.begin(), chunk.widths.end(), (int64_t)0);
     int64_t bytes = chunk.weights * cut.weight_size + (int64_t)chunk.keys.size() * cut.frame_bytes;
     int64_t parts = std::max<int64_t>(1, (bytes + cut.most_bytes - 1) / cut.most_bytes);
     if (parts == 1 && !chunk.keys.empty() && (chunk.shift = best_shift(chunk, cut)) < 0)
@@ -225,6 +223,30 @@ void split_chunk(tk_chunks *all, size_t number, int64_t parts) {
             all->list[number] = std::move(made[0]);
         else
             all->list.push_back(std::move(made[i]));
+    }
+}
+
+// The keys and slots of a mapped chunk's places, to map parts of it again.
+void unmap_into(const StoredChunk &chunk, StoredChunk &part) {
+    find_ids(part);
+    std::vector<int64_t> first;
+    int64_t next = 0;
+    for (uint32_t width : chunk.widths) {
+        first.push_back(next);
+        next += chunk.pages_of(width) << chunk.shift;
+    }
+    std::vector<int64_t> keys;
+    std::vector<int32_t> slots;
+    for (int32_t place : part.mapping->ids) {
+        size_t k = std::upper_bound(first.begin(), first.end(), place) - first.begin() - 1;
+        keys.push_back((int64_t)chunk.keys[k]);
+        slots.push_back((int32_t)(place - first[k]));
+    }
+    find_keys(part, keys.data(), slots.data());
+    auto at = chunk.keys.begin();
+    for (uint64_t key : part.keys) {
+        at = std::lower_bound(at, chunk.keys.end(), key);
+        part.widths.push_back(chunk.widths[at - chunk.keys.begin()]);
     }
 }
 
@@ -343,6 +365,26 @@ int tk_chunks_place(tk_chunks *all, const int64_t *widths) {
         for (size_t i = all->batch.size(); i-- > 0;)
             if (parts[i] > 1)
                 split_chunk(all, all->batch[i], parts[i]);
+        return TK_OK;
+    });
+}
+
+int tk_chunks_split(tk_chunks *all, int64_t number) {
+    return code_of([&]() -> int {
+        StoredChunk &old = all->list[number];
+        if (old.rows < 2)
+            return TK_CHUNK_TOO_LARGE;
+        auto parts = chunks_of(old.pieces, old.row, (old.rows + 1) / 2);
+        for (StoredChunk &part : parts)
+            unmap_into(old, part);
+        for (StoredChunk &part : parts) {
+            part.weights = std::accumulate(part.widths.begin(), part.widths.end(), (int64_t)0);
+            part.shift = old.shift;
+            if (int code = overwrite_ids(part))
+                return code;
+        }
+        old = std::move(parts[0]);
+        all->list.insert(all->list.begin() + number + 1, std::move(parts[1]));
         return TK_OK;
     });
 }
