@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tuskml
+from tuskml.errors import DataError
 from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.native import crc32c
 
@@ -341,6 +342,19 @@ def test_the_root_is_the_databases(root, tmp_path: Path, monkeypatch) -> None:
             con.execute("SELECT tuskml_set_store_root('stores')").fetchall()
         assert ask(con, "tuskml_set_store_root(NULL)") is None
         assert ask(con, "tuskml_store_root()") == str(root.path)
+
+
+def test_the_trainer_is_told(root, con, monkeypatch) -> None:
+    told = []
+
+    def answer(library, pointer) -> None:
+        told.append(pointer.contents.store_root)
+        raise DataError("nothing is trained")
+
+    monkeypatch.setattr("tuskml.groups.door.answer", answer)
+    with pytest.raises(duckdb.Error, match="nothing is trained"):
+        con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)")
+    assert told == [str(root.path).encode()]
 
 
 # --- matrix factorization ---
