@@ -1,17 +1,20 @@
 """Names of stores, and the directory that each has below the root."""
 
+import ctypes
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from tuskml.errors import StoreError
+from tuskml.kvstore import native
 from tuskml.kvstore.files import make_directory, reporting
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 REFERENCE = re.compile(
     r"(?P<name>[^@]*)(?:@(?P<number>[0-9]{1,9})(?::(?P<digest>[0-9a-f]{16}))?)?"
 )
+PATH_BYTES = 4096
 ROOT_VARIABLE = "TUSKML_STORE_ROOT"
 SUBFOLDERS = ("sealed", "versions", "work")
 
@@ -56,12 +59,10 @@ def checked_name(name: str) -> str:
 
 def default_root() -> Path:
     """TUSKML_STORE_ROOT, else `tuskml/stores` in the user's data folder."""
-    given = os.environ.get(ROOT_VARIABLE)
-    if given:
-        return Path(given)
-    data = os.environ.get("XDG_DATA_HOME")
-    folder = Path(data) if data and os.path.isabs(data) else Path.home() / ".local" / "share"
-    return folder / "tuskml" / "stores"
+    room = ctypes.create_string_buffer(PATH_BYTES)
+    if native.library().ks_default_root(room, PATH_BYTES) != native.OK:
+        raise StoreError(f"there is no home directory for stores: set {ROOT_VARIABLE}")
+    return Path(os.fsdecode(room.value))
 
 
 def make_root(given: "Path | str | None") -> Path:

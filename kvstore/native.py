@@ -73,20 +73,20 @@ CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
 """What `acquire` asks whether to stop."""
 
 
-class SealedFile(ctypes.Structure):
-    """`ks_file`."""
+class SealedAbout(ctypes.Structure):
+    """`sealed_about`."""
 
     _fields_ = [
-        ("base", _ADDRESS),
-        ("entries", _ADDRESS),
-        ("checked", _ADDRESS),
-        ("n_entries", ctypes.c_uint64),
         ("dimension", ctypes.c_uint64),
-        ("data_end", ctypes.c_uint64),
+        ("nonzero", ctypes.c_uint64),
+        ("n_entries", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
         ("shift", ctypes.c_uint32),
         ("weight_size", ctypes.c_uint32),
-        ("direct", ctypes.c_uint32),
-        ("touched", _ADDRESS),
+        ("bytes", _ADDRESS),
+        ("metadata", _ADDRESS),
+        ("metadata_length", ctypes.c_uint64),
+        ("digest", ctypes.c_char * 65),
     ]
 
 
@@ -130,8 +130,20 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         + [_ADDRESS] * 3,
         _INT64,
     ),
-    "ks_gather": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS], ctypes.c_int),
-    "ks_unseal": ([_ADDRESS, _INT64, _INT64] + [_ADDRESS] * 4, ctypes.c_int),
+    "ks_sealed_open": (
+        [ctypes.c_int, _TEXT, _TEXT, _INT64, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_sealed_close": ([_ADDRESS], None),
+    "ks_sealed_describe": ([_ADDRESS, _ADDRESS], None),
+    "ks_sealed_index": ([_ADDRESS, _ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_sealed_let_go": ([_ADDRESS], None),
+    "ks_sealed_gather": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_sealed_items": (
+        [_ADDRESS, ctypes.c_uint64, ctypes.c_uint64, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
+    "ks_default_root": ([_TEXT, _INT64], ctypes.c_int),
     "ks_crc": ([ctypes.c_uint32, _ADDRESS, _INT64], ctypes.c_uint32),
 }
 

@@ -3,8 +3,8 @@
 Little-endian:
 
     0          header: "TUSKSEAL", uint32 version 1, bytes of a weight (4 or 8), shift, 0, 0, CRC
-    32         blocks of 2^shift weights by rising feature id (native/sealed.cpp)
-    directory  24 bytes a block: number, offset, count, CRC (ks_entry)
+    32         blocks of 2^shift weights by rising feature id (mapped/sealed_format.h)
+    directory  24 bytes a block: number, offset, count, CRC (sealed_entry)
     index      the index map of the store it was trained in (partitioner/index_bytes.py)
     metadata   a JSON object
     footer     128 bytes: where those lie, their CRCs, the SHA-256 of all before it, its own CRC

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "../mapped/sealed_file.h"
+#include "../mapped/sealed_format.h"
 #include "frames.h"
 
 #ifdef __cplusplus
@@ -118,29 +120,8 @@ KS_API int ks_acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys,
 KS_API void ks_release(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
                        int changed);
 
-/* --- sealed files (sealed.cpp says what a block is) --- */
-typedef struct ks_entry { /* where a block of weights lies */
-    uint64_t block;       /* its number: the first feature id >> shift */
-    uint64_t offset;      /* in the file, a multiple of 8 */
-    uint32_t count;       /* 0: all zeros; KS_DENSE; else the number of (weight, slot) pairs */
-    uint32_t crc;         /* CRC-32C of block and its bytes */
-} ks_entry;
-
-#define KS_DENSE 0xffffffffu
-
-typedef struct ks_file {
-    const uint8_t *base;     /* of the mapping */
-    const ks_entry *entries; /* of rising blocks */
-    uint8_t *checked; /* (n_entries,) bits: 1 the CRC was found right, 2 read since the caller
-                         cleared it */
-    uint64_t n_entries;
-    uint64_t dimension;
-    uint64_t data_end;    /* blocks lie below */
-    uint32_t shift;       /* a block holds 2^shift weights, shift at most 16 */
-    uint32_t weight_size; /* 4 or 8 */
-    uint32_t direct;      /* entry i is of block i */
-    int64_t *touched;     /* counts the blocks that were not marked 2 before */
-} ks_file;
+/* --- sealed files --- */
+typedef sealed_entry ks_entry;
 
 /* Encodes whole blocks, given their non-zero weights by rising feature id, as they will lie in the
  * file from offset on. out has room for n * (weight_size + 10) bytes, entries for n entries.
@@ -148,13 +129,21 @@ typedef struct ks_file {
 KS_API int64_t ks_seal(const int64_t *ids, const void *weights, int64_t n, uint64_t offset,
                        uint32_t shift, uint32_t weight_size, uint8_t *out, ks_entry *entries,
                        int64_t *n_entries);
-/* out[i] = weight of feature ids[i]; 0 for ids below 0 or from dimension on. KS_CORRUPT: *bad is
- * the entry whose block is wrong. */
-KS_API int ks_gather(const ks_file *file, const int64_t *ids, int64_t n, void *out, int64_t *bad);
-/* The weights of entries first .. last - 1 whose bits are not all 0, by rising feature id; ids and
- * weights have room for (last - first) << shift. */
-KS_API int ks_unseal(const ks_file *file, int64_t first, int64_t last, int64_t *ids, void *weights,
-                     int64_t *n, int64_t *bad);
+/* The reader of ../mapped/sealed_file.h, which says what these do. */
+KS_API int ks_sealed_open(int descriptor, const char *label, const char *digest, int64_t memory,
+                          sealed_file **file, char *error);
+KS_API void ks_sealed_close(sealed_file *file);
+KS_API void ks_sealed_describe(const sealed_file *file, sealed_about *about);
+KS_API int ks_sealed_index(const sealed_file *file, const uint8_t **bytes, uint64_t *length,
+                           char *error);
+KS_API void ks_sealed_let_go(sealed_file *file);
+KS_API int ks_sealed_gather(sealed_file *file, const int64_t *ids, int64_t n, void *out,
+                            char *error);
+KS_API int ks_sealed_items(sealed_file *file, uint64_t first, uint64_t last, int64_t *ids,
+                           void *weights, int64_t *n, char *error);
+
+/* Where stores lie unless somebody says so, an absolute path (../mapped/default_root.h). */
+KS_API int ks_default_root(char *path, int64_t size);
 
 /* CRC-32C (Castagnoli) of bytes, continuing from that of what came before, 0 at the start. */
 KS_API uint32_t ks_crc(uint32_t crc, const void *bytes, int64_t n);

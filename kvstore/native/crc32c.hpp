@@ -1,13 +1,16 @@
-// CRC-32C (Castagnoli, RFC 3720 section B.4), by the processor's instruction where it has one.
+// CRC-32C of payloads and blocks.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "../mapped/crc32c.h"
+
 namespace tusk {
 
-// Continues from the CRC of what came before, 0 at the start.
-std::uint32_t crc32c(std::uint32_t crc, const void *bytes, std::size_t n);
+inline std::uint32_t crc32c(std::uint32_t crc, const void *bytes, std::size_t n) {
+    return tusk_crc32c(crc, bytes, n);
+}
 
 // The CRC of a payload under its key: a payload that lies under another key does not match.
 inline std::uint32_t keyed_crc(std::uint64_t key, const void *bytes, std::size_t n) {

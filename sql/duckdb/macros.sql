@@ -16,11 +16,15 @@ CREATE OR REPLACE TEMP MACRO predict_proba(model, features) AS _tusk_predict_pro
 -- The raw margin, coef . features + intercept.
 CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(predictor(model), features);
 
+-- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
 WITH tuskml_model AS MATERIALIZED (SELECT model AS fitted),
 tuskml_terms AS (
-    SELECT unnest(range(0, len(fitted.coef) + 1)) AS feature, fitted FROM tuskml_model),
+    SELECT unnest(CASE WHEN fitted.coef IS NULL AND fitted.store IS NOT NULL
+                       THEN error('model_summary: the coefficients lie in the store, tuskml store export '
+                                  || fitted.store || ' FILE writes them to a file')
+                       ELSE range(0, len(fitted.coef) + 1) END) AS feature, fitted FROM tuskml_model),
 tuskml_estimates AS (
     SELECT feature::INTEGER AS feature,
            CASE WHEN feature = 0 THEN 'intercept' ELSE 'x' || feature END AS term,

@@ -4,6 +4,9 @@
 CREATE FUNCTION _tuskml_divide(float8, float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+CREATE FUNCTION _tuskml_refuse_stored(store text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 -- Two-sided p-values of Student's t; infinite freedom is the normal distribution.
 CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
 LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
@@ -31,6 +34,7 @@ LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog,
     return [None if value != value else value for value in p]
 $python$;
 
+-- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
 CREATE FUNCTION model_summary(model tuskml_model)
 RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8)
@@ -38,7 +42,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH terms AS MATERIALIZED (
     SELECT t.place - 1 AS feature, t.estimate, t.std_err, @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
     FROM unnest((model).intercept || (model).coef, (model).std_err) WITH ORDINALITY AS t (estimate, std_err, place)
-    WHERE (model).coef IS NOT NULL),
+    WHERE (model).coef IS NOT NULL OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
     SELECT array_agg(statistic ORDER BY feature) AS statistics,
            CASE (model).task WHEN 'linear' THEN (model).n_rows - count(std_err) ELSE 'Infinity'::float8 END AS freedom

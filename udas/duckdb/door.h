@@ -22,6 +22,7 @@ typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
     const store_path *store_path; /* the newest; NULL: unknown */
+    struct sealed_cache *models;  /* open files of stores */
     bool lone_states;             /* this DuckDB needs states_given */
     int references;
 } door;
@@ -32,7 +33,7 @@ door *door_retain(door *d);
 /* Each registers its functions in the database; false when DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, door *d);
 bool register_partition(duckdb_connection connection, door *d);
-bool register_predict(duckdb_connection connection);
+bool register_predict(duckdb_connection connection, door *d);
 bool register_metrics(duckdb_connection connection);
 bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../kvstore/mapped/sealed_cache.h"
 #include "specs.h"
 
 TUSK_EXPORT const char *tusk_version(void) {
@@ -17,6 +18,7 @@ static door *door_new(void) {
         return NULL;
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
+    d->models = sealed_cache_new();
     d->lone_states = strncmp(duckdb_library_version(), "v1.", 3) == 0;
     d->references = 1;
     return d;
@@ -34,15 +36,16 @@ void door_release(void *p) {
     tusk_memory_free(d->memory);
     spec_table_free(d->specs);
     store_root_free(d);
+    sealed_cache_free(d->models);
     free(d);
 }
 
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     door *d = door_new();
-    bool done = d && d->memory && d->specs && store_root_default(d) &&
+    bool done = d && d->memory && d->specs && d->models && store_root_default(d) &&
                 register_train_model(connection, d) && register_partition(connection, d) &&
-                register_predict(connection) && register_metrics(connection) &&
+                register_predict(connection, d) && register_metrics(connection) &&
                 register_hash_features(connection) && register_distribution(connection) &&
                 register_settings(connection, d) && register_store_root(connection, d);
     if (d)

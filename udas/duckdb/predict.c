@@ -14,6 +14,7 @@
 #include "door.h"
 
 typedef struct overload {
+    door *door;
     enum tusk_answer answer;
     feature_type features;
 } overload;
@@ -31,6 +32,7 @@ typedef struct model_column {
 typedef struct call {
     duckdb_function_info info;
     const overload *o;
+    tusk_stores stores;
     idx_t n;
     model_column models;
     feature_column features;
@@ -127,6 +129,7 @@ static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
         .classes = numbers_at(&m->classes, row),
         .has_intercept = is_valid(&m->intercept, row),
         .intercept = ((const double *)m->intercept.data)[row],
+        .stores = c->stores,
     };
     char sentence[TUSK_SENTENCE];
     return tusk_read_model(&fields, c->o->answer, s, sentence) || refuse(c, sentence);
@@ -185,7 +188,7 @@ static idx_t dense_run(const call *c, idx_t row, idx_t end) {
     return n;
 }
 
-static bool score_dense(call *c, const tusk_scorer *s, idx_t row, idx_t n) {
+static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
     duckdb_list_entry e = list_entry(&c->features.values, row);
     bool f64 = c->features.type.f64;
     const char *x = c->features.values.child.data;
@@ -194,7 +197,7 @@ static bool score_dense(call *c, const tusk_scorer *s, idx_t row, idx_t n) {
     return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
 }
 
-static bool score_sparse(call *c, const tusk_scorer *s, idx_t row) {
+static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
     duckdb_list_entry i = list_entry(&c->features.indices, row),
                       v = list_entry(&c->features.values, row);
     bool f64 = c->features.type.f64;
@@ -210,7 +213,7 @@ static bool score_sparse(call *c, const tusk_scorer *s, idx_t row) {
 }
 
 /* The margins of rows with one model. */
-static bool score_run(call *c, const tusk_scorer *s, idx_t row, idx_t end) {
+static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
     if (!s->null && c->features_complete && !c->features.type.sparse && is_matrix(e, end - row))
         return score_dense(c, s, row, end - row);
@@ -231,9 +234,18 @@ static bool score_run(call *c, const tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
+/* Files of stores may take a quarter of the memory that rows may take. */
+static tusk_stores stores_of(door *d) {
+    tusk_memory_use use;
+    tusk_memory_used(d->memory, &use);
+    int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
+    return (tusk_stores){d->models, store_root(d), memory};
+}
+
 static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     const overload *o = duckdb_scalar_function_get_extra_info(info);
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
+    c.stores = stores_of(o->door);
     c.models = model_column_of(duckdb_data_chunk_get_vector(chunk, 0));
     c.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 1), o->features);
     c.features_complete = features_complete(&c.features, c.n);
@@ -241,9 +253,11 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     tusk_scorer s;
     for (idx_t row = 0, n; row < c.n; row += n) {
         n = model_run(&c, row);
-        if (!read_model(&c, row, &s) || !score_run(&c, &s, row, row + n))
+        bool done = read_model(&c, row, &s) && score_run(&c, &s, row, row + n);
+        tusk_forget_model(&s);
+        if (!done)
             return;
-        if (o->answer == TUSK_PREDICT && s.task != TUSK_LINEAR)
+        if (o->answer == TUSK_PREDICT && tusk_has_classes(&s))
             tusk_to_classes(&s, c.out + row, n);
     }
     if (o->answer == TUSK_PREDICT_PROBA)
@@ -272,11 +286,18 @@ static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
     duckdb_destroy_logical_type(&type);
 }
 
+static void overload_free(void *p) {
+    overload *o = p;
+    door_release(o->door);
+    free(o);
+}
+
 static bool add_overload(duckdb_scalar_function_set set, const char *name, overload like) {
     overload *o = malloc(sizeof *o);
     if (!o)
         return false;
     *o = like;
+    door_retain(o->door);
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
     add_parameter(f, make_used_type());
@@ -285,28 +306,28 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     duckdb_scalar_function_set_return_type(f, number);
     duckdb_destroy_logical_type(&number);
     duckdb_scalar_function_set_special_handling(f);
-    duckdb_scalar_function_set_extra_info(f, o, free);
+    duckdb_scalar_function_set_extra_info(f, o, overload_free);
     duckdb_scalar_function_set_function(f, score_chunk);
     bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
     duckdb_destroy_scalar_function(&f);
     return added;
 }
 
-static bool register_one(duckdb_connection connection, enum tusk_answer answer) {
+static bool register_one(duckdb_connection connection, door *d, enum tusk_answer answer) {
     char name[32];
     snprintf(name, sizeof name, "_tusk_%s", TUSK_ANSWER_NAMES[answer]);
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
-        done = done && add_overload(set, name, (overload){answer, FEATURE_TYPES[f]});
+        done = done && add_overload(set, name, (overload){d, answer, FEATURE_TYPES[f]});
     done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
 }
 
-bool register_predict(duckdb_connection connection) {
+bool register_predict(duckdb_connection connection, door *d) {
     bool done = true;
     for (int a = 0; a < TUSK_ANSWERS; a++)
-        done = done && register_one(connection, (enum tusk_answer)a);
+        done = done && register_one(connection, d, (enum tusk_answer)a);
     return done;
 }

@@ -19,9 +19,11 @@ extern char *tuskml_store_root; /* relative to the data directory, or absolute *
  */
 #define TEMP_FOLDER "base/pgsql_tmp"
 
+/* Bytes for rows, as the settings are now (memory.c). */
+int64 backend_budget(void);
 /* The backend's account of rows, its budget as the settings are now (memory.c). */
 tusk_memory *backend_memory(void);
-/* The directory of the stores, absolute, until the setting changes (store_root.c). */
+/* The directory of the stores, absolute, until the setting changes (stores.c). */
 const char *backend_store_root(void);
 /* Where an aggregate's states live; an error when the caller is no aggregate (memory.c). */
 MemoryContext aggregate_context(FunctionCallInfo fcinfo);

@@ -6,7 +6,7 @@
 #include "utils/guc.h"
 
 #define LEAST_BUDGET ((int64)256 << 20)
-static int64 budget(void) {
+int64 backend_budget(void) {
     if (tuskml_memory_limit >= 0)
         return (int64)tuskml_memory_limit * 1024;
     return Max(LEAST_BUDGET, (int64)get_hash_memory_limit());
@@ -21,7 +21,7 @@ tusk_memory *backend_memory(void) {
     }
     if (!memory)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
-    tusk_memory_limit(memory, budget(), TEMP_FOLDER);
+    tusk_memory_limit(memory, backend_budget(), TEMP_FOLDER);
     tusk_memory_limit_spill(memory,
                             temp_file_limit < 0 ? PG_INT64_MAX : (int64)temp_file_limit * 1024);
     return memory;

@@ -11,7 +11,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "../scalars/score.h"
+#include "stores.h"
 
 enum argument { A_MODEL, A_FEATURES };
 
@@ -22,10 +22,12 @@ typedef struct predictor {
     Size size;
     tusk_scorer scorer;
     number_buffer buffer;
+    MemoryContextCallback end;
 } predictor;
 
-static void refuse(enum tusk_answer answer, const char *sentence) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *sentence) {
+    const char *state = s->sqlstate ? s->sqlstate : "22023";
+    ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
                     errmsg("%s: %s", TUSK_ANSWER_NAMES[answer], sentence)));
 }
 
@@ -63,6 +65,7 @@ static tusk_model_fields read_fields(HeapTupleHeader model) {
         .classes = read_list(model, M_CLASSES),
         .has_intercept = !null,
         .intercept = null ? 0 : DatumGetFloat8(intercept),
+        .stores = backend_stores(),
     };
 }
 
@@ -76,6 +79,7 @@ static struct varlena *telling_bytes(Datum model) {
 
 static void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
+    tusk_forget_model(&p->scorer);
     MemoryContextReset(p->model);
     MemoryContext before = MemoryContextSwitchTo(p->model);
     Size size = VARSIZE_ANY(bytes);
@@ -84,16 +88,22 @@ static void read_model(predictor *p, const struct varlena *bytes, enum tusk_answ
     tusk_model_fields fields = read_fields(DatumGetHeapTupleHeader(PointerGetDatum(copy)));
     char sentence[TUSK_SENTENCE];
     if (!tusk_read_model(&fields, answer, &p->scorer, sentence))
-        refuse(answer, sentence);
+        refuse(&p->scorer, answer, sentence);
     MemoryContextSwitchTo(before);
     p->bytes = copy;
     p->size = size;
+}
+
+static void forget(void *p) {
+    tusk_forget_model(&((predictor *)p)->scorer);
 }
 
 static predictor *new_predictor(FmgrInfo *site) {
     predictor *p = MemoryContextAllocZero(site->fn_mcxt, sizeof *p);
     p->model = AllocSetContextCreate(site->fn_mcxt, "tuskml model", ALLOCSET_START_SMALL_SIZES);
     p->buffer.context = site->fn_mcxt;
+    p->end = (MemoryContextCallback){.func = forget, .arg = p};
+    MemoryContextRegisterResetCallback(site->fn_mcxt, &p->end);
     site->fn_extra = p;
     return p;
 }
@@ -108,8 +118,7 @@ static predictor *predictor_of(FmgrInfo *site, Datum model, enum tusk_answer ans
 
 /* --- scoring --- */
 
-static bool margin_of(const tusk_scorer *s, const feature_row *row, double *margin,
-                      char *sentence) {
+static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, char *sentence) {
     if (!row->sparse)
         return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
     tusk_sparse_row sparse = {row->index, row->values, (uint64)row->n_index, (uint64)row->n};
@@ -119,7 +128,7 @@ static bool margin_of(const tusk_scorer *s, const feature_row *row, double *marg
 static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
     if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(&margin, 1);
-    else if (answer == TUSK_PREDICT && s->task != TUSK_LINEAR)
+    else if (answer == TUSK_PREDICT && tusk_has_classes(s))
         tusk_to_classes(s, &margin, 1);
     return margin;
 }
@@ -139,7 +148,7 @@ static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse
     char sentence[TUSK_SENTENCE];
     double margin;
     if (!margin_of(&p->scorer, &row, &margin, sentence))
-        refuse(answer, sentence);
+        refuse(&p->scorer, answer, sentence);
     PG_RETURN_FLOAT8(answer_of(&p->scorer, margin, answer));
 }
 

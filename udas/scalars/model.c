@@ -2,12 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json_member.h"
 #include "score.h"
 
 #define MODEL_FORMAT 1
 #define MODEL_PREFIX "{\"tuskml\":"
 
-static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm"};
+static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
+                                                   "matrix_factorization"};
 
 static bool refuse(char *sentence, const char *text) {
     snprintf(sentence, TUSK_SENTENCE, "%s", text);
@@ -62,14 +64,38 @@ static bool read_task(tusk_text name, enum tusk_answer answer, tusk_scorer *s, c
     snprintf(sentence, TUSK_SENTENCE,
              answer == TUSK_PREDICT_PROBA
                  ? "model is '%.*s', only 'logistic' models give probabilities; use decision()"
-                 : "model is '%.*s', expected 'linear', 'logistic' or 'svm'",
+                 : "model is '%.*s', expected 'linear', 'logistic', 'svm' or "
+                   "'matrix_factorization'",
              name.data ? quoted(name.data, name.length, 40) : 0, name.data ? name.data : "");
     return false;
 }
 
-static bool read_classes(tusk_numbers classes, tusk_scorer *s, char *sentence) {
+/* A count from 0 on that a double holds exactly, and small enough to be multiplied. */
+static bool read_count(double given, uint64_t limit, uint64_t *count) {
+    if (!(given >= 0 && given <= (double)limit))
+        return false;
+    *count = (uint64_t)given;
+    return (double)*count == given;
+}
+
+static bool read_factors(const tusk_model_fields *m, tusk_factors *f, char *sentence) {
+    const double *c = m->classes.items;
+    tusk_text biases = tusk_json_member(m->options, "biases");
+    f->biases = biases.length == 4 && memcmp(biases.data, "true", 4) == 0;
+    if (m->classes.n == 3 && read_count(c[0], UINT64_C(1) << 40, &f->n_users) &&
+        read_count(c[1], UINT64_C(1) << 40, &f->n_items) &&
+        read_count(c[2], UINT64_C(1) << 20, &f->width) && f->width)
+        return true;
+    return refuse(sentence, "the classes of the model are not its numbers of users, of items and "
+                            "of elements a vector");
+}
+
+static bool read_classes(const tusk_model_fields *m, tusk_scorer *s, char *sentence) {
+    tusk_numbers classes = m->classes;
     if (s->task == TUSK_LINEAR)
         return true;
+    if (s->task == TUSK_FACTORIZATION)
+        return !classes.complete || read_factors(m, &s->factors, sentence);
     s->n_classes = classes.n;
     if (classes.n != 1 && classes.n != 2)
         return refuse(sentence, "the model has no classes, expected a list of one or two numbers");
@@ -78,23 +104,74 @@ static bool read_classes(tusk_numbers classes, tusk_scorer *s, char *sentence) {
     return true;
 }
 
+/* The reference to a store that the options name; they say null where there is none. */
+static tusk_text read_store(const tusk_model_fields *m) {
+    tusk_text store = tusk_json_member(m->options, "store");
+    bool none = store.length == 4 && memcmp(store.data, "null", 4) == 0;
+    return none ? (tusk_text){NULL, 0} : store;
+}
+
+static bool open_store(const tusk_model_fields *m, tusk_text store, tusk_scorer *s,
+                       char *sentence) {
+    sealed_error e;
+    s->cache = m->stores.cache;
+    s->stored = sealed_cache_acquire(s->cache, m->stores.root, store.data, store.length,
+                                     m->stores.memory, &e);
+    if (s->stored)
+        return true;
+    s->sqlstate = e.sqlstate;
+    return refuse(sentence, e.text);
+}
+
 /* Without coefficients a model of one class says the same of every row, another one is in a store;
  * without an intercept too it says nothing. */
 static bool read_coef(const tusk_model_fields *m, tusk_scorer *s, char *sentence) {
     s->intercept = m->has_intercept ? m->intercept : 0;
     s->coef = m->coef.items;
     s->n_coef = m->coef.n;
-    s->null = (!s->n_coef && !m->has_intercept) || !m->coef.complete || !m->classes.complete;
-    if (s->null || s->n_coef || s->n_classes == 1)
+    s->null = !m->coef.complete || !m->classes.complete;
+    if (s->null || s->n_coef)
         return true;
-    return refuse(
-        sentence,
-        "the model has no coefficients: it lies in a store, which this version of tuskml lacks");
+    tusk_text store = read_store(m);
+    if (store.data)
+        return open_store(m, store, s, sentence);
+    s->null = !m->has_intercept;
+    if (s->null || s->n_classes == 1)
+        return true;
+    return refuse(sentence, "the model has no coefficients, and its options name no store");
+}
+
+/* Whether there are as many coefficients as the vectors of users and items have. */
+static bool check_factors(tusk_scorer *s, char *sentence) {
+    if (s->task != TUSK_FACTORIZATION || s->null)
+        return true;
+    uint64_t found = s->n_coef;
+    uint64_t expected = (s->factors.n_users + s->factors.n_items) * s->factors.width;
+    if (s->stored) { /* which ends with the last that is not 0 */
+        sealed_about about;
+        sealed_file_describe(s->stored, &about);
+        found = about.dimension < expected ? expected : about.dimension;
+    }
+    if (found == expected)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has %llu coefficients, its users and items have %llu",
+             (unsigned long long)found, (unsigned long long)expected);
+    return false;
 }
 
 bool tusk_read_model(const tusk_model_fields *m, enum tusk_answer answer, tusk_scorer *s,
                      char *sentence) {
     *s = (tusk_scorer){.null = false};
-    return check_format(m->options, sentence) && read_task(m->task, answer, s, sentence) &&
-           read_classes(m->classes, s, sentence) && read_coef(m, s, sentence);
+    if (check_format(m->options, sentence) && read_task(m->task, answer, s, sentence) &&
+        read_classes(m, s, sentence) && read_coef(m, s, sentence) && check_factors(s, sentence))
+        return true;
+    tusk_forget_model(s);
+    return false;
+}
+
+void tusk_forget_model(tusk_scorer *s) {
+    if (s->stored)
+        sealed_cache_release(s->cache, s->stored);
+    s->stored = NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clones.h"
+#include "margins.h"
 
 #define LANES 4
 typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float))));
@@ -107,8 +108,20 @@ void tusk_to_classes(const tusk_scorer *s, double *m, uint64_t n) {
         m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
 }
 
-bool tusk_margins(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
-                  double *out, char *sentence) {
+void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const double *w, double b,
+                   double *out) {
+    if (f64)
+        margins_f64(x, d, n, w, b, out);
+    else
+        margins_f32(x, d, n, w, b, out);
+}
+
+bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                  char *sentence) {
+    if (s->task == TUSK_FACTORIZATION)
+        return tusk_factor_margins(s, x, f64, d, n, out, sentence);
+    if (s->stored)
+        return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
         snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
                  (unsigned long long)s->n_coef, (unsigned long long)d);
@@ -117,10 +130,8 @@ bool tusk_margins(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uin
     if (!s->n_coef)
         for (uint64_t i = 0; i < n; i++)
             out[i] = s->intercept;
-    else if (f64)
-        margins_f64(x, d, n, s->coef, s->intercept, out);
     else
-        margins_f32(x, d, n, s->coef, s->intercept, out);
+        tusk_dot_rows(x, f64, d, n, s->coef, s->intercept, out);
     return true;
 }
 
@@ -144,7 +155,12 @@ bool tusk_margins(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uin
 DEFINE_MARGIN(margin_f32, float)
 DEFINE_MARGIN(margin_f64, double)
 
-bool tusk_sparse_margin(const tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+bool tusk_refuse_id(int32_t id, char *sentence) {
+    snprintf(sentence, TUSK_SENTENCE, "feature id %d is negative, ids start at 0", id);
+    return false;
+}
+
+bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                         char *sentence) {
     if (row->n_ids != row->n_values) {
         snprintf(sentence, TUSK_SENTENCE,
@@ -152,10 +168,16 @@ bool tusk_sparse_margin(const tusk_scorer *s, const tusk_sparse_row *row, bool f
                  (unsigned long long)row->n_ids, (unsigned long long)row->n_values);
         return false;
     }
+    if (s->task == TUSK_FACTORIZATION) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "row has sparse features, a model of matrix_factorization expects [user, item]");
+        return false;
+    }
+    if (s->stored)
+        return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     int32_t bad = 0;
     if (f64 ? margin_f64(s, row->ids, row->values, row->n_ids, out, &bad)
             : margin_f32(s, row->ids, row->values, row->n_ids, out, &bad))
         return true;
-    snprintf(sentence, TUSK_SENTENCE, "feature id %d is negative, ids start at 0", bad);
-    return false;
+    return tusk_refuse_id(bad, sentence);
 }

@@ -3,6 +3,6 @@
 #ifndef TUSK_SENTENCE_H
 #define TUSK_SENTENCE_H
 
-#define TUSK_SENTENCE 160 /* bytes that a sentence has room for */
+#define TUSK_SENTENCE 512 /* bytes that a sentence has room for */
 
 #endif

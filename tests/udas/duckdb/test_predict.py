@@ -287,7 +287,7 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
         ),
         (
             f"predict({model('lda')}, [1.0, 2.0, 3.0])",
-            "predict: model is 'lda', expected 'linear', 'logistic' or 'svm'",
+            "predict: model is 'lda', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",
@@ -295,7 +295,7 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
         ),
         (
             f"predict({model(coef=None, store='/models/7')}, [1.0, 2.0, 3.0])",
-            "predict: the model has no coefficients: it lies in a store",
+            "predict: the model has no coefficients, and its options name no store",
         ),
         (
             f"predict({model(options=OPTIONS.replace('1', '2'))}, [1.0, 2.0, 3.0])",

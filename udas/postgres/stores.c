@@ -1,5 +1,5 @@
-/* Where the stores lie. */
-#include "door.h"
+/* Where the stores lie, and which of their files the backend has open. */
+#include "stores.h"
 
 #include "miscadmin.h"
 
@@ -15,4 +15,14 @@ const char *backend_store_root(void) {
                         errmsg("tuskml.store_root has %zu bytes, a path has at most %d",
                                strlen(given), MAXPGPATH - 1)));
     return path;
+}
+
+/* Files of stores may take a quarter of the memory that rows may take. */
+tusk_stores backend_stores(void) {
+    static sealed_cache *cache;
+    if (!cache)
+        cache = sealed_cache_new();
+    if (!cache)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
+    return (tusk_stores){cache, backend_store_root(), Min(backend_budget() / 4, SEALED_MEMORY)};
 }
