@@ -2,26 +2,8 @@
 CREATE FUNCTION _tuskml_answer() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
-        import ctypes, os, signal, site, sys
-        library = ctypes.CDLL(None)
-        library.tuskml_python_path_now.restype = ctypes.c_char_p
-        folders = [f for f in (library.tuskml_python_path_now() or b"").decode().split(os.pathsep) if f]
-        # Threads that libraries start must leave the server's signals to its own thread.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            for folder in reversed(folders):
-                if folder not in sys.path:
-                    sys.path.insert(0, folder)
-                site.addsitedir(folder)
-            from tuskml.groups.backend import trainer
-            from tuskml.version import VERSION
-            SD["trainer"] = trainer(VERSION)
-        except ImportError as error:
-            plpy.error(f"tuskml: the server cannot import the Python package: {error}",
-                       hint="Run: tuskml postgres check", sqlstate="58P01")
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+@load.py@
+        SD["trainer"] = load("tuskml.groups.backend").trainer(load("tuskml.version").VERSION)
     SD["trainer"]()
 $python$;
 
