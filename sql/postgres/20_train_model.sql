@@ -38,39 +38,39 @@ CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_rea
 AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_double, text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE AGGREGATE train_model(task text, label anycompatible, features anyarray) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features anyarray) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_real) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_real) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_double) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_double) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features anyarray, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features anyarray, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_real, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_real, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_double, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_double, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
