@@ -4,7 +4,7 @@
 
 import psycopg
 import pytest
-from sessions import (
+from queries import (
     LINEAR,
     PARALLEL,
     ROWS,

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import psycopg
 import pytest
-from sessions import (
+from queries import (
     EXACT,
     LINEAR,
     ROWS,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from sessions import (
+from queries import (
     EXACT,
     LINEAR,
     ROWS,
