@@ -1,5 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | test-duckdb | bench | lint | types | format | native | wheel | smoke | sanitize | clean
+#   make demo | test | test-duckdb | bench | lint | types | format | native | wheel | smoke | sanitize | sanitize-postgres
+#   make clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -16,7 +17,8 @@ NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
-.PHONY: demo test test-duckdb bench lint types format native wheel smoke sanitize clean postgres-packages
+.PHONY: demo test test-duckdb bench lint types format native wheel smoke sanitize sanitize-postgres clean \
+    postgres-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
@@ -72,6 +74,11 @@ sanitize: $(READY)-test
 	build/sanitize/venv/bin/pip install --quiet "$$(echo build/sanitize/*.whl)[test]"
 	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
 	    --capture=sys -m native $(PYTEST_ARGS)
+
+# Runs the tests of the PostgreSQL extension with its C under sanitizers, in a server that is not.
+sanitize-postgres: $(READY)-test postgres-packages
+	TUSKML_REQUIRE_POSTGRES=1 TUSKML_SANITIZE_POSTGRES=$(SANITIZE) $(BIN)/pytest \
+	    $(or $(PYTEST_ARGS),tests/postgres)
 
 # As root on Debian and Ubuntu, what the PostgreSQL tests need; they are skipped without it.
 postgres-packages:

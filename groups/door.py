@@ -1,6 +1,7 @@
 """The trainer's side of the contract with the databases' doors (`udas/rowblock/batch.h`)."""
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
 from tuskml.groups.partition import OFFLINE, Call
 from tuskml.groups.trainer import Request, train
-from tuskml.udas.kernels import GROUP
+from tuskml.udas.kernels import GROUP, address_of
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import task_named
 
@@ -96,7 +97,7 @@ class Emission:
                 self._array(value.values, np.float64), self._array(value.offsets, np.int64)
             )
         if isinstance(value, Strings):
-            pool = (ctypes.c_char_p * max(1, len(value.pool)))(*(t.encode() for t in value.pool))
+            pool = encoded(value.pool)
             self.alive.append(pool)
             return _Strings(pool, self._array(value.code, np.int32))
         return self._array(value, TYPES.get(name, np.float64))
@@ -104,7 +105,13 @@ class Emission:
     def _array(self, values: NDArray[Any], dtype: Any) -> int:
         array = np.ascontiguousarray(values, dtype)
         self.alive.append(array)
-        return int(array.ctypes.data)
+        return address_of(array)
+
+
+@functools.lru_cache(256)
+def encoded(pool: tuple[str, ...]) -> Any:
+    """Strings for C."""
+    return (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
 
 
 def groups_of(batch: Any) -> NDArray[np.void]:

@@ -1,7 +1,8 @@
 """Trained models by column: what the trainer builds and the doors copy into the database."""
 
 import json
-from dataclasses import dataclass, field, fields, replace
+from copy import copy
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,9 @@ class Models:
 
     def numbered(self, group: Ints) -> "Models":
         """The same models for groups with other numbers."""
-        return replace(self, group=group)
+        same = copy(self)
+        object.__setattr__(same, "group", group)
+        return same
 
 
 def thinned(history: list[Floats], n: int) -> Lists:

@@ -57,6 +57,9 @@ def alike(groups: NDArray[np.void], ordered: bool) -> Iterator[Index]:
     What a group shares with its neighbours, such as the size of a sample, depends on nothing that
     is not the same in all of them; when order may not matter, neither may neighbours.
     """
+    if len(groups) == 1:
+        yield np.zeros(1, np.intp)
+        return
     sparse = groups["kind"] >= 2
     power = 2 ** np.ceil(np.log2(np.maximum(groups["dim"], 1))).astype(np.int64)
     width = np.where(sparse & (not ordered), power, groups["dim"])
@@ -346,7 +349,9 @@ def settle_unknown(problem: Problem, state: State) -> None:
 def report(problem: Problem, state: State) -> None:
     """Tells listeners how far a batch is."""
     if events.anyone() and state.history:
-        objective = float(np.nanmean(state.history[-1]))
+        known = state.history[-1]
+        known = known[~np.isnan(known)]  # of those that moved
+        objective = float(known.sum()) / max(1, len(known))
         events.tell(events.Event(0, 0, state.iteration, objective))
 
 

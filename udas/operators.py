@@ -58,7 +58,7 @@ class State:
     @property
     def active(self) -> Index:
         """The groups that still move."""
-        return np.flatnonzero(self.running)
+        return self.running.nonzero()[0]
 
 
 class Transform(Protocol):

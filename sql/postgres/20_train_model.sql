@@ -2,26 +2,8 @@
 CREATE FUNCTION _tuskml_answer() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
-        import ctypes, os, signal, site, sys
-        library = ctypes.CDLL(None)
-        library.tuskml_python_path_now.restype = ctypes.c_char_p
-        folders = [f for f in (library.tuskml_python_path_now() or b"").decode().split(os.pathsep) if f]
-        # Threads that libraries start must leave the server's signals to its own thread.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            for folder in reversed(folders):
-                if folder not in sys.path:
-                    sys.path.insert(0, folder)
-                site.addsitedir(folder)
-            from tuskml.groups.backend import trainer
-            from tuskml.version import VERSION
-            SD["trainer"] = trainer(VERSION)
-        except ImportError as error:
-            plpy.error(f"tuskml: the server cannot import the Python package: {error}",
-                       hint="Run: tuskml postgres check", sqlstate="58P01")
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+@load.py@
+        SD["trainer"] = load("tuskml.groups.backend").trainer(load("tuskml.version").VERSION)
     SD["trainer"]()
 $python$;
 
@@ -56,39 +38,39 @@ CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_rea
 AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_double, text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE AGGREGATE train_model(task text, label anycompatible, features anyarray) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features anyarray) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_real) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_real) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_double) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_double) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features anyarray, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features anyarray, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_real, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_real, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE train_model(task text, label anycompatible, features tuskml_sparse_double, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE explain_training(task text, label anycompatible, features tuskml_sparse_double, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);

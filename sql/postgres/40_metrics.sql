@@ -47,69 +47,69 @@ REVOKE ALL ON FUNCTION _tuskml_mae(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_r2(internal, "any", "any") FROM PUBLIC;
 
 -- The mean of -log of what the label got; labels are boolean, 0 and 1, or -1 and +1.
-CREATE AGGREGATE log_loss(label float8, p float8) (
+CREATE AGGREGATE @extschema@.log_loss(label float8, p float8) (
     SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE log_loss(label boolean, p float8) (
+CREATE AGGREGATE @extschema@.log_loss(label boolean, p float8) (
     SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
 -- The area under the ROC curve, of any two labels; ties count half.
-CREATE AGGREGATE auc(label float8, score float8) (
+CREATE AGGREGATE @extschema@.auc(label float8, score float8) (
     SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
     COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE auc(label boolean, score float8) (
+CREATE AGGREGATE @extschema@.auc(label boolean, score float8) (
     SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
     COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
     PARALLEL = SAFE);
 
 -- The share of rows that are equal.
-CREATE AGGREGATE accuracy(label float8, predicted float8) (
+CREATE AGGREGATE @extschema@.accuracy(label float8, predicted float8) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE accuracy(label boolean, predicted float8) (
+CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted float8) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE accuracy(label float8, predicted boolean) (
+CREATE AGGREGATE @extschema@.accuracy(label float8, predicted boolean) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE accuracy(label boolean, predicted boolean) (
+CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted boolean) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
 -- The root of the mean squared error.
-CREATE AGGREGATE rmse(label float8, predicted float8) (
+CREATE AGGREGATE @extschema@.rmse(label float8, predicted float8) (
     SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE rmse(label boolean, predicted float8) (
+CREATE AGGREGATE @extschema@.rmse(label boolean, predicted float8) (
     SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
 -- The mean absolute error.
-CREATE AGGREGATE mae(label float8, predicted float8) (
+CREATE AGGREGATE @extschema@.mae(label float8, predicted float8) (
     SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE mae(label boolean, predicted float8) (
+CREATE AGGREGATE @extschema@.mae(label boolean, predicted float8) (
     SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
 -- 1 - squared error / squared distance of the labels from their mean.
-CREATE AGGREGATE r2(label float8, predicted float8) (
+CREATE AGGREGATE @extschema@.r2(label float8, predicted float8) (
     SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
-CREATE AGGREGATE r2(label boolean, predicted float8) (
+CREATE AGGREGATE @extschema@.r2(label boolean, predicted float8) (
     SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);

@@ -11,25 +11,8 @@ AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLE
 CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
 LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "stdtr" not in SD and any(t is not None for t in statistics):
-        import ctypes, os, signal, site, sys
-        library = ctypes.CDLL(None)
-        library.tuskml_python_path_now.restype = ctypes.c_char_p
-        folders = [f for f in (library.tuskml_python_path_now() or b"").decode().split(os.pathsep) if f]
-        # Threads that libraries start must leave the server's signals to its own thread.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            for folder in reversed(folders):
-                if folder not in sys.path:
-                    sys.path.insert(0, folder)
-                site.addsitedir(folder)
-            from scipy.special import stdtr
-            SD["stdtr"] = stdtr
-        except ImportError as error:
-            plpy.error(f"model_summary: the server cannot import scipy: {error}",
-                       hint="Run: tuskml postgres check", sqlstate="58P01")
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+@load.py@
+        SD["stdtr"] = load("scipy.special").stdtr
     p = [None if t is None else 2 * float(SD["stdtr"](freedom, -abs(t))) for t in statistics]
     return [None if value != value else value for value in p]
 $python$;

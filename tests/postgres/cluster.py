@@ -14,9 +14,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -44,6 +45,9 @@ SETTINGS = {
     "client_connection_check_interval": "100ms",
     "statement_timeout": "300s",  # no test waits for ever
 }
+SANITIZE = os.environ.get("TUSKML_SANITIZE_POSTGRES", "")
+"""What the extension is compiled with: address, undefined; see `make sanitize-postgres`."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 
@@ -62,6 +66,7 @@ class Cluster:
         self.data = folder / "data"
         self.log = folder / "log"
         self.python_path = ""
+        self.loaded = sanitized(folder) if SANITIZE else {}
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- connections ---
@@ -103,7 +108,7 @@ class Cluster:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the tests
                 preexec_fn=stop_with_parent,  # noqa: PLW1509, it calls the system and no more
-                **self.as_user(),
+                **self.as_user(self.loaded),
             )
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
@@ -135,8 +140,9 @@ class Cluster:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def crashes(self) -> list[str]:
-        """Lines of the log on server processes that ended by a signal."""
-        return [line for line in self.messages().splitlines() if "was terminated by" in line]
+        """Lines of the log on server processes that ended by a signal, and why."""
+        signs = ("was terminated by", "Sanitizer:", "runtime error:")
+        return [line for line in self.messages().splitlines() if any(s in line for s in signs)]
 
     def run(self, program: str, *arguments: str) -> None:
         """Runs one of the server's programs as the server's user."""
@@ -151,9 +157,9 @@ class Cluster:
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stdout}")
 
-    def as_user(self) -> dict[str, Any]:
+    def as_user(self, more: Mapping[str, str] = NOTHING) -> dict[str, Any]:
         """For subprocess: the server's user, who must not be root, and a plain environment."""
-        plain = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+        plain = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **more}
         options: dict[str, Any] = {"env": plain, "cwd": self.folder}
         if self.user is not None:
             account = pwd.getpwnam(self.user)
@@ -261,6 +267,10 @@ def install(cluster: Cluster, build: Path) -> None:
     """
     own = cluster.server
     places = [f"pkglibdir={own.folder('PKGLIBDIR')}", f"datadir={own.folder('SHAREDIR')}"]
+    if SANITIZE:
+        build = build.with_name(f"{build.name}-{SANITIZE.replace(',', '-')}")
+        found = f"-fsanitize={SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
+        places.append(f"COPT={found}")
     build.mkdir(parents=True, exist_ok=True)
     with (build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # others may run the tests of this checkout too
@@ -308,3 +318,29 @@ def copy_entry(entry: Path, target: Path) -> None:
         shutil.copytree(entry, target, dirs_exist_ok=True)
     else:
         shutil.copy2(entry, target)
+
+
+def sanitized(folder: Path) -> dict[str, str]:
+    """The environment of a server that loads the sanitized extension; each finding is a crash.
+
+    Python keeps memory until the end, so leaks are looked for by tests. Variables stay on the
+    stack, whose depth PostgreSQL measures by their addresses.
+    """
+    runtimes = {"address": "libasan.so", "undefined": "libubsan.so"}
+    found = [output("cc", f"-print-file-name={runtimes[name]}") for name in SANITIZE.split(",")]
+    first = folder / "address_first.so"
+    source = Path(__file__).with_name("address_first.c")
+    output("cc", "-shared", "-fPIC", "-Wl,-z,initfirst", str(source), "-o", str(first))
+    crash = "abort_on_error=1:print_stacktrace=1"
+    address = "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
+    return {
+        "LD_PRELOAD": ":".join([*found, str(first)]),
+        "ASAN_OPTIONS": f"{crash}:{address}",
+        "UBSAN_OPTIONS": f"{crash}:halt_on_error=1",
+    }
+
+
+def output(*command: str) -> str:
+    """What a program prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

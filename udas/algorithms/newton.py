@@ -117,13 +117,21 @@ def evaluate(
 ) -> Found:
     """One pass at v, for the curvature too where it is to be renewed."""
     n = len(v)
-    found = Found(np.empty(n), np.empty_like(v), np.empty(n), np.empty(n), hessian.copy())
+    found = None
     for curvature, exact in ((False, False), (True, False), (True, True)):
         chosen = renew & (precise == exact) if curvature else ~renew
-        which = np.flatnonzero(chosen)
+        which = chosen.nonzero()[0]
+        if len(which) == n:
+            every = replace(part, precise=exact).evaluate(v, curvature)
+            return every if curvature else replace(every, hessian=hessian.copy())
         if len(which):
+            if found is None:
+                found = Found(
+                    np.empty(n), np.empty_like(v), np.empty(n), np.empty(n), hessian.copy()
+                )
             some = replace(part.of(which), precise=exact)
             found.put(which, some.evaluate(v[which], curvature))
+    assert found is not None
     return found
 
 

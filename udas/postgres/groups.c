@@ -5,6 +5,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "extension.h"
+
 /* --- who is called --- */
 
 void collector_init(collector *c, FunctionCallInfo fcinfo) {
@@ -14,6 +16,7 @@ void collector_init(collector *c, FunctionCallInfo fcinfo) {
     /* What was found is the caller's, and lives as long as one row. */
     c->name = name ? MemoryContextStrdup(c->context, name) : "train_model";
     c->memory = backend_memory();
+    hold_extension(fcinfo->flinfo->fn_oid, c->name);
 }
 
 /* --- lists --- */

@@ -196,17 +196,26 @@ static Oid row_type(FunctionCallInfo fcinfo) {
     return OidIsValid(item) ? item : result;
 }
 
-static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request) {
+/* A sorted aggregate has one group at a time, and would clear away room for thousands each time.
+ */
+static int64 groups_at_most(const train_state *asked) {
+    int64 n = 1;
+    for (const train_state *s = asked->list->pending; s && n < BATCH; s = s->next)
+        n += !s->done;
+    return n;
+}
+
+static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 room) {
     work *w = palloc0(sizeof *w);
     w->context = CurrentMemoryContext;
     w->name = tusk_request_name(request);
-    w->states = palloc(BATCH * sizeof *w->states);
-    w->unique = palloc(BATCH * sizeof *w->unique);
+    w->states = palloc(room * sizeof *w->states);
+    w->unique = palloc(room * sizeof *w->unique);
     if (request != TUSK_EXPLAIN)
         w->model = lookup_rowtype_tupdesc_copy(row_type(fcinfo), -1);
-    w->batch = (tusk_batch){.groups = palloc(BATCH * sizeof(tusk_group)),
-                            .spec = palloc(BATCH * sizeof(int32)),
-                            .specs = palloc(BATCH * sizeof(tusk_spec)),
+    w->batch = (tusk_batch){.groups = palloc(room * sizeof(tusk_group)),
+                            .spec = palloc(room * sizeof(int32)),
+                            .specs = palloc(room * sizeof(tusk_spec)),
                             .request = (int32)request,
                             .threads = most_threads(),
                             .memory = backend_memory(),
@@ -261,7 +270,7 @@ void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request req
     MemoryContext own =
         AllocSetContextCreate(CurrentMemoryContext, "tuskml training", ALLOCSET_DEFAULT_SIZES);
     MemoryContext before = MemoryContextSwitchTo(own);
-    work *w = work_new(fcinfo, request);
+    work *w = work_new(fcinfo, request, groups_at_most(s));
     fill(w, s);
     if (w->batch.n_groups) {
         call_trainer(fcinfo, w);

@@ -1,0 +1,79 @@
+"""Writes the script that brings the PostgreSQL extension from one version's script to another's.
+
+    python scripts/build/upgrade.py OLD.sql NEW.sql > sql/postgres/upgrade/tuskml--OLD--NEW.sql
+
+OLD.sql and NEW.sql are install scripts as the Makefile of udas/postgres makes them. Functions and
+aggregates that are new or other than before are created or replaced, those that went are dropped,
+and what sets rights and comments is said again. A type cannot be replaced while models are stored
+in it: where one differs the script is a person's work.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|;|[^;'\"$/-]+|.", re.DOTALL
+)
+ROUTINE = re.compile(
+    r"CREATE\s+(FUNCTION|AGGREGATE)\s+((?:@extschema@\.)?\w+\s*\([^)]*\))", re.IGNORECASE
+)
+ALWAYS = ("REVOKE", "GRANT", "COMMENT", "DO")
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script, without comments between them, and without psql's commands."""
+    found, now = [], ""
+    for token in TOKEN.finditer(re.sub(r"(?m)^\\.*$", "", script)):
+        text = token[0]
+        if text.startswith(("--", "/*")):
+            continue
+        if text == ";":
+            found.append(now.strip())
+            now = ""
+        else:
+            now += text
+    if now.strip():
+        raise ValueError(f"the script ends within a statement: {now.strip()[:60]}")
+    return found
+
+
+def routine(statement: str) -> tuple[str, str] | None:
+    """FUNCTION or AGGREGATE, and its name and arguments as DROP takes them."""
+    found = ROUTINE.match(statement)
+    return (found[1].upper(), " ".join(found[2].split())) if found else None
+
+
+def upgrade(old: str, new: str) -> str:
+    """The upgrade script; ValueError where a statement can be no part of one."""
+    before, after = statements(old), statements(new)
+    had = {named: text for text in before if (named := routine(text))}
+    has = {named for text in after if (named := routine(text))}
+    out = []
+    for text in after:
+        named = routine(text)
+        if text.split(None, 1)[0].upper() in ALWAYS:
+            out.append(text)
+        elif text in before:
+            continue
+        elif named in had:
+            out.append(re.sub(r"^CREATE", "CREATE OR REPLACE", text, flags=re.IGNORECASE))
+        elif named:
+            out.append(text)
+        else:
+            raise ValueError(f"only a person can upgrade this: {text}")
+    for text in before:
+        if routine(text) is None and text not in after and not text.upper().startswith(ALWAYS):
+            raise ValueError(f"only a person can upgrade this, which is no more: {text}")
+    gone = [named for named in reversed(had) if named not in has]
+    out += [f"DROP {kind} {name}" for kind, name in gone]
+    guard = '\\echo Use "ALTER EXTENSION tuskml UPDATE" to load this file. \\quit\n'
+    return guard + "".join(f"{text};\n" for text in out)
+
+
+if __name__ == "__main__":
+    old_script, new_script = (Path(name).read_text() for name in sys.argv[1:3])
+    try:
+        sys.stdout.write(upgrade(old_script, new_script))
+    except ValueError as error:
+        sys.exit(f"upgrade.py: {error}")

@@ -1,0 +1,92 @@
+"""A client hears of trainings that last, once a second."""
+
+import contextlib
+import re
+import threading
+import time
+
+import psycopg
+import pytest
+from sessions import GOOD, ROWS, Connect, endless, pid, warm, within
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rows(pg: psycopg.Connection) -> None:
+    pg.execute(ROWS)
+    pg.execute("ANALYZE t")
+
+
+def watched(
+    pg: psycopg.Connection, session: psycopg.Connection, sql: str
+) -> tuple[list[str], set[str]]:
+    """Notices, and application names seen meanwhile."""
+    notices: list[str] = []
+    session.add_notice_handler(lambda told: notices.append(told.message_primary or ""))
+    names: set[str] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            found = pg.execute(
+                "SELECT application_name FROM pg_stat_activity WHERE pid = %s", (pid(session),)
+            ).fetchone()
+            names.update(found or ())
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        with contextlib.suppress(psycopg.errors.QueryCanceled):
+            session.execute(sql)
+    finally:
+        over.set()
+        thread.join()
+    return notices, names
+
+
+NAME = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+
+
+@pytest.mark.parametrize("end", ["finished", "cancelled"])
+def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
+    session = warm(connect(application_name="my report"))
+    if end == "cancelled":
+        session.execute("SET statement_timeout = '2500ms'")
+    notices, names = watched(pg, session, f"SELECT {endless('sgd', time='2.5s')} FROM t")
+    assert 1 <= len(notices) <= 3
+    for notice in notices:
+        assert re.fullmatch(r"train_model: iteration \d+, objective \d\.\d+", notice)
+    assert {notice.removeprefix("train_model: ") for notice in notices} >= names - {"my report"}
+    assert len(names) >= 2
+    assert session.execute(NAME).fetchall() == [("my report",)]
+    assert session.execute("SHOW application_name").fetchall() == [("my report",)]
+
+
+def test_progress_of_groups(pg: psycopg.Connection, connect: Connect) -> None:
+    session = warm(connect(application_name="my report"))
+    sql = f"SELECT g, {endless('sgd', time='1.5s')} FROM t GROUP BY g"
+    notices, _ = watched(pg, session, sql)
+    assert 1 <= len(notices) <= 3
+    assert session.execute(NAME).fetchall() == [("my report",)]
+
+
+def test_no_progress_when_it_is_off(pg: psycopg.Connection, connect: Connect) -> None:
+    session = warm(connect(application_name="my report"))
+    session.execute("SET tuskml.progress = off")
+    notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
+    assert notices == []
+    assert names == {"my report"}
+
+
+@pytest.mark.parametrize("milliseconds", [987, 990, 993, 999])
+def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int) -> None:
+    """A NOTICE looks for interrupts itself: its error must not jump over Python's frames."""
+    session = warm(connect())
+    session.execute("CREATE TEMP TABLE few AS SELECT * FROM t LIMIT 3000")
+    sql = f"SELECT g, {endless('newton')} FROM few GROUP BY g"
+    assert not within(session, milliseconds, sql)
+    warm(session)
+
+
+def test_no_notice_of_short_trainings(pg: psycopg.Connection, connect: Connect) -> None:
+    assert watched(pg, connect(), GOOD)[0] == []

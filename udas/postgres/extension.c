@@ -1,0 +1,22 @@
+/* PostgreSQL locks the tables of a statement, not its functions: DROP EXTENSION would take the
+ * trainer away between the last row and the training. So a training locks its extension, in the
+ * weakest way, as a statement locks its tables.
+ */
+#include "extension.h"
+
+#include "catalog/dependency.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_proc.h"
+#include "storage/lmgr.h"
+#include "utils/syscache.h"
+
+void hold_extension(Oid function, const char *name) {
+    Oid extension = getExtensionOfObject(ProcedureRelationId, function);
+    if (OidIsValid(extension))
+        LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
+    if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(function)))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                        errmsg("%s: the extension tuskml was dropped while the statement was "
+                               "planned",
+                               name)));
+}
