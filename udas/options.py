@@ -213,7 +213,7 @@ TABLE = {
             real(0),
             0.0,
             "half of it weighs the sum of squared coefficients, in matrix_factorization of those "
-            "of each rating, 0.05 there unless given",
+            "of each rating, 0.07 there unless given",
         ),
         Option("fit_intercept", BOOLEAN, True, "whether the margin has a constant term"),
         Option(

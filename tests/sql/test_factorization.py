@@ -74,7 +74,7 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection) -> None:
     assert wanted.items() <= options.items()
     error = predicted(model, u, f) - rating
     squares = (np.array(model["coef"]).reshape(-1, 4) ** 2).sum(axis=1)
-    penalty = 0.05 / 2 * (squares[u.astype(int)] + squares[61 + f.astype(int)])
+    penalty = 0.07 / 2 * (squares[u.astype(int)] + squares[61 + f.astype(int)])
     assert model["loss"] == pytest.approx(np.mean(error**2 / 2 + penalty), rel=1e-5)
     assert np.sqrt(np.mean(error**2)) < rating.std() / 2
 
