@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups import factorization
 from tuskml.groups.trainer import Request, plan_for
 from tuskml.udas.kernels import KINDS
 from tuskml.udas.plan import Plan
@@ -13,6 +14,9 @@ from tuskml.udas.plan import Plan
 def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
     """The plan of each group, as text."""
     for group in np.split(groups, len(groups)):
+        if request.task.factorizes:
+            yield factorization.explain(group, request.options)
+            continue
         yield explain_one(group, request, plan_for(group, request))
 
 

@@ -13,6 +13,7 @@ Large groups start on a sample of their rows, which leaves one or two iterations
 import os
 from dataclasses import dataclass
 
+from tuskml.errors import OptionError
 from tuskml.udas.options import STOCHASTIC, Options
 from tuskml.udas.plan import Plan
 from tuskml.udas.tasks import Task
@@ -56,6 +57,11 @@ def choose_algorithm(options: Options, seen: Statistics) -> tuple[str, str]:
 
 def choose(task: Task, options: Options, seen: Statistics) -> Plan:
     """The plan for a batch: what the caller asked for, and the rule for the rest."""
+    if options.schedule == "linear":
+        raise OptionError(
+            "schedule 'linear' is of task 'matrix_factorization' alone, expected 'constant', "
+            "'1/sqrt(i)', '1/i', '1/i^2' or 'line_search'"
+        )
     algorithm, reason = choose_algorithm(options, seen)
     schedule = options.schedule or default_schedule(algorithm, seen)
     smooth = task.smooth or not follows_corners(algorithm, schedule)

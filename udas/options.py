@@ -14,7 +14,7 @@ MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
 ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg")
 STOCHASTIC = ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
-SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2")
+SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2", "linear")
 LEAST_CACHE = 16 << 20
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
@@ -202,7 +202,8 @@ TABLE = {
             "schedule",
             Kind(one_of((*SCHEDULES, "line_search")), _schedule),
             None,
-            "how the step shrinks with iteration i; line_search: bgd only",
+            "how the step shrinks with iteration i; linear, to 0 at max_iter: "
+            "matrix_factorization only; line_search: bgd only",
         ),
         Option("batch_size", integer(1, 2**20), None, "rows a step of the stochastic algorithms"),
         Option(
@@ -213,7 +214,13 @@ TABLE = {
         ),
         Option("transform", choice("lazy"), "lazy", "features are centred and scaled when read"),
         Option("l1", real(0), 0.0, "weight of the sum of |coefficients|"),
-        Option("l2", real(0), 0.0, "half of it weighs the sum of squared coefficients"),
+        Option(
+            "l2",
+            real(0),
+            0.0,
+            "half of it weighs the sum of squared coefficients, in matrix_factorization of those "
+            "of each rating, 0.07 there unless given",
+        ),
         Option("fit_intercept", BOOLEAN, True, "whether the margin has a constant term"),
         Option(
             "class_weight",

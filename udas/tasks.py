@@ -14,7 +14,8 @@ class Task:
     """One value of `train_model`'s first argument.
 
     loss: the kernels' number; classifies: labels are two classes; test: the statistic of a
-    coefficient over its standard error, `t`, `z` or none.
+    coefficient over its standard error, `t`, `z` or none; factorizes: features are [user, item]
+    (`factorization.py`).
     """
 
     name: str
@@ -24,6 +25,7 @@ class Task:
     quadratic: bool
     smooth: bool
     test: str | None
+    factorizes: bool = False
 
 
 TASKS = {
@@ -32,6 +34,7 @@ TASKS = {
         Task("linear", 0, "1/2 (m - y)^2", False, True, True, "t"),
         Task("logistic", 1, "log(1 + exp(-y m))", True, False, True, "z"),
         Task("svm", 2, "max(0, 1 - y m)", True, False, False, None),
+        Task("matrix_factorization", 0, "1/2 (m - y)^2", False, True, True, None, True),
     )
 }
 

@@ -21,6 +21,9 @@ PACKAGES = (
     "numba",
     "joblib",
     "psycopg",
+    "libmf",
+    "cmfrec",
+    "implicit",
 )
 
 

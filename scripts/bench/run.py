@@ -25,6 +25,8 @@ NAMES = (
     "predict",
     "spill",
     "partition",
+    "factorization",
+    "factorization_100",
     "postgres_dense",
     "postgres_sgd",
     "postgres_groups",

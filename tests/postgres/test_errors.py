@@ -137,7 +137,7 @@ ONLY_HERE = {
     ),
     "NULL task to explain": (
         "SELECT explain_training(NULL, y, x) FROM t", NULL,
-        "explain_training: task is NULL, expected one of 'linear', 'logistic', 'svm'",
+        "explain_training: task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'",
     ),
     "a table of ids": (
         train(features="sparse(ARRAY[ids, ids], amounts)"), ARRAY,

@@ -26,7 +26,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "time": ("soon", "a duration such as '90s', '15m' or '1h30m'"),
     "converge": ("wieghts", "'gradient', 'weights' or 'loss'; did you mean 'weights'?"),
     "step": (0, "a number greater than 0 or 'auto'"),
-    "schedule": ("1/sqrt", "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'line_search'; did you mean '1/sqrt(i)'?"),
+    "schedule": ("1/sqrt", "'constant', '1/sqrt(i)', '1/i', '1/i^2', 'linear' or 'line_search'; did you mean '1/sqrt(i)'?"),
     "batch_size": (2.5, "a whole number from 1 to 1048576"),
     "sampler": ("shuffled", "'shuffled-partition' or 'sequential'; did you mean 'shuffled-partition'?"),
     "transform": ("eager", "'lazy'"),
@@ -86,27 +86,27 @@ def train(options: str = "", task: str = "'linear'", label: str = "y", features:
 CASES = {
     "unknown task": (
         train(task="'linaer'"),
-        "train_model: task is 'linaer', expected 'linear', 'logistic' or 'svm'; did you mean 'linear'?",
+        "train_model: task is 'linaer', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'; did you mean 'linear'?",
     ),
     "task like none": (
         train(task="'forest'"),
-        "train_model: task is 'forest', expected 'linear', 'logistic' or 'svm'",
+        "train_model: task is 'forest', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
     ),
     "task in capitals": (
         train(task="'SVM'"),
-        "train_model: task is 'SVM', expected 'linear', 'logistic' or 'svm'; did you mean 'svm'?",
+        "train_model: task is 'SVM', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'; did you mean 'svm'?",
     ),
     "empty task": (
         train(task="''"),
-        "train_model: task is '', expected 'linear', 'logistic' or 'svm'",
+        "train_model: task is '', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
     ),
     "NULL task": (
         train(task="NULL"),
-        "train_model: task is NULL, expected one of 'linear', 'logistic', 'svm'",
+        "train_model: task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'",
     ),
     "unknown task to explain": (
         "SELECT explain_training('svn', y, x) FROM t",
-        "explain_training: task is 'svn', expected 'linear', 'logistic' or 'svm'; did you mean 'svm'?",
+        "explain_training: task is 'svn', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'; did you mean 'svm'?",
     ),
     "mistyped option": (
         train("'{\"epsilom\": 1}'"),

@@ -229,6 +229,51 @@ TK_API const tusk_frame_access *tk_scratch_access(tk_scratch *scratch);
 /* Frame of the i-th key. */
 TK_API tusk_frame *tk_scratch_frame(tk_scratch *scratch, int64_t i);
 
+/* --- matrix factorization --- */
+/* Passes here are of one group of dense rows with two features, [user, item]; their labels are
+ * ratings, kept as float. The objective stands in factorization.hpp. Users and items are ids from
+ * 0 on; a vector has `width` numbers, its bias first if there are any, then its factors. */
+typedef struct tk_ids {
+    int64_t n_users, n_items; /* 1 + the largest id */
+    int64_t bad_row; /* 1-based first row with an id that is negative, no whole number, at least
+                        2^31, or as float 2^24, beyond which they are rounded; 0: none */
+    int32_t bad_position; /* 1: user, 2: item */
+    double bad;
+} tk_ids;
+TK_API int tk_rating_ids(const tk_pass *pass, tk_ids *out);
+
+typedef struct tk_factor_spec {
+    int64_t n_users, n_items; /* at least those of tk_rating_ids */
+    int32_t rank, biases;
+    double l2;
+    uint64_t seed; /* of the factors' start and of all orders */
+} tk_factor_spec;
+typedef struct tk_factorization tk_factorization;
+/* Copies the ratings into blocks, in an order that depends on them and the seed alone, and draws
+ * the factors' start. */
+TK_API int tk_factorization_new(const tk_pass *pass, tusk_memory *memory,
+                                const tk_factor_spec *spec, tk_factorization **out);
+TK_API void tk_factorization_free(tk_factorization *f);
+/* The vectors as they were at first. */
+TK_API void tk_factorization_start(tk_factorization *f);
+/* A copy of the vectors to come back to. */
+TK_API int tk_factorization_keep(tk_factorization *f);
+TK_API void tk_factorization_restore(tk_factorization *f);
+/* One epoch at a step size; loss: sum of losses, each before its own update; penalty: sum of the
+ * ratings' penalties behind the epoch. Blocks that share
+ * neither users nor items run side by side, and those that do always in the same order, so that
+ * threads change no bit; `lock_free`: as threads come to them, without waiting (HOGWILD!). */
+TK_API int tk_factorization_epoch(tk_factorization *f, int64_t epoch, double step, int threads,
+                                  int lock_free, int64_t cancel_mark, double *loss,
+                                  double *penalty);
+/* The sum of losses of all training ratings and that of their penalties. */
+TK_API int tk_factorization_objective(const tk_factorization *f, int threads, int64_t cancel_mark,
+                                      double *loss, double *penalty);
+/* The sum of losses of other rows, whose ids are below n_users and n_items. */
+TK_API int tk_factorization_loss(const tk_factorization *f, const tk_pass *pass, double *loss);
+/* mean: mu; coef: (n_users + n_items, width), users first, zeros for ids without ratings. */
+TK_API void tk_factorization_write(const tk_factorization *f, double *mean, double *coef);
+
 #ifdef __cplusplus
 }
 #endif

@@ -39,7 +39,8 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
 static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
     if (PG_ARGISNULL(A_TASK))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("%s: task is NULL, expected one of 'linear', 'logistic', 'svm'",
+                        errmsg("%s: task is NULL, expected one of 'linear', 'logistic', 'svm', "
+                               "'matrix_factorization'",
                                c->name)));
     text *task = PG_GETARG_TEXT_PP(A_TASK);
     bool given = PG_NARGS() > A_OPTIONS && !PG_ARGISNULL(A_OPTIONS);

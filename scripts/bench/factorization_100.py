@@ -1,0 +1,17 @@
+"""The same as `factorization` at rank 100."""
+
+from __future__ import annotations
+
+import harness
+from contender import Benchmark, Settings
+from factorization import CMFREC, IMPLICIT, LIBMF, NUMBA, NUMBA_LINEAR, TARGET, of_rank
+
+
+def benchmark(settings: Settings) -> Benchmark:
+    """The second of the issue's two ranks."""
+    epochs = {LIBMF: 10, CMFREC: 5, IMPLICIT: 5, NUMBA: 10, NUMBA_LINEAR: 5}
+    return of_rank(100, "factorization_100", TARGET, epochs)
+
+
+if __name__ == "__main__":
+    harness.main(benchmark)

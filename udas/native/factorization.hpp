@@ -1,0 +1,140 @@
+// Biased matrix factorization by stochastic gradient descent. Over n ratings r_ui it minimises
+//
+//     mean of 1/2 (m - r_ui)^2 + l2/2 (|p_u|^2 + |q_i|^2 + b_u^2 + b_i^2),
+//     m = mu + b_u + b_i + p_u.q_i,
+//
+// mu the mean rating (without biases: b = 0 and mu = 0). The penalty counts a vector as often as
+// it has ratings, which is what libmf, Surprise and the papers do. Koren, Bell, Volinsky, Matrix
+// Factorization Techniques for Recommender Systems, IEEE Computer 2009, equation 5 and "stochastic
+// gradient descent"; S. Funk, Netflix Update: Try This at Home, 2006; low-rank matrix
+// factorization as in-database SGD: Qin, Torres, Rusu, VLDB 2017.
+//
+// Ratings are trained in units of their standard deviation s, so that a step suits every scale of
+// ratings: r' = (r - mu) / s, b' = b / s, p' = p / sqrt(s), and the penalties of p' and q' are
+// l2 / s.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "api.h"
+#include "rows.hpp"
+
+namespace tusk {
+
+// A user's or an item's vector: bias first, then factors, then zeros up to whole vectors of
+// LINE floats, aligned to the cache's lines.
+constexpr int LINE = 16;
+using v16f = float __attribute__((vector_size(64)));
+
+// Places in the tables of vectors, and the rating in units of its deviation.
+struct Rating {
+    int32_t user, item;
+    float value;
+};
+
+// Memory of the account of rows, which may lie in the spill file; without an account, the heap's.
+template <class T> class Charged {
+public:
+    Charged() = default;
+    Charged(const Charged &) = delete;
+    Charged &operator=(const Charged &) = delete;
+    ~Charged() { drop(); }
+
+    // n items aligned to cache lines, their content undefined; a tk_code.
+    int take(tusk_memory *memory, size_t n) {
+        drop();
+        int code = TUSK_OK;
+        size_t size = n * sizeof(T) + 64;
+        at_ = memory ? tusk_memory_take(memory, size, &slab_, &code) : std::malloc(size);
+        if (!at_)
+            return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+        return TK_OK;
+    }
+    T *data() const { return (T *)(((uintptr_t)at_ + 63) & ~(uintptr_t)63); }
+
+private:
+    void drop() {
+        if (slab_)
+            tusk_slab_drop(slab_);
+        else
+            std::free(at_);
+        at_ = nullptr;
+        slab_ = nullptr;
+    }
+
+    void *at_ = nullptr;
+    tusk_slab *slab_ = nullptr;
+};
+
+// Users, or items: those with ratings have a place each, in the order of their ids, and are cut
+// into ranges with about as many ratings each.
+struct Side {
+    int64_t n_ids = 0;
+    std::vector<int32_t> place; // of each id, -1: never seen
+    std::vector<int64_t> count; // ratings of each place
+    std::vector<int32_t> range; // of each place
+    Charged<float> vectors;     // stride floats a place
+    Charged<float> kept;        // those of tk_factorization_keep
+    int64_t seen() const { return (int64_t)count.size(); }
+};
+
+// Ratings lie by blocks, a range of users by a range of items, `grid` ranges of each; block (a, b)
+// is ratings start[a * grid + b] to start[a * grid + b + 1] - 1.
+struct Factorization {
+    int32_t rank, biases, stride;
+    double l2;
+    uint64_t seed;
+    Side users, items;
+    int32_t grid = 1;
+    int64_t n = 0;
+    tusk_memory *memory = nullptr;
+    Charged<Rating> ratings;
+    std::vector<int64_t> start;
+    double mean = 0, deviation = 1;
+
+    int32_t width() const { return rank + (biases ? 1 : 0); }
+    int32_t lines() const { return stride / LINE; }
+};
+
+// A number that looks random in each bit, of any number.
+inline uint64_t scrambled(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+// Calls body(user, item, rating) for the rows of a chunk; ids are as they are stored.
+template <class Body> void for_ratings(const tk_pass *pass, const Chunk &c, Body &&body) {
+    auto walk = [&]<class T>(const T *) {
+        const tusk_segment *s = c.segment;
+        uint32_t at = c.offset;
+        for (int64_t left = c.rows; left > 0;) {
+            if (at == s->n_rows) {
+                s = s->next;
+                at = 0;
+                continue;
+            }
+            const T *x = (const T *)tusk_dense_values(s);
+            const double *y = tusk_labels(s);
+            uint32_t end = (uint32_t)std::min<int64_t>(s->n_rows, at + left);
+            left -= end - at;
+            for (; at < end; at++)
+                body(x[2 * (size_t)at], x[2 * (size_t)at + 1], y[at]);
+        }
+    };
+    pass->groups[0].kind == TUSK_DENSE_F32 ? walk((const float *)nullptr)
+                                           : walk((const double *)nullptr);
+}
+
+constexpr int64_t RATING_CHUNK = 1 << 15;
+
+// The rows of one group as blocks of ratings in an order that depends on the ratings and the seed
+// alone; a tk_code.
+int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f);
+
+} // namespace tusk
+
+struct tk_factorization : tusk::Factorization {};
