@@ -40,9 +40,9 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                             struct duckdb_extension_access *access) {
     door *d = door_new();
     bool done = d && d->memory && d->specs && register_train_model(connection, d) &&
-                register_partition(connection, d) && register_predict(connection) && register_metrics(connection) &&
-                register_hash_features(connection) && register_distribution(connection) &&
-                register_settings(connection, d);
+                register_partition(connection, d) && register_predict(connection) &&
+                register_metrics(connection) && register_hash_features(connection) &&
+                register_distribution(connection) && register_settings(connection, d);
     if (d)
         door_release(d);
     if (!done)
