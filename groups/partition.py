@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted
-from tuskml.partitioner import WARM_LEVELDB, Cost, Frequencies, FrequentFeatures, Partitioning, Profile
+from tuskml.partitioner import (
+    WARM_LEVELDB,
+    Cost,
+    Frequencies,
+    FrequentFeatures,
+    Partitioning,
+    Profile,
+)
 from tuskml.partitioner.blocks import LARGEST
 from tuskml.partitioner.merging import MOST_FEATURES
 from tuskml.partitioner.text import as_text
@@ -145,9 +152,7 @@ class Rows:
     def __enter__(self) -> "Rows":
         with ExitStack() as stack:
             stack.enter_context(kernels.watching_sigint())
-            rows = Pass(
-                self._groups, 0, None, None, False, self.threads, cancel_mark=self._mark
-            )
+            rows = Pass(self._groups, 0, None, None, False, self.threads, cancel_mark=self._mark)
             nothing = np.zeros(len(self._groups), np.int64)
             kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
             stack.enter_context(held)

@@ -10,7 +10,7 @@ FEATURES_SHOWN = 6
 
 
 def as_text(one: Explanation) -> str:
-    """The input, the requests a row before and after, and the partitions that most rows ask for."""
+    """The input, the requests a row before and after, and the partitions most asked for."""
     facts = [
         ("rows", f"{one.rows_seen:,}, of which {one.rows_sampled:,} are counted"),
         ("ids", f"{one.entries:,}; a feature's frequency errs by {one.frequency_error:,} at most"),
