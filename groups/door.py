@@ -130,10 +130,9 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
         texts = batch.specs[number]
         if batch.request in OFFLINE:
             call = Call(texts.options.decode(), batch.memory, batch.threads)
-            for place, made in zip(
-                places, OFFLINE[batch.request](groups[places], call), strict=True
-            ):
-                made.emit(library, pointer, int(place))
+            found = OFFLINE[batch.request](groups[places], call)
+            for place, one in zip(places, found, strict=True):
+                one.emit(library, pointer, int(place))
             continue
         options = parse(texts.options.decode())
         if options.threads is None and batch.threads:

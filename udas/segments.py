@@ -42,4 +42,6 @@ def sparse_segments(
 def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
     if not n:
         return np.empty(0, dtype)
-    return np.frombuffer((ctypes.c_char * (n * dtype.itemsize)).from_address(place), dtype)
+    memory: Any = (ctypes.c_char * (n * dtype.itemsize)).from_address(place)
+    found: NDArray[Any] = np.frombuffer(memory, dtype)
+    return found

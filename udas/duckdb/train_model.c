@@ -214,7 +214,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
 /* --- combine --- */
 
 void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
-                    duckdb_aggregate_state *targets, idx_t n) {
+             duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
     for (idx_t i = 0; i < n; i++) {
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
@@ -280,8 +280,8 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
-                     duckdb_vector result, idx_t n, idx_t offset) {
+void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
+              idx_t n, idx_t offset) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
@@ -356,9 +356,9 @@ static bool register_one(duckdb_connection connection, door *d, const char *name
     for (int f = 0; f < N_FEATURE_TYPES; f++)
         for (int boolean = 0; boolean < 2; boolean++)
             for (int options = 0; options < 2; options++)
-                done = done &&
-                       add_overload(set, name,
-                                    (overload){d, FEATURE_TYPES[f], boolean, options, request, false});
+                done = done && add_overload(set, name,
+                                            (overload){d, FEATURE_TYPES[f], boolean, options,
+                                                       request, false});
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;

@@ -1,4 +1,5 @@
-/* What the aggregates whose rows go to the trainer share: states, and all after the rows are in. */
+/* What the aggregates whose rows go to the trainer share: states, and all after the rows are in.
+ */
 #ifndef TUSK_TRAIN_MODEL_H
 #define TUSK_TRAIN_MODEL_H
 

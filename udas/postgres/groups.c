@@ -107,10 +107,9 @@ void group_adopt(collector *c, train_state *s, const char *task, int task_length
     if (!s->spec)
         s->spec = spec_of(c, task, task_length, options, options_length);
     else if (!is_spec(s->spec, task, task_length, options, options_length))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("%s: %s must be the same in all rows of a group", c->name,
-                        task_length ? "task and options" : "options")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s: %s must be the same in all rows of a group", c->name,
+                               task_length ? "task and options" : "options")));
 }
 
 /* --- rows that no kernel can use --- */

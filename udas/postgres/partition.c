@@ -4,8 +4,10 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 PGDLLEXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
                                        const tusk_frequencies *found);
@@ -91,18 +93,19 @@ static void check_fields(TupleDesc type, const char *name, int fields) {
 static Datum frequencies_datum(TupleDesc type, const void *answer) {
     const tusk_frequencies *f = answer;
     check_fields(type, "tuskml_frequency", TUSK_FREQUENCY_FIELDS);
-    Datum *items = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, f->n) * sizeof *items);
+    MemoryContext scratch =
+        AllocSetContextCreate(CurrentMemoryContext, "tuskml frequencies", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext before = MemoryContextSwitchTo(scratch);
+    Datum *items = MemoryContextAllocHuge(scratch, Max(1, f->n) * sizeof *items);
     bool nulls[TUSK_FREQUENCY_FIELDS] = {false};
     for (int64 i = 0; i < f->n; i++) {
         Datum fields[] = {Int64GetDatum(f->feature[i]), Int64GetDatum(f->estimate[i]),
                           Int64GetDatum(f->lower[i]), Int64GetDatum(f->upper[i])};
         items[i] = HeapTupleGetDatum(heap_form_tuple(type, fields, nulls));
     }
-    ArrayType *a =
-        construct_array(items, (int)f->n, type->tdtypeid, -1, false, TYPALIGN_DOUBLE);
-    for (int64 i = 0; i < f->n; i++)
-        pfree(DatumGetPointer(items[i]));
-    pfree(items);
+    MemoryContextSwitchTo(before);
+    ArrayType *a = construct_array(items, (int)f->n, type->tdtypeid, -1, false, TYPALIGN_DOUBLE);
+    MemoryContextDelete(scratch);
     return PointerGetDatum(a);
 }
 

@@ -37,7 +37,7 @@ typedef struct work {
     const char *name; /* of the aggregate */
     train_state **states;
     group_spec const **unique;
-    TupleDesc model; /* the composite type of the answers */
+    TupleDesc model;    /* the composite type of the answers */
     ErrorData *failure; /* of an emission; raised when Python has returned */
     MemoryContext context;
     bool answered;

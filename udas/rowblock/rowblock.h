@@ -8,10 +8,10 @@
  *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1], padded to 8
  * bytes index  int32[cap_nnz], padded to 8 bytes values T[cap_nnz]
  *
- * T is float or double by the block's kind, and nothing where rows are ids alone. Row i of a sparse segment is entries start[i] ..
- * start[i+1] - 1, ids unordered, repeated ids add up. Rows are never moved once written; combining
- * two blocks links their segments. The packers do no arithmetic; they refuse what no kernel can
- * use (NaN, infinity, ragged rows).
+ * T is float or double by the block's kind, and nothing where rows are ids alone. Row i of a
+ * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
+ * are never moved once written; combining two blocks links their segments. The packers do no
+ * arithmetic; they refuse what no kernel can use (NaN, infinity, ragged rows).
  */
 #ifndef TUSK_ROWBLOCK_H
 #define TUSK_ROWBLOCK_H
