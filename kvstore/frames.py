@@ -124,6 +124,17 @@ class Frames:
         return ctypes.addressof(self._access)
 
     @property
+    def share(self) -> int:
+        """Bytes that the frames of one `acquire` may take; memory over workers, nearly."""
+        self._check_open()
+        return int(self._native.ks_frames_share(self._frames))
+
+    def bytes_of(self, width: int) -> int:
+        """Bytes that a frame of so many weights takes of a share."""
+        self._check_open()
+        return int(self._native.ks_frame_bytes(self._frames, width))
+
+    @property
     def counters(self) -> FrameCounters:
         """What was done so far."""
         with self._counting:

@@ -114,6 +114,8 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     ),
     "ks_scan_close": ([_ADDRESS], None),
     "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_share": ([_ADDRESS], _INT64),
+    "ks_frame_bytes": ([_ADDRESS, _INT64], _INT64),
     "ks_frames_close": ([_ADDRESS], None),
     "ks_frames_flush": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_frames_pause": ([_ADDRESS, _TEXT], ctypes.c_int),

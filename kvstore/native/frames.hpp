@@ -91,6 +91,10 @@ struct tusk_frames {
 
 namespace tusk {
 
+inline std::size_t share_of(const tusk_frames &frames) {
+    return frames.arena.bytes() / frames.workers.size();
+}
+
 constexpr int NO_ROOM = -1; // though nothing unheld is left in memory
 
 inline std::size_t block_units(const tusk_frames &frames, const Frame &frame) {
