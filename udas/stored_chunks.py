@@ -205,12 +205,21 @@ class Chunks:
     def keys(self, which: "NDArray[np.int64] | None" = None) -> tuple[Keys, Widths]:
         """All distinct keys, rising, of some chunks or all, and their widths; both (k,)."""
         keys, widths = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+        waiting: list[Chunk] = []  # merged when they are as many as those before, so seldom
         for number in range(len(self)) if which is None else which:
-            chunk = self[int(number)]
-            together = np.concatenate([keys, chunk.keys])
-            keys, first = np.unique(together, return_index=True)
-            widths = np.concatenate([widths, chunk.widths])[first]
-        return keys, widths
+            waiting.append(self[int(number)])
+            if sum(len(chunk.keys) for chunk in waiting) > len(keys):
+                keys, widths = _merged(keys, widths, waiting)
+                waiting = []
+        return _merged(keys, widths, waiting)
+
+
+def _merged(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widths]:
+    """The distinct keys of chunks and those given, rising, with their widths."""
+    all_keys = np.concatenate([keys, *(chunk.keys for chunk in chunks)])
+    all_widths = np.concatenate([widths, *(chunk.widths for chunk in chunks)])
+    distinct, first = np.unique(all_keys, return_index=True)
+    return distinct, all_widths[first]
 
 
 def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:

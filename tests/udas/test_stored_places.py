@@ -47,6 +47,9 @@ def test_losses_are_those_of_each_features_weight(rows, index, weight_size, **ho
     assert found.rows == len(rows)
     widths = np.concatenate([chunk.widths for chunk in setup.chunks])
     assert found.keys == len(widths)
+    used = {int(key) for chunk in setup.chunks for key in chunk.keys}
+    assert setup.keys.tolist() == sorted(used)
+    np.testing.assert_array_equal(setup.widths, index.sizes(setup.keys.astype(np.int64)))
     for chunk in setup.chunks:
         assert (np.diff(chunk.keys.astype(np.int64)) > 0).all()
         np.testing.assert_array_equal(chunk.widths, index.sizes(chunk.keys.astype(np.int64)))
