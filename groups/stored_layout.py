@@ -1,12 +1,14 @@
 """The offline stage of a stored model: which features share a key (the paper's section 5)."""
 
+import functools
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import StoreRoot, measure_store
-from tuskml.partitioner import IndexMap, Profile
+from tuskml.partitioner import Cost, IndexMap, Profile
 from tuskml.udas import kernels
 from tuskml.udas.options import Options
 from tuskml.udas.segments import sparse_segments
@@ -41,12 +43,18 @@ def choose_layout(
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        measure_store(root.path),
+        cost_of(root.path),
         batch_rows=batch,
         most=most,
         interrupted=lambda: kernels.raise_if_cancelled(mark),
     )
     return made.index
+
+
+@functools.lru_cache(maxsize=16)
+def cost_of(root: Path) -> Cost:
+    """What a request costs there, measured once a process."""
+    return measure_store(root)
 
 
 def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tuskml.udas.segments import sparse_values
 from tuskml.udas.stored import Model, ScratchFrames, Training
 
 TRIAL_ROWS = 16_384
 TRIAL_EPOCHS = 16
 TRIAL_WEIGHTS = 1 << 25
+MOMENT_VALUES = 1 << 16
 FACTOR = 4.0
 MOST = 6
 SMOOTHNESS = {0: 1.0, 1: 0.25, 2: 1.0}
@@ -27,7 +29,8 @@ def first_step(training: Training, start: Model) -> float:
     rows = sum(chunks[int(number)].rows for number in which)
     entries = sum(chunks[int(number)].entries for number in which)
     epochs = min(TRIAL_EPOCHS, max(1, TRIAL_ROWS // max(1, rows)))
-    unit = 1.0 / (SMOOTHNESS[chunks.rows.loss] * (entries / max(1, rows) + 1.0))
+    square = mean_square(chunks.rows.groups[0])
+    unit = 1.0 / (SMOOTHNESS[chunks.rows.loss] * (square * entries / max(1, rows) + 1.0))
     with ScratchFrames(*chunks.keys(which)) as scratch:
 
         def loss_of(step: float) -> float:
@@ -39,6 +42,12 @@ def first_step(training: Training, start: Model) -> float:
             return loss if math.isfinite(loss) else math.inf
 
         return race(loss_of, unit)
+
+
+def mean_square(group: np.void) -> float:
+    """Of the values of a group's first rows."""
+    first = next(values for values in sparse_values(group) if len(values))
+    return float(np.mean(np.square(first[:MOMENT_VALUES], dtype=np.float64)))
 
 
 def sample_of(sizes: list[tuple[int, int]]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -39,6 +39,18 @@ def sparse_segments(
         place = int(header["next"])
 
 
+def sparse_values(group: np.void) -> Iterator[NDArray[Any]]:
+    """Values, float32 or float64 of shape (nnz,), of each segment of a group's sparse rows."""
+    dtype = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        cap_rows, cap_nnz = int(header["cap_rows"]), int(header["cap_nnz"])
+        ids = place + SEGMENT.itemsize + 8 * cap_rows + (4 * (cap_rows + 1) + 7) // 8 * 8
+        yield _view(ids + (4 * cap_nnz + 7) // 8 * 8, dtype, int(header["nnz"]))
+        place = int(header["next"])
+
+
 def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
     if not n:
         return np.empty(0, dtype)
