@@ -28,8 +28,9 @@ StoreError; never in another model. A second open, in this process or another, i
 owner's pid.
 
 Where the parts are: `native` (C++ in `native/`: batches, payloads, blocks, over LevelDB's C
-interface), `database` (LevelDB), `checkpoints`, `working`; `sealing`, `sealed`; `names`,
-`versions`, `root`; `garbage`, `inspection`, `transfer`; `locks`, `files` beneath all.
+interface), `mapped/` (C: the reader of sealed files, which the databases' `predict` has too),
+`database` (LevelDB), `checkpoints`, `working`; `sealing`, `sealed`; `names`, `versions`, `root`;
+`garbage`, `inspection`, `transfer`; `locks`, `files` beneath all.
 """
 
 from tuskml.kvstore.checkpoints import Checkpoint
