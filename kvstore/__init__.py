@@ -32,9 +32,10 @@ StoreError; never in another model. A second open, in this process or another, i
 owner's pid.
 
 Where the parts are: `native` (C++ in `native/`: batches, payloads, blocks, over LevelDB's C
-interface; `frames.h` is what kernels see), `database` (LevelDB), `frames`, `checkpoints`,
-`working`; `sealing`, `sealed`; `names`, `versions`, `root`; `garbage`, `inspection`,
-`transfer`; `locks`, `files` beneath all.
+interface; `frames.h` is what kernels see), `mapped/` (C: the reader of sealed files, which the
+databases' `predict` has too), `database` (LevelDB), `frames`, `checkpoints`, `working`; `sealing`,
+`sealed`; `names`, `versions`, `root`; `garbage`, `inspection`, `transfer`; `locks`, `files`
+beneath all.
 """
 
 from tuskml.kvstore.checkpoints import Checkpoint

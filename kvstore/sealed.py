@@ -41,7 +41,9 @@ class SealedModel:
         with open_plain(path) as file:
             descriptor = os.dup(file.fileno())
         label, wanted = os.fsencode(path), digest.encode() if digest else None
-        self._call("open", descriptor, label, wanted, memory, ctypes.byref(self._file), opened=True)
+        self._call(
+            "open", descriptor, label, wanted, memory, ctypes.byref(self._file), opened=True
+        )
         about = self._about = SealedAbout()
         native.library().ks_sealed_describe(self._file, ctypes.byref(about))
         self.dtype = np.dtype(f"f{about.weight_size}")

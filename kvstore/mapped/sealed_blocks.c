@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "clones.h"
 #include "crc32c.h"
 #include "sealed_parts.h"
 
@@ -157,21 +158,22 @@ static inline uint32_t place_of(const uint16_t *slots, uint32_t n, uint32_t shif
         return at < c->count ? weights[at] : 0;                                  \
     }
 
-#define DEFINE_GATHER(name, ID, W, OUT)                                                     \
-    static bool name(sealed_file *f, const ID *ids, int64_t n, OUT *out, sealed_error *e) { \
-        uint64_t mask = (UINT64_C(1) << f->shift) - 1, dimension = f->footer.dimension;     \
-        cursor c = NOWHERE;                                                                 \
-        for (int64_t i = 0; i < n; i++) {                                                   \
-            uint64_t id = (uint64_t)(int64_t)ids[i]; /* huge when it is below 0 */          \
-            if (id >= dimension) {                                                          \
-                out[i] = 0;                                                                 \
-                continue;                                                                   \
-            }                                                                               \
-            if (id >> f->shift != c.block && !move(f, id >> f->shift, &c, e))               \
-                return false;                                                               \
-            out[i] = weight_##W(&c, id & mask, f->shift);                                   \
-        }                                                                                   \
-        return true;                                                                        \
+#define DEFINE_GATHER(name, ID, W, OUT)                                                 \
+    CLONES static bool name(sealed_file *f, const ID *ids, int64_t n, OUT *out,         \
+                            sealed_error *e) {                                          \
+        uint64_t mask = (UINT64_C(1) << f->shift) - 1, dimension = f->footer.dimension; \
+        cursor c = NOWHERE;                                                             \
+        for (int64_t i = 0; i < n; i++) {                                               \
+            uint64_t id = (uint64_t)(int64_t)ids[i]; /* huge when it is below 0 */      \
+            if (id >= dimension) {                                                      \
+                out[i] = 0;                                                             \
+                continue;                                                               \
+            }                                                                           \
+            if (id >> f->shift != c.block && !move(f, id >> f->shift, &c, e))           \
+                return false;                                                           \
+            out[i] = weight_##W(&c, id & mask, f->shift);                               \
+        }                                                                               \
+        return true;                                                                    \
     }
 
 /* Slots begin .. end - 1 of a block into out[0 .. end - begin). */

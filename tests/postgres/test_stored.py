@@ -247,4 +247,3 @@ def test_the_root_is_a_superusers_setting(pg, connect, cluster, reference, tmp_p
         assert "tuskml.store_root has 2000 bytes" in refused(pg, stored(reference))[1]
     finally:
         pg.execute("RESET tuskml.store_root; DROP ROLE carl")
-

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../scalars/clones.h"
+#include "../../kvstore/mapped/clones.h"
 #include "../scalars/score.h"
 #include "door.h"
 

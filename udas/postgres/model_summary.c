@@ -11,10 +11,11 @@ Datum tuskml_divide(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(tuskml_refuse_stored);
 Datum tuskml_refuse_stored(PG_FUNCTION_ARGS) {
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-             errmsg("model_summary: the coefficients lie in the store, tuskml store export %s FILE "
-                    "writes them to a file",
-                    text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+         errmsg("model_summary: the coefficients lie in the store, tuskml store export %s FILE "
+                "writes them to a file",
+                text_to_cstring(PG_GETARG_TEXT_PP(0)))));
     PG_RETURN_BOOL(false);
 }

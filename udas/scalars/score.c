@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clones.h"
+#include "../../kvstore/mapped/clones.h"
 #include "margins.h"
 
 #define LANES 4

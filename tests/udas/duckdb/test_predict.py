@@ -287,7 +287,8 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
         ),
         (
             f"predict({model('lda')}, [1.0, 2.0, 3.0])",
-            "predict: model is 'lda', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
+            "predict: model is 'lda', expected 'linear', 'logistic', 'svm' or "
+            "'matrix_factorization'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",

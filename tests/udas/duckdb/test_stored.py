@@ -191,7 +191,8 @@ status = lambda name: next(
     int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
 con = tuskml.connect(store_root=sys.argv[1], threads=1)
 con.execute("SELECT tuskml_set_memory(64000000, '')").fetchall()
-query = f"SELECT sum(predict(m, sparse([i * 4096 + i % 4096], [1.0]))) FROM (SELECT {sys.argv[2]} AS m), range({sys.argv[3]}) t(i)"
+one = "predict(m, sparse([i * 4096 + i % 4096], [1.0]))"
+query = f"SELECT sum({one}) FROM (SELECT {sys.argv[2]} AS m), range({sys.argv[3]}) t(i)"
 con.execute(query.replace(f"range({sys.argv[3]})", "range(1)")).fetchall()
 before = status("VmRSS")
 print(con.execute(query).fetchall()[0][0], status("VmHWM") - before)
@@ -295,6 +296,24 @@ def test_flipped_and_cut_files_never_answer_otherwise(root, con) -> None:
         assert not answers(con, query, right)
     path.write_bytes(whole)
     assert answers(con, query, right)
+
+
+def test_each_bit_of_a_small_file(root, con) -> None:
+    """Blocks of one weight: a bit of the directory makes an empty block of one."""
+    ids = np.array([5, 10**6, 2 * 10**6])
+    version = root.publish_pairs("m", [(ids, np.array([1.0, 2.0, 4.0]))], "float64")
+    path, model = version.path(root.path / "m"), literal(version.reference)
+    query = f"SELECT predict({model}, sparse({ids.tolist()}, [1.0, 1, 1]))"
+    (right,) = con.execute(query).fetchall()
+    assert right == (7.5,)
+    whole = path.read_bytes()
+    begin = 32 + 3 * 16
+    for place in [*range(begin, begin + 3 * 24), *range(len(whole) - 128, len(whole))]:
+        for bit in range(8):
+            spoiled = bytearray(whole)
+            spoiled[place] ^= 1 << bit
+            path.write_bytes(spoiled)
+            assert not answers(con, query, right)
 
 
 def answers(con: duckdb.DuckDBPyConnection, query: str, right: tuple) -> bool:
