@@ -22,7 +22,7 @@ GOOD = [
     "SELECT train_model('logistic', y, x, '{\\"deterministic\\": true, \\"l2\\": 1}') FROM t",
     "SELECT train_model('linear', g, sparse(ids, x)) FROM t",
     "SELECT avg(predict_proba(m, x)) FROM t, (SELECT train_model('logistic', y, x, '{\\"validation\\": 0.2}') AS m FROM t)",
-    "SELECT explain_training('svm', y, x) FROM t",
+    "SELECT explain_training('svm', y, x), feature_frequencies(ids), partition_model(ids) FROM t",
     "SELECT auc(y, x[1]), log_loss(y, 0.5) FROM t",
     "FROM model_summary((SELECT train_model('linear', g, x) FROM t))",
     "SELECT sum(len((hash_features(['a', 'g' || g], 8)).indices)) FROM t",

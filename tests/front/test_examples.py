@@ -20,7 +20,7 @@ mpl.use("Agg")
 BEGIN = "<!-- options: checked against udas/options.py by tests/front/test_examples.py -->\n"
 END = "<!-- end of options -->"
 NO_DEFAULT = ("time", "class_weight", "warm_start", "store")
-EXAMPLES = ("first_model", "model_per_group", "sparse_text")
+EXAMPLES = ("first_model", "model_per_group", "sparse_text", "feature_layout")
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -79,6 +79,16 @@ def test_the_shops_show_statuses_and_find_their_slopes(con, root: Path) -> None:
 def test_new_messages_are_told_apart(con, root: Path) -> None:
     risks = dict(results(con, root, "sparse_text")[-1])
     assert sorted(risk > 50 for risk in risks.values()) == [False, False, True, True]
+
+
+def test_pages_of_a_guide_share_a_key(con, root: Path) -> None:
+    pages, layouts, _ = results(con, root, "feature_layout")
+    assert pages[0] == (0, 4000)
+    assert {visits for _, visits in pages[1:]} == {500}
+    for _, features, _, before, after, saved in layouts:
+        assert (features, before) == (33, 6.0)
+        assert after < 4
+        assert saved == pytest.approx(1 - after / 6)
 
 
 def test_the_readme_s_sql_runs(con, root: Path) -> None:

@@ -11,6 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -425,3 +426,15 @@ def test_a_statement_times_out(post: Door, session: Any) -> None:
     finally:
         session.execute("RESET ALL")
     assert post.call("feature_frequencies", "ARRAY[i % 2]") == [(0, *[1500] * 3), (1, *[1500] * 3)]
+
+
+# --- the manual ---
+
+
+def test_the_manual_has_each_option(root: Path) -> None:
+    text = (root / "docs" / "sql.md").read_text()
+    for name, option in PARTITION_OPTIONS.items():
+        default = "null" if option.default is None else f"{option.default:g}"
+        default = default.replace("e-0", "e-")
+        shown = f"| `{name}` | {default} | {option.kind.allowed} | "
+        assert shown in text.replace("e-0", "e-"), shown
