@@ -19,7 +19,8 @@ DUCKDB_EXTENSION_EXTERN
 typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
-    bool lone_states; /* this DuckDB needs states_given */
+    size_t
+        state_alignment; /* of an array of states, where this DuckDB needs states_given; else 0 */
     int references;
 } door;
 
@@ -29,7 +30,7 @@ door *door_retain(door *d);
 /* Each registers its functions in the database; false when DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, door *d);
 bool register_predict(duckdb_connection connection);
-bool register_metrics(duckdb_connection connection);
+bool register_metrics(duckdb_connection connection, door *d);
 bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
@@ -106,10 +107,11 @@ bool features_valid(const feature_column *c, idx_t row);
 
 /* False where update got one state for all rows in place of an array of n: DuckDB 1.x does so for
  * OVER () and ORDER BY among the arguments. Looks at some of the states, the last included. */
-bool states_given(duckdb_aggregate_state *states, idx_t n);
+bool states_given(const door *d, duckdb_aggregate_state *states, idx_t n);
+size_t learn_state_alignment(void);
 #define LONE_STATE                                                     \
     "OVER () and ORDER BY among the arguments need DuckDB 2.0: order " \
-    "the rows in a subquery, join the models to the rows"
+    "the rows in a subquery, join the result to the rows"
 
 /* --- the trainer's answers --- */
 

@@ -3,7 +3,6 @@
 #include "door.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "specs.h"
 
@@ -17,7 +16,7 @@ static door *door_new(void) {
         return NULL;
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
-    d->lone_states = strncmp(duckdb_library_version(), "v1.", 3) == 0;
+    d->state_alignment = learn_state_alignment();
     d->references = 1;
     return d;
 }
@@ -40,7 +39,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                             struct duckdb_extension_access *access) {
     door *d = door_new();
     bool done = d && d->memory && d->specs && register_train_model(connection, d) &&
-                register_predict(connection) && register_metrics(connection) &&
+                register_predict(connection) && register_metrics(connection, d) &&
                 register_hash_features(connection) && register_distribution(connection) &&
                 register_settings(connection, d);
     if (d)

@@ -205,7 +205,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
                    duckdb_aggregate_state *states) {
     const overload *o = overload_of(info);
     rows r = rows_of(chunk, o);
-    if (o->door->lone_states && !states_given(states, r.n)) {
+    if (!states_given(o->door, states, r.n)) {
         refuse(info, LONE_STATE);
         state_destroy(states, 1);
         return;
