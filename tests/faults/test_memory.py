@@ -85,7 +85,7 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.seen = set(self.child.communicate("")[0].split())
+        self.seen = set(self.child.communicate("", timeout=60)[0].split())
 
 
 WATCHER = """
@@ -170,11 +170,11 @@ def mapped_from(pid: int, folder: Path) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_is_left_after_kill_9(rows: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> None:
     endless = FIT.replace('"max_iter": 3', '"max_iter": 1000000')
     before = shutil.disk_usage(tmp_path).used
     command = [sys.executable, "-c", CHILD, rows, tmp_path, str(LIMIT), endless]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with started(command) as child:
         assert child.stdout.readline() == "ready\n"
         deadline = time.monotonic() + 20
         while not mapped_from(child.pid, tmp_path) and time.monotonic() < deadline:

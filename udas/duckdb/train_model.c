@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "door.h"
+#include "interrupt.h"
 #include "specs.h"
 
 #define RUN 2048
@@ -11,7 +12,8 @@
 typedef struct train_state {
     uint64_t mark;
     tusk_block block;
-    spec *spec; /* NULL until the first row */
+    spec *spec;   /* NULL until the first row */
+    int64_t born; /* cancels so far */
 } train_state;
 
 /* What the callbacks of one overload need to know. */
@@ -57,10 +59,22 @@ static idx_t state_size(duckdb_function_info info) {
 
 static void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     (void)info;
-    *(train_state *)state = (train_state){.mark = STATE_MARK};
+    *(train_state *)state = (train_state){.mark = STATE_MARK, .born = cancels_so_far()};
+}
+
+/* Refuses when one of the states is older than the last cancel. */
+static bool go_on(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n) {
+    int64_t cancels = cancels_so_far();
+    for (idx_t i = 0; i < n; i++)
+        if (((const train_state *)states[i])->born != cancels) {
+            refuse(info, "the training was interrupted");
+            return false;
+        }
+    return true;
 }
 
 static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
+    packing_ends();
     for (idx_t i = 0; i < n; i++) {
         train_state *s = (train_state *)states[i];
         tusk_block_free(&s->block);
@@ -210,6 +224,9 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         state_destroy(states, 1);
         return;
     }
+    packing_goes_on();
+    if (!go_on(info, states, r.n ? 1 : 0)) /* and the others when they are combined or trained */
+        return;
     spec *current = NULL;
     tusk_fault fault;
     idx_t n;
@@ -246,6 +263,8 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
 static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
                     duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
+    if (!go_on(info, sources, n))
+        return;
     for (idx_t i = 0; i < n; i++) {
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
         if (source->spec && !adopt_spec(info, target, source->spec))
@@ -315,7 +334,10 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
-    if (!train) {
+    packing_ends();
+    if (!go_on(info, states, n)) {
+        state_destroy(states, n);
+    } else if (!train) {
         refuse(info, "the extension was loaded without its Python package: "
                      "open the database with tuskml.connect(), or call tuskml.load(connection)");
     } else if (!call_new(&c, n)) {
