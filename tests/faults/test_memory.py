@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -137,6 +138,46 @@ def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
         assert model["n_rows"] == ROWS
         assert use(con)["peak"] > 2.7 * use(con)["budget"]
         assert use(con)["spilled"] == 0
+
+
+def test_memory_limit_set_later(rows: Path, tmp_path: Path) -> None:
+    """SET is seen by the next statement that packs much, and by those of cursors."""
+    sql = f"SELECT train_model('logistic', y, x, '{OPTIONS}').n_rows FROM '{rows}'"
+    with tuskml.connect(threads=2, memory_limit="1GB") as con, con.cursor() as cursor:
+        folder = tmp_path / "later"
+        folder.mkdir()
+        con.execute("SET memory_limit = '64MB'")
+        con.execute(f"SET temp_directory = '{folder}'")
+        assert cursor.execute(sql).fetchall() == [(ROWS,)]
+        assert 60e6 < use(con)["budget"] < 65e6
+        con.execute("SET memory_limit = '2GB'")
+        assert cursor.execute(sql).fetchall() == [(ROWS,)]
+        assert 1.8e9 < use(con)["budget"] < 2.1e9
+        con.execute("SET memory_limit = '64MB'")
+        with watched(con) as seen:
+            con.execute(sql).fetchall()
+        assert max(now["spilled"] for now in seen) > 64e6
+        assert use(con)["spilled"] + use(con)["resident"] == 0
+
+
+@contextmanager
+def watched(con: duckdb.DuckDBPyConnection) -> Iterator[list[dict]]:
+    """What the packer used, looked at while the context lasts."""
+    seen: list[dict] = []
+    over = threading.Event()
+
+    def look() -> None:
+        with con.cursor() as reader:
+            while not over.wait(0.01):
+                seen.append(use(reader))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_many_small_groups_beyond_the_limit(rows: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 #define DUCKDB_EXTENSION_NAME tuskml
 #include "duckdb_extension.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,11 +22,18 @@ typedef struct door {
     struct spec_table *specs;
     size_t
         state_alignment; /* of an array of states, where this DuckDB needs states_given; else 0 */
+    _Atomic int64_t looked_at; /* the settings: ms */
     int references;
 } door;
 
 void door_release(void *d);
 door *door_retain(door *d);
+
+/* Where a statement packs much, lets the Python package tell the account what DuckDB's
+ * memory_limit and temp_directory are now; the first time that a statement does, and every 0.1 s
+ * at most. */
+void look_at_limits(door *d);
+void look_again(door *d);
 
 /* Each registers its functions in the database; false when DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, door *d);

@@ -225,6 +225,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         return;
     }
     packing_goes_on();
+    look_at_limits(o->door);
     if (!go_on(info, states, r.n ? 1 : 0)) /* and the others when they are combined or trained */
         return;
     spec *current = NULL;
@@ -335,6 +336,7 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
     packing_ends();
+    look_again(o->door);
     if (!go_on(info, states, n)) {
         state_destroy(states, n);
     } else if (!train) {
