@@ -20,6 +20,7 @@ DUCKDB_EXTENSION_EXTERN
 typedef struct door {
     tusk_memory *memory;
     struct spec_table *specs;
+    struct eras *eras;
     size_t
         state_alignment; /* of an array of states, where this DuckDB needs states_given; else 0 */
     _Atomic int64_t looked_at; /* the settings: ms */

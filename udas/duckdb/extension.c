@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "eras.h"
 #include "specs.h"
 
 TUSK_EXPORT const char *tusk_version(void) {
@@ -16,6 +17,7 @@ static door *door_new(void) {
         return NULL;
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
+    d->eras = d->memory ? eras_new(d->memory) : NULL;
     d->state_alignment = learn_state_alignment();
     d->references = 1;
     return d;
@@ -30,6 +32,7 @@ void door_release(void *p) {
     door *d = p;
     if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL))
         return;
+    eras_free(d->eras);
     tusk_memory_free(d->memory);
     spec_table_free(d->specs);
     free(d);
@@ -38,7 +41,7 @@ void door_release(void *p) {
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     door *d = door_new();
-    bool done = d && d->memory && d->specs && register_train_model(connection, d) &&
+    bool done = d && d->memory && d->specs && d->eras && register_train_model(connection, d) &&
                 register_predict(connection) && register_metrics(connection, d) &&
                 register_hash_features(connection) && register_distribution(connection) &&
                 register_settings(connection, d);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "door.h"
+#include "eras.h"
 #include "interrupt.h"
 #include "specs.h"
 
@@ -12,8 +13,8 @@
 typedef struct train_state {
     uint64_t mark;
     tusk_block block;
-    spec *spec;   /* NULL until the first row */
-    int64_t born; /* cancels so far */
+    spec *spec; /* NULL until the first row */
+    run *run;   /* NULL as the spec is */
 } train_state;
 
 /* What the callbacks of one overload need to know. */
@@ -59,30 +60,63 @@ static idx_t state_size(duckdb_function_info info) {
 
 static void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     (void)info;
-    *(train_state *)state = (train_state){.mark = STATE_MARK, .born = cancels_so_far()};
+    *(train_state *)state = (train_state){.mark = STATE_MARK};
 }
 
-/* Refuses when one of the states is older than the last cancel. */
-static bool go_on(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n) {
-    int64_t cancels = cancels_so_far();
+/* Refuses states of a statement that is over, be it by a cancel. */
+static bool may_go_on(duckdb_function_info info, const run *r) {
+    if (r->era->born == cancels_so_far() && !r->era->over)
+        return true;
+    refuse(info, "the training was interrupted");
+    return false;
+}
+
+/* The one run of the states that have any; *refused when they may not go on. */
+static run *run_of(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
+                   bool *refused) {
+    run *found = NULL, *last = NULL;
+    *refused = false;
+    for (idx_t i = 0; i < n && !*refused; i++) {
+        run *r = ((const train_state *)states[i])->run;
+        if (!r || r == last)
+            continue;
+        *refused = !may_go_on(info, r);
+        if (found)
+            run_join(found, r);
+        else
+            found = r;
+        last = r;
+    }
+    return found;
+}
+
+static void drop(train_state *s) {
+    if (!s->run || !s->run->era->over)
+        tusk_block_free(&s->block);
+    if (s->spec)
+        spec_release(s->spec);
+    if (s->run)
+        run_drop_state(s->run);
+    *s = (train_state){0};
+}
+
+static void drop_all(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++)
-        if (((const train_state *)states[i])->born != cancels) {
-            refuse(info, "the training was interrupted");
-            return false;
-        }
-    return true;
+        drop((train_state *)states[i]);
 }
 
 static void state_destroy(duckdb_aggregate_state *states, idx_t n) {
     packing_ends();
-    for (idx_t i = 0; i < n; i++) {
-        train_state *s = (train_state *)states[i];
-        tusk_block_free(&s->block);
-        if (s->spec)
-            spec_release(s->spec);
-        s->spec = NULL;
-        s->mark = 0;
+    eras *all = NULL;
+    for (idx_t i = 0; i < n && !all; i++) {
+        const train_state *s = (const train_state *)states[i];
+        all = s->run ? s->run->era->all : NULL;
     }
+    if (all)
+        eras_enter(all);
+    drop_all(states, n);
+    if (all)
+        eras_leave(all);
 }
 
 /* --- update --- */
@@ -145,12 +179,14 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     return s;
 }
 
-static bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
+static bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
     if (s->spec == spec)
         return true;
     if (!s->spec) {
         spec_retain(spec);
         s->spec = spec;
+        s->run = run;
+        run_add_state(run);
         return true;
     }
     refuse(info, "task and options must be the same in all rows of a group");
@@ -181,8 +217,7 @@ static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states)
     return n;
 }
 
-static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, train_state *s,
-                        tusk_fault *fault) {
+static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[RUN];
     const double *y = (const double *)r->label.data + row;
     if (r->boolean_label) {
@@ -193,11 +228,11 @@ static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, 
     duckdb_list_entry e = list_entry(&r->features.values, row);
     bool f64 = r->features.type.f64;
     const char *x = (const char *)r->features.values.child.data + e.offset * (f64 ? 8 : 4);
-    return tusk_append_dense(memory, &s->block, f64, x, (int64_t)e.length, y, (int64_t)n, fault);
+    return tusk_append_dense(s->run->era->memory, &s->block, f64, x, (int64_t)e.length, y,
+                             (int64_t)n, fault);
 }
 
-static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_state *s,
-                         tusk_fault *fault) {
+static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
     feature_type type = r->features.type;
     duckdb_list_entry ids = list_entry(&r->features.indices, row);
     duckdb_list_entry values = list_entry(&r->features.values, row);
@@ -211,44 +246,33 @@ static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_st
     const char *index = (const char *)r->features.indices.child.data + ids.offset * 4;
     const char *x =
         (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4);
-    return tusk_append_sparse(memory, &s->block, type.f64, index, 0, x, (int64_t)ids.length,
-                              label_at(r, row), fault);
+    return tusk_append_sparse(s->run->era->memory, &s->block, type.f64, index, 0, x,
+                              (int64_t)ids.length, label_at(r, row), fault);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk chunk,
-                   duckdb_aggregate_state *states) {
-    const overload *o = overload_of(info);
-    rows r = rows_of(chunk, o);
-    if (!states_given(o->door, states, r.n)) {
-        refuse(info, LONE_STATE);
-        state_destroy(states, 1);
-        return;
-    }
-    packing_goes_on();
-    look_at_limits(o->door);
-    if (!go_on(info, states, r.n ? 1 : 0)) /* and the others when they are combined or trained */
-        return;
+static void take(duckdb_function_info info, const rows *r, duckdb_aggregate_state *states,
+                 run *run) {
     spec *current = NULL;
     tusk_fault fault;
     idx_t n;
-    for (idx_t row = 0; row < r.n; row += n) {
+    for (idx_t row = 0; row < r->n; row += n) {
         train_state *s = (train_state *)states[row];
         n = 1;
-        current = spec_of_row(info, &r, row, row ? row - 1 : 0, current);
+        current = spec_of_row(info, r, row, row ? row - 1 : 0, current);
         if (!current)
             return;
-        if (!adopt_spec(info, s, current))
+        if (!adopt(info, s, current, run))
             break;
-        if (!usable(&r, row)) {
+        if (!usable(r, row)) {
             s->block.n_skipped++;
             continue;
         }
         int code;
-        if (o->features.sparse) {
-            code = append_sparse(o->door->memory, &r, row, s, &fault);
+        if (r->features.type.sparse) {
+            code = append_sparse(r, row, s, &fault);
         } else {
-            n = dense_run(&r, row, states);
-            code = append_dense(o->door->memory, &r, row, n, s, &fault);
+            n = dense_run(r, row, states);
+            code = append_dense(r, row, n, s, &fault);
         }
         if (code) {
             refuse_fault(info, &fault);
@@ -259,22 +283,56 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         spec_release(current);
 }
 
+static void update(duckdb_function_info info, duckdb_data_chunk chunk,
+                   duckdb_aggregate_state *states) {
+    door *d = overload_of(info)->door;
+    rows r = rows_of(chunk, overload_of(info));
+    if (!states_given(d, states, r.n)) {
+        refuse(info, LONE_STATE);
+        state_destroy(states, 1);
+        return;
+    }
+    packing_goes_on();
+    look_at_limits(d);
+    eras_enter(d->eras);
+    bool refused;
+    run *run = run_of(info, states, r.n, &refused);
+    if (!run)
+        run = run_new(d->eras, cancels_so_far());
+    if (!run)
+        refuse(info, "out of memory");
+    else if (!refused)
+        take(info, &r, states, run);
+    eras_leave(d->eras);
+}
+
 /* --- combine --- */
 
-static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
-                    duckdb_aggregate_state *targets, idx_t n) {
+static void splice(duckdb_function_info info, duckdb_aggregate_state *sources,
+                   duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
-    if (!go_on(info, sources, n))
-        return;
     for (idx_t i = 0; i < n; i++) {
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
-        if (source->spec && !adopt_spec(info, target, source->spec))
+        if (source->spec && !adopt(info, target, source->spec, source->run))
             return;
         if (tusk_block_splice(&target->block, &source->block, &fault)) {
             refuse_fault(info, &fault);
             return;
         }
     }
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+                    duckdb_aggregate_state *targets, idx_t n) {
+    eras *all = overload_of(info)->door->eras;
+    eras_enter(all);
+    bool refused, too;
+    run *from = run_of(info, sources, n, &refused), *to = run_of(info, targets, n, &too);
+    if (from && to)
+        run_join(from, to);
+    if (!refused && !too)
+        splice(info, sources, targets, n);
+    eras_leave(all);
 }
 
 /* --- finalize --- */
@@ -330,16 +388,14 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
-                     duckdb_vector result, idx_t n, idx_t offset) {
+/* False when there are no models. */
+static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *states,
+                        duckdb_vector result, idx_t n, idx_t offset) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
-    packing_ends();
-    look_again(o->door);
-    if (!go_on(info, states, n)) {
-        state_destroy(states, n);
-    } else if (!train) {
+    bool done = false;
+    if (!train) {
         refuse(info, "the extension was loaded without its Python package: "
                      "open the database with tuskml.connect(), or call tuskml.load(connection)");
     } else if (!call_new(&c, n)) {
@@ -353,12 +409,30 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
-        if (batch.n_groups && !train(&batch)) {
+        done = !batch.n_groups || train(&batch);
+        if (!done)
             refuse(info, batch.error[0] ? batch.error : "the training was interrupted");
-            state_destroy(states, n); /* DuckDB 1.x forgets states whose finalize failed */
-        }
     }
     call_free(&c);
+    return done;
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states,
+                     duckdb_vector result, idx_t n, idx_t offset) {
+    door *d = overload_of(info)->door;
+    packing_ends();
+    look_again(d);
+    eras_enter(d->eras);
+    bool refused;
+    run *run = run_of(info, states, n, &refused);
+    if (run)
+        run_close(run);
+    if (refused || !train_batch(info, states, result, n, offset)) {
+        if (run)
+            run_fail(run);
+        drop_all(states, n); /* DuckDB 1.x forgets states whose finalize failed */
+    }
+    eras_leave(d->eras);
 }
 
 /* --- registration --- */
