@@ -1,8 +1,9 @@
 /* Ctrl-C and tuskml.cancel() while rows are packed.
  *
- * A state is born under the number of cancels so far; once it has risen, the rows go nowhere.
- * While any rows are packed, SIGINT counts as a cancel: DuckDB itself can leave a scan on one
- * thread to run to its end.
+ * An era of rows is born under the number of cancels so far; once it has risen, its rows go
+ * nowhere, nor do those of new groups while the packing goes on that the cancel met. While any
+ * rows are packed, SIGINT counts as a cancel: DuckDB itself can leave a scan on one thread to run
+ * to its end.
  */
 #include "interrupt.h"
 
@@ -16,6 +17,7 @@ static _Atomic(cancel_counter) counter;
 static _Atomic(sigint_watcher) watcher;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool watching;
+static _Atomic int64_t mark; /* cancels when the packing began */
 
 TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch) {
     atomic_store(&watcher, watch);
@@ -32,13 +34,21 @@ static void watch(bool on) {
     if (!f || atomic_load_explicit(&watching, memory_order_relaxed) == on)
         return;
     pthread_mutex_lock(&lock);
-    if (atomic_exchange(&watching, on) != on)
+    if (watching != on) {
         f(on);
+        if (on)
+            atomic_store(&mark, cancels_so_far());
+        atomic_store(&watching, on);
+    }
     pthread_mutex_unlock(&lock);
 }
 
-void packing_goes_on(void) {
+bool packing_goes_on(void) {
     watch(true);
+    if (!atomic_load_explicit(&watching, memory_order_acquire) || cancels_so_far() == mark)
+        return true;
+    watch(false);
+    return false;
 }
 
 void packing_ends(void) {

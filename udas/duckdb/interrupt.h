@@ -2,6 +2,7 @@
 #ifndef TUSK_INTERRUPT_H
 #define TUSK_INTERRUPT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The kernels' tk_cancel_count and tk_watch_sigint, which the Python package hands over. */
@@ -11,7 +12,8 @@ typedef void (*sigint_watcher)(int on);
 int64_t cancels_so_far(void);
 /* Around what takes rows in: the first lasts until the second, whoever calls them and how often.
  */
-void packing_goes_on(void);
+/* False: a cancel came since it began. */
+bool packing_goes_on(void);
 void packing_ends(void);
 
 #endif

@@ -292,7 +292,10 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         state_destroy(states, 1);
         return;
     }
-    packing_goes_on();
+    if (!packing_goes_on()) {
+        refuse(info, "the training was interrupted");
+        return;
+    }
     look_at_limits(d);
     eras_enter(d->eras);
     bool refused;
