@@ -11,6 +11,7 @@ import tuskml.sql
 import tuskml.udas.duckdb
 from tuskml.errors import ExtensionError
 from tuskml.groups.door import attach
+from tuskml.limits import share_limits
 from tuskml.version import VERSION
 
 UNSIGNED = "allow_unsigned_extensions"
@@ -54,9 +55,8 @@ def load(
 ) -> duckdb.DuckDBPyConnection:
     """Loads tuskml into an open connection's database and returns the connection.
 
-    The database must allow unsigned extensions, which DuckDB decides when it is opened. Call it
-    again after SET memory_limit or SET temp_directory, so that tuskml knows of them. store_root:
-    as for `connect`; None leaves it as it is.
+    The database must allow unsigned extensions, which DuckDB decides when it is opened.
+    store_root: as for `connect`; None leaves it as it is.
     """
     path = extension_path()
     with _loading:
@@ -65,7 +65,7 @@ def load(
         check_version(library)
         connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
         attach(library, str(path))
-        share_memory_settings(connection)
+        share_limits(connection, library)
         if store_root is not None:
             set_store_root(connection, store_root)
         run_macros(connection)
@@ -91,29 +91,6 @@ def check_version(library: ctypes.CDLL) -> None:
             f"the extension is version {found} and the package is version {VERSION}, "
             "expected the same: reinstall tuskml"
         )
-
-
-def share_memory_settings(connection: duckdb.DuckDBPyConnection) -> None:
-    """Rows are packed outside DuckDB's own accounts: tell the packer what it may use."""
-    connection.execute(MEMORY_SETTINGS).fetchall()
-
-
-def set_store_root(connection: duckdb.DuckDBPyConnection, path: str | Path) -> None:
-    """Says where the database's stored models lie, for all of its connections."""
-    connection.execute("SELECT tuskml_set_store_root(?)", [str(Path(path).absolute())]).fetchall()
-
-
-MEMORY_SETTINGS = """
-SELECT tuskml_set_memory(
-    (regexp_extract(setting, '([0-9.]+)', 1)::DOUBLE
-     * CASE regexp_extract(setting, '[A-Za-z]+')
-           WHEN 'bytes' THEN 1 WHEN 'byte' THEN 1
-           WHEN 'KiB' THEN 1024 WHEN 'MiB' THEN 1048576
-           WHEN 'GiB' THEN 1073741824 WHEN 'TiB' THEN 1099511627776
-           ELSE 1 END)::BIGINT,
-    current_setting('temp_directory'))
-FROM (SELECT current_setting('memory_limit') AS setting)
-"""
 
 
 IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"

@@ -15,6 +15,7 @@ from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
 from tuskml.groups.partition import OFFLINE, Call
 from tuskml.groups.trainer import Request, train
+from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import task_named
@@ -217,4 +218,6 @@ def attach(library: ctypes.CDLL, path: str) -> None:
             library.tusk_set_trainer(callback)
             distribution = P_VALUES(p_values)
             library.tusk_set_p_values(distribution)
+            native = kernels.library()
+            library.tusk_set_interrupts(native.tk_cancel_count, native.tk_watch_sigint)
             _attached[path] = (library, callback, distribution)

@@ -105,7 +105,10 @@ def survives() -> Callable[..., None]:
         if duckdb.__version__ >= "2":
             return
         done = subprocess.run(
-            [sys.executable, "-c", STATEMENTS, *statements], capture_output=True, check=False
+            [sys.executable, "-c", STATEMENTS, *statements],
+            capture_output=True,
+            check=False,
+            timeout=120,
         )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {statements[-1]}"
 

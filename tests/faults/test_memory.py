@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -85,7 +86,7 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.seen = set(self.child.communicate("")[0].split())
+        self.seen = set(self.child.communicate("", timeout=60)[0].split())
 
 
 WATCHER = """
@@ -139,6 +140,46 @@ def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
         assert use(con)["spilled"] == 0
 
 
+def test_memory_limit_set_later(rows: Path, tmp_path: Path) -> None:
+    """SET is seen by the next statement that packs much, and by those of cursors."""
+    sql = f"SELECT train_model('logistic', y, x, '{OPTIONS}').n_rows FROM '{rows}'"
+    with tuskml.connect(threads=2, memory_limit="1GB") as con, con.cursor() as cursor:
+        folder = tmp_path / "later"
+        folder.mkdir()
+        con.execute("SET memory_limit = '64MB'")
+        con.execute(f"SET temp_directory = '{folder}'")
+        assert cursor.execute(sql).fetchall() == [(ROWS,)]
+        assert 60e6 < use(con)["budget"] < 65e6
+        con.execute("SET memory_limit = '2GB'")
+        assert cursor.execute(sql).fetchall() == [(ROWS,)]
+        assert 1.8e9 < use(con)["budget"] < 2.1e9
+        con.execute("SET memory_limit = '64MB'")
+        with watched(con) as seen:
+            con.execute(sql).fetchall()
+        assert max(now["spilled"] for now in seen) > 64e6
+        assert use(con)["spilled"] + use(con)["resident"] == 0
+
+
+@contextmanager
+def watched(con: duckdb.DuckDBPyConnection) -> Iterator[list[dict]]:
+    """What the packer used, looked at while the context lasts."""
+    seen: list[dict] = []
+    over = threading.Event()
+
+    def look() -> None:
+        with con.cursor() as reader:
+            while not over.wait(0.01):
+                seen.append(use(reader))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_many_small_groups_beyond_the_limit(rows: Path, tmp_path: Path) -> None:
     sql = "SELECT g, train_model('linear', y, x[:3], '{\"deterministic\": true}') FROM (SELECT hash(x) % 40000 AS g, y, x FROM t LIMIT 400000) GROUP BY g ORDER BY g"
     with opened(rows, tmp_path, None) as con:
@@ -170,11 +211,11 @@ def mapped_from(pid: int, folder: Path) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_is_left_after_kill_9(rows: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> None:
     endless = FIT.replace('"max_iter": 3', '"max_iter": 1000000')
     before = shutil.disk_usage(tmp_path).used
     command = [sys.executable, "-c", CHILD, rows, tmp_path, str(LIMIT), endless]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with started(command) as child:
         assert child.stdout.readline() == "ready\n"
         deadline = time.monotonic() + 20
         while not mapped_from(child.pid, tmp_path) and time.monotonic() < deadline:

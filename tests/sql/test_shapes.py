@@ -200,7 +200,7 @@ def test_a_model_is_a_parameter(con: duckdb.DuckDBPyConnection) -> None:
     assert one(con, sql, (model,)) == 0
 
 
-LONE_STATE = "OVER () and ORDER BY among the arguments need DuckDB 2.0: order the rows in a subquery, join the models to the rows"
+LONE_STATE = "OVER () and ORDER BY among the arguments need DuckDB 2.0: order the rows in a subquery, join the result to the rows"
 REFUSED = (
     "train_model: this is an aggregate for GROUP BY and cannot be used as a window function (OVER)",
     f"train_model: {LONE_STATE}",
@@ -262,6 +262,49 @@ def test_rows_in_order(con: duckdb.DuckDBPyConnection, survives, within: str) ->
             "FROM rows", "FROM (FROM rows ORDER BY i DESC)"
         )
     assert fetch(con, sql) == [(700,)]
+
+
+CALLS = ("auc(y, p)", "log_loss(y, p)", "accuracy(y, y)", "rmse(y, p)", "mae(y, p)", "r2(y, p)", "explain_training('linear', y, [p])")  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [2, 3, 700, 5000])
+@pytest.mark.parametrize("call", CALLS)
+def test_one_state_for_all_rows(
+    con: duckdb.DuckDBPyConnection, survives, call: str, n: int
+) -> None:
+    """OVER () and ORDER BY among the arguments: right, or refused where DuckDB gives no array."""
+    create = f"CREATE TABLE scored AS SELECT i, i % 2 AS y, (i * 7919) % 101 / 101 AS p FROM range({n}) r(i)"
+    con.execute(create)
+    plain = one(con, f"SELECT {call} FROM scored")
+    for sql in (
+        f"SELECT DISTINCT {call} OVER () FROM scored",
+        f"SELECT {call.replace(')', ' ORDER BY i DESC)')} FROM scored",
+    ):
+        survives(create, sql)
+        try:
+            value = one(con, sql)
+        except duckdb.Error as error:
+            assert duckdb.__version__ < "2"
+            assert str(error).endswith(LONE_STATE)  # noqa: PT017
+        else:
+            assert value == (pytest.approx(plain) if isinstance(plain, float) else plain)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 17])
+def test_many_windows_over_few_rows(con: duckdb.DuckDBPyConnection, n: int) -> None:
+    """Where DuckDB keeps the windows' states side by side, none takes the rows of another."""
+    con.execute(f"CREATE TABLE t AS SELECT i FROM range({n}) r(i)")
+    for windows in (1, 2, 3, 6, 12):
+        wanted = [float(k + 1) for k in range(windows)]
+        over = ", ".join(f"train_model('linear', 3 * i + {b}, [i]) OVER ()" for b in wanted)
+        try:
+            rows = fetch(con, f"SELECT {over} FROM t")
+        except duckdb.Error as error:
+            assert str(error).endswith(REFUSED)  # noqa: PT017
+        else:
+            for row in rows:
+                assert [m["intercept"] for m in row] == pytest.approx(wanted, abs=1e-5)
+                assert [m["n_rows"] for m in row] == [n] * windows
 
 
 def test_two_databases(con: duckdb.DuckDBPyConnection) -> None:

@@ -5,6 +5,7 @@
 #define DUCKDB_EXTENSION_NAME tuskml
 #include "duckdb_extension.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,18 +24,27 @@ typedef struct door {
     struct spec_table *specs;
     const store_path *store_path; /* the newest; NULL: unknown */
     struct sealed_cache *models;  /* open files of stores */
-    bool lone_states;             /* this DuckDB needs states_given */
+    struct eras *eras;
+    size_t
+        state_alignment; /* of an array of states, where this DuckDB needs states_given; else 0 */
+    _Atomic int64_t looked_at; /* the settings: ms */
     int references;
 } door;
 
 void door_release(void *d);
 door *door_retain(door *d);
 
+/* Where a statement packs much, lets the Python package tell the account what DuckDB's
+ * memory_limit and temp_directory are now; the first time that a statement does, and every 0.1 s
+ * at most. */
+void look_at_limits(door *d);
+void look_again(door *d);
+
 /* Each registers its functions in the database; false when DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, door *d);
 bool register_partition(duckdb_connection connection, door *d);
 bool register_predict(duckdb_connection connection, door *d);
-bool register_metrics(duckdb_connection connection);
+bool register_metrics(duckdb_connection connection, door *d);
 bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
@@ -129,10 +139,11 @@ bool features_valid(const feature_column *c, idx_t row);
 
 /* False where update got one state for all rows in place of an array of n: DuckDB 1.x does so for
  * OVER () and ORDER BY among the arguments. Looks at some of the states, the last included. */
-bool states_given(duckdb_aggregate_state *states, idx_t n);
+bool states_given(const door *d, duckdb_aggregate_state *states, idx_t n);
+size_t learn_state_alignment(void);
 #define LONE_STATE                                                     \
     "OVER () and ORDER BY among the arguments need DuckDB 2.0: order " \
-    "the rows in a subquery, join the models to the rows"
+    "the rows in a subquery, join the result to the rows"
 
 /* --- the trainer's answers --- */
 

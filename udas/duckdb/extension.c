@@ -3,9 +3,9 @@
 #include "door.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../kvstore/mapped/sealed_cache.h"
+#include "eras.h"
 #include "specs.h"
 
 TUSK_EXPORT const char *tusk_version(void) {
@@ -19,7 +19,8 @@ static door *door_new(void) {
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
     d->models = sealed_cache_new();
-    d->lone_states = strncmp(duckdb_library_version(), "v1.", 3) == 0;
+    d->eras = d->memory ? eras_new(d->memory) : NULL;
+    d->state_alignment = learn_state_alignment();
     d->references = 1;
     return d;
 }
@@ -33,6 +34,7 @@ void door_release(void *p) {
     door *d = p;
     if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL))
         return;
+    eras_free(d->eras);
     tusk_memory_free(d->memory);
     spec_table_free(d->specs);
     store_root_free(d);
@@ -43,9 +45,9 @@ void door_release(void *p) {
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     door *d = door_new();
-    bool done = d && d->memory && d->specs && d->models && store_root_default(d) &&
+    bool done = d && d->memory && d->specs && d->eras && d->models && store_root_default(d) &&
                 register_train_model(connection, d) && register_partition(connection, d) &&
-                register_predict(connection, d) && register_metrics(connection) &&
+                register_predict(connection, d) && register_metrics(connection, d) &&
                 register_hash_features(connection) && register_distribution(connection) &&
                 register_settings(connection, d) && register_store_root(connection, d);
     if (d)

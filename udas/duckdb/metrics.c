@@ -15,6 +15,7 @@
 
 /* What the callbacks of one overload need to know. */
 typedef struct overload {
+    door *door;
     const char *name;
     const tusk_metric *metric; /* NULL: auc */
     bool boolean_label, boolean_second;
@@ -40,6 +41,10 @@ static double number_at(const column *c, bool boolean, idx_t row) {
         const overload *o = overload_of(info);                                     \
         column first = chunk_column(chunk, 0), second = chunk_column(chunk, 1);    \
         idx_t n = duckdb_data_chunk_get_size(chunk);                               \
+        if (!states_given(o->door, states, n)) {                                   \
+            refuse(info, LONE_STATE);                                              \
+            return;                                                                \
+        }                                                                          \
         for (idx_t row = 0; row < n; row++)                                        \
             if (is_valid(&first, row) && is_valid(&second, row) &&                 \
                 !body(info, states[row], number_at(&first, o->boolean_label, row), \
@@ -47,10 +52,21 @@ static double number_at(const column *c, bool boolean, idx_t row) {
                 return;                                                            \
     } while (0)
 
+/* --- sums --- */
+
+typedef struct score_state {
+    uint64_t mark;
+    tusk_score score;
+} score_state;
+
+static tusk_score *score_of(duckdb_aggregate_state state) {
+    return &((score_state *)state)->score;
+}
+
 static bool score_take(duckdb_function_info info, duckdb_aggregate_state state, double y,
                        double p) {
     char sentence[TUSK_SENTENCE];
-    if (tusk_score_take((tusk_score *)state, overload_of(info)->metric, y, p, sentence))
+    if (tusk_score_take(score_of(state), overload_of(info)->metric, y, p, sentence))
         return true;
     refuse(info, sentence);
     return false;
@@ -58,12 +74,17 @@ static bool score_take(duckdb_function_info info, duckdb_aggregate_state state, 
 
 static idx_t score_size(duckdb_function_info info) {
     (void)info;
-    return sizeof(tusk_score);
+    return sizeof(score_state);
 }
 
 static void score_init(duckdb_function_info info, duckdb_aggregate_state state) {
     (void)info;
-    memset(state, 0, sizeof(tusk_score));
+    *(score_state *)state = (score_state){.mark = STATE_MARK};
+}
+
+static void score_destroy(duckdb_aggregate_state *states, idx_t n) {
+    for (idx_t i = 0; i < n; i++)
+        ((score_state *)states[i])->mark = 0;
 }
 
 static void score_update(duckdb_function_info info, duckdb_data_chunk chunk,
@@ -75,8 +96,7 @@ static void score_combine(duckdb_function_info info, duckdb_aggregate_state *sou
                           duckdb_aggregate_state *targets, idx_t n) {
     char sentence[TUSK_SENTENCE];
     for (idx_t i = 0; i < n; i++)
-        if (!tusk_score_merge((tusk_score *)targets[i], (const tusk_score *)sources[i],
-                              sentence)) {
+        if (!tusk_score_merge(score_of(targets[i]), score_of(sources[i]), sentence)) {
             refuse(info, sentence);
             return;
         }
@@ -88,7 +108,7 @@ static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *st
     double *out = duckdb_vector_get_data(result);
     for (idx_t i = 0; i < n; i++) {
         bool null;
-        double score = tusk_score_give((const tusk_score *)states[i], metric, &null);
+        double score = tusk_score_give(score_of(states[i]), metric, &null);
         if (null)
             set_null(result, offset + i);
         else
@@ -105,10 +125,19 @@ static void *grow(void *memory, size_t bytes, void *context) {
 
 static const tusk_grow HEAP = {grow, NULL};
 
+typedef struct auc_state {
+    uint64_t mark;
+    tusk_auc auc;
+} auc_state;
+
+static tusk_auc *auc_in(duckdb_aggregate_state state) {
+    return &((auc_state *)state)->auc;
+}
+
 static bool auc_take(duckdb_function_info info, duckdb_aggregate_state state, double y,
                      double score) {
     char sentence[TUSK_SENTENCE];
-    if (tusk_auc_take((tusk_auc *)state, y, score, HEAP, sentence))
+    if (tusk_auc_take(auc_in(state), y, score, HEAP, sentence))
         return true;
     refuse(info, sentence);
     return false;
@@ -116,20 +145,20 @@ static bool auc_take(duckdb_function_info info, duckdb_aggregate_state state, do
 
 static idx_t auc_size(duckdb_function_info info) {
     (void)info;
-    return sizeof(tusk_auc);
+    return sizeof(auc_state);
 }
 
 static void auc_init(duckdb_function_info info, duckdb_aggregate_state state) {
     (void)info;
-    memset(state, 0, sizeof(tusk_auc));
+    *(auc_state *)state = (auc_state){.mark = STATE_MARK};
 }
 
 static void auc_destroy(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
-        tusk_auc *s = (tusk_auc *)states[i];
+        auc_state *s = (auc_state *)states[i];
         for (int l = 0; l < 2; l++)
-            free(s->lists[l].keys);
-        memset(s, 0, sizeof *s);
+            free(s->auc.lists[l].keys);
+        *s = (auc_state){0};
     }
 }
 
@@ -142,8 +171,7 @@ static void auc_combine(duckdb_function_info info, duckdb_aggregate_state *sourc
                         duckdb_aggregate_state *targets, idx_t n) {
     char sentence[TUSK_SENTENCE];
     for (idx_t i = 0; i < n; i++)
-        if (!tusk_auc_merge((tusk_auc *)targets[i], (const tusk_auc *)sources[i], HEAP,
-                            sentence)) {
+        if (!tusk_auc_merge(auc_in(targets[i]), auc_in(sources[i]), HEAP, sentence)) {
             refuse(info, sentence);
             return;
         }
@@ -162,7 +190,7 @@ static void auc_finalize(duckdb_function_info info, duckdb_aggregate_state *stat
                          duckdb_vector result, idx_t n, idx_t offset) {
     double *out = duckdb_vector_get_data(result);
     for (idx_t i = 0; i < n; i++) {
-        const tusk_auc *s = (const tusk_auc *)states[i];
+        const tusk_auc *s = auc_in(states[i]);
         if (!tusk_auc_known(s)) {
             set_null(result, offset + i);
         } else if (!auc_of(s, out + offset + i)) {
@@ -181,10 +209,13 @@ static void add_parameter(duckdb_aggregate_function f, bool boolean) {
     duckdb_destroy_logical_type(&type);
 }
 
-static void set_callbacks(duckdb_aggregate_function f, const tusk_metric *m) {
-    if (m) {
+/* Sums own nothing: they are destroyed only where states_given asks whether they are alive. */
+static void set_callbacks(duckdb_aggregate_function f, const overload *o) {
+    if (o->metric) {
         duckdb_aggregate_function_set_functions(f, score_size, score_init, score_update,
                                                 score_combine, score_finalize);
+        if (o->door->state_alignment)
+            duckdb_aggregate_function_set_destructor(f, score_destroy);
     } else {
         duckdb_aggregate_function_set_functions(f, auc_size, auc_init, auc_update, auc_combine,
                                                 auc_finalize);
@@ -192,11 +223,18 @@ static void set_callbacks(duckdb_aggregate_function f, const tusk_metric *m) {
     }
 }
 
+static void overload_free(void *p) {
+    overload *o = p;
+    door_release(o->door);
+    free(o);
+}
+
 static bool add_overload(duckdb_aggregate_function_set set, overload like) {
     overload *o = malloc(sizeof *o);
     if (!o)
         return false;
     *o = like;
+    door_retain(o->door);
     duckdb_aggregate_function f = duckdb_create_aggregate_function();
     duckdb_aggregate_function_set_name(f, o->name);
     add_parameter(f, o->boolean_label);
@@ -204,30 +242,31 @@ static bool add_overload(duckdb_aggregate_function_set set, overload like) {
     duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
     duckdb_aggregate_function_set_return_type(f, number);
     duckdb_destroy_logical_type(&number);
-    set_callbacks(f, o->metric);
+    set_callbacks(f, o);
     duckdb_aggregate_function_set_special_handling(f);
-    duckdb_aggregate_function_set_extra_info(f, o, free);
+    duckdb_aggregate_function_set_extra_info(f, o, overload_free);
     bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
     duckdb_destroy_aggregate_function(&f);
     return added;
 }
 
-static bool register_one(duckdb_connection connection, const char *name, const tusk_metric *m) {
+static bool register_one(duckdb_connection connection, door *d, const char *name,
+                         const tusk_metric *m) {
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
     bool done = true;
     for (int second = 0; second <= (m && m->boolean_second); second++)
         for (int label = 0; label < 2; label++)
-            done = done && add_overload(set, (overload){name, m, label, second});
+            done = done && add_overload(set, (overload){d, name, m, label, second});
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;
 }
 
-bool register_metrics(duckdb_connection connection) {
-    bool done = register_one(connection, "auc", NULL);
+bool register_metrics(duckdb_connection connection, door *d) {
+    bool done = register_one(connection, d, "auc", NULL);
     for (int kind = 0; kind < TUSK_METRICS; kind++) {
         const tusk_metric *m = tusk_metric_of((enum tusk_metric_kind)kind);
-        done = done && register_one(connection, m->name, m);
+        done = done && register_one(connection, d, m->name, m);
     }
     return done;
 }

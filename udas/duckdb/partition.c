@@ -57,33 +57,33 @@ static int append(tusk_memory *memory, const rows *r, idx_t row, tusk_block *blo
     return tusk_append_ids(memory, block, ids, r->id_size == 8, (int64_t)e.length, fault);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk chunk,
-                   duckdb_aggregate_state *states) {
-    const overload *o = overload_of(info);
-    rows r = rows_of(chunk, o);
-    if (o->door->lone_states && !states_given(states, r.n)) {
-        refuse(info, LONE_STATE);
-        state_destroy(states, 1);
-        return;
-    }
+static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_state *states,
+                 run *run) {
+    const rows *r = chunk;
     spec *current = NULL;
     tusk_fault fault;
-    for (idx_t row = 0; row < r.n; row++) {
+    for (idx_t row = 0; row < r->n; row++) {
         train_state *s = (train_state *)states[row];
-        current = spec_of_row(info, &r, row, current);
+        current = spec_of_row(info, r, row, current);
         if (!current)
             return;
-        if (!adopt_spec(info, s, current))
+        if (!adopt(info, s, current, run))
             break;
-        if (!usable(&r, row)) {
+        if (!usable(r, row)) {
             s->block.n_skipped++;
-        } else if (append(o->door->memory, &r, row, &s->block, &fault)) {
+        } else if (append(s->run->era->memory, r, row, &s->block, &fault)) {
             refuse_fault(info, &fault);
             break;
         }
     }
     if (current)
         spec_release(current);
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk chunk,
+                   duckdb_aggregate_state *states) {
+    rows r = rows_of(chunk, overload_of(info));
+    take_in(info, states, r.n, &r, take);
 }
 
 /* --- registration --- */

@@ -1,9 +1,52 @@
 /* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from
  * SQL. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "door.h"
+
+#define MUCH ((int64_t)4 << 20)
+#define EVERY_MS 100
+
+typedef void (*limits_reader)(int64_t account);
+
+static _Atomic(limits_reader) reader;
+
+/* The Python package sets it once. The account is that of tusk_account. */
+TUSK_EXPORT void tusk_set_limits_reader(limits_reader f) {
+    atomic_store(&reader, f);
+}
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void look_at_limits(door *d) {
+    tusk_memory_use use;
+    tusk_memory_used(d->memory, &use);
+    if (use.resident + use.spilled < MUCH)
+        return;
+    limits_reader read = atomic_load_explicit(&reader, memory_order_acquire);
+    int64_t now = now_ms(), last = atomic_load_explicit(&d->looked_at, memory_order_relaxed);
+    if (read && now - last >= EVERY_MS &&
+        atomic_compare_exchange_strong(&d->looked_at, &last, now))
+        read((int64_t)(intptr_t)d);
+}
+
+void look_again(door *d) {
+    atomic_store_explicit(&d->looked_at, 0, memory_order_relaxed);
+}
+
+static void account(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    int64_t *out = duckdb_vector_get_data(result);
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    for (idx_t row = 0; row < n; row++)
+        out[row] = (int64_t)(intptr_t)duckdb_scalar_function_get_extra_info(info);
+}
 
 static tusk_memory *memory_of(duckdb_function_info info) {
     return ((door *)duckdb_scalar_function_get_extra_info(info))->memory;
@@ -94,6 +137,8 @@ bool register_settings(duckdb_connection connection, door *d) {
     setting_parameter(set, DUCKDB_TYPE_BIGINT);
     setting_parameter(set, DUCKDB_TYPE_VARCHAR);
     duckdb_scalar_function read = setting_new("tuskml_memory", d, read_memory);
-    return setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+    duckdb_scalar_function name = setting_new("_tusk_account", d, account);
+    return setting_register(connection, name, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+           setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
            setting_register(connection, read, make_use_type());
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interrupt.h"
 #include "train_model.h"
 
 #define RUN 2048
@@ -38,15 +39,60 @@ void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     *(train_state *)state = (train_state){.mark = STATE_MARK};
 }
 
-void state_destroy(duckdb_aggregate_state *states, idx_t n) {
-    for (idx_t i = 0; i < n; i++) {
-        train_state *s = (train_state *)states[i];
-        tusk_block_free(&s->block);
-        if (s->spec)
-            spec_release(s->spec);
-        s->spec = NULL;
-        s->mark = 0;
+/* Refuses states of a statement that is over, be it by a cancel. */
+static bool may_go_on(duckdb_function_info info, const run *r) {
+    if (r->era->born == cancels_so_far() && !r->era->over)
+        return true;
+    refuse(info, "the training was interrupted");
+    return false;
+}
+
+/* The one run of the states that have any; *refused when they may not go on. */
+static run *run_of(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
+                   bool *refused) {
+    run *found = NULL, *last = NULL;
+    *refused = false;
+    for (idx_t i = 0; i < n && !*refused; i++) {
+        run *r = ((const train_state *)states[i])->run;
+        if (!r || r == last)
+            continue;
+        *refused = !may_go_on(info, r);
+        if (found)
+            run_join(found, r);
+        else
+            found = r;
+        last = r;
     }
+    return found;
+}
+
+static void drop(train_state *s) {
+    if (!s->run || !s->run->era->over)
+        tusk_block_free(&s->block);
+    if (s->spec)
+        spec_release(s->spec);
+    if (s->run)
+        run_drop_state(s->run);
+    *s = (train_state){0};
+}
+
+static void drop_all(duckdb_aggregate_state *states, idx_t n) {
+    for (idx_t i = 0; i < n; i++)
+        drop((train_state *)states[i]);
+}
+
+void state_destroy(duckdb_aggregate_state *states, idx_t n) {
+    packing_ends();
+    eras *all = NULL;
+    for (idx_t i = 0; i < n && !all; i++) {
+        const train_state *s = (const train_state *)states[i];
+        all = s->run ? s->run->era->all : NULL;
+    }
+    if (all)
+        eras_enter(all);
+    drop_all(states, n);
+    if (all)
+        eras_leave(all);
 }
 
 /* --- update --- */
@@ -86,9 +132,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     if (current)
         spec_release(current);
     if (!is_valid(&r->task, row)) {
-        refuse(
-            info,
-            "task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'");
+        refuse(info, "task is NULL, expected one of 'linear', 'logistic', 'svm'");
         return NULL;
     }
     text none = {"", 0};
@@ -100,12 +144,14 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     return s;
 }
 
-bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec) {
+bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
     if (s->spec == spec)
         return true;
     if (!s->spec) {
         spec_retain(spec);
         s->spec = spec;
+        s->run = run;
+        run_add_state(run);
         return true;
     }
     refuse(info, *spec->task ? "task and options must be the same in all rows of a group"
@@ -137,8 +183,7 @@ static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states)
     return n;
 }
 
-static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, train_state *s,
-                        tusk_fault *fault) {
+static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[RUN];
     const double *y = (const double *)r->label.data + row;
     if (r->boolean_label) {
@@ -149,11 +194,11 @@ static int append_dense(tusk_memory *memory, const rows *r, idx_t row, idx_t n, 
     duckdb_list_entry e = list_entry(&r->features.values, row);
     bool f64 = r->features.type.f64;
     const char *x = (const char *)r->features.values.child.data + e.offset * (f64 ? 8 : 4);
-    return tusk_append_dense(memory, &s->block, f64, x, (int64_t)e.length, y, (int64_t)n, fault);
+    return tusk_append_dense(s->run->era->memory, &s->block, f64, x, (int64_t)e.length, y,
+                             (int64_t)n, fault);
 }
 
-static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_state *s,
-                         tusk_fault *fault) {
+static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
     feature_type type = r->features.type;
     duckdb_list_entry ids = list_entry(&r->features.indices, row);
     duckdb_list_entry values = list_entry(&r->features.values, row);
@@ -167,40 +212,34 @@ static int append_sparse(tusk_memory *memory, const rows *r, idx_t row, train_st
     const char *index = (const char *)r->features.indices.child.data + ids.offset * 4;
     const char *x =
         (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4);
-    return tusk_append_sparse(memory, &s->block, type.f64, index, 0, x, (int64_t)ids.length,
-                              label_at(r, row), fault);
+    return tusk_append_sparse(s->run->era->memory, &s->block, type.f64, index, 0, x,
+                              (int64_t)ids.length, label_at(r, row), fault);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk chunk,
-                   duckdb_aggregate_state *states) {
-    const overload *o = overload_of(info);
-    rows r = rows_of(chunk, o);
-    if (o->door->lone_states && !states_given(states, r.n)) {
-        refuse(info, LONE_STATE);
-        state_destroy(states, 1);
-        return;
-    }
+static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_state *states,
+                 run *run) {
+    const rows *r = chunk;
     spec *current = NULL;
     tusk_fault fault;
     idx_t n;
-    for (idx_t row = 0; row < r.n; row += n) {
+    for (idx_t row = 0; row < r->n; row += n) {
         train_state *s = (train_state *)states[row];
         n = 1;
-        current = spec_of_row(info, &r, row, row ? row - 1 : 0, current);
+        current = spec_of_row(info, r, row, row ? row - 1 : 0, current);
         if (!current)
             return;
-        if (!adopt_spec(info, s, current))
+        if (!adopt(info, s, current, run))
             break;
-        if (!usable(&r, row)) {
+        if (!usable(r, row)) {
             s->block.n_skipped++;
             continue;
         }
         int code;
-        if (o->features.sparse) {
-            code = append_sparse(o->door->memory, &r, row, s, &fault);
+        if (r->features.type.sparse) {
+            code = append_sparse(r, row, s, &fault);
         } else {
-            n = dense_run(&r, row, states);
-            code = append_dense(o->door->memory, &r, row, n, s, &fault);
+            n = dense_run(r, row, states);
+            code = append_dense(r, row, n, s, &fault);
         }
         if (code) {
             refuse_fault(info, &fault);
@@ -211,20 +250,64 @@ static void update(duckdb_function_info info, duckdb_data_chunk chunk,
         spec_release(current);
 }
 
+void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n, const void *rows,
+             row_taker take) {
+    door *d = overload_of(info)->door;
+    if (!states_given(d, states, n)) {
+        refuse(info, LONE_STATE);
+        state_destroy(states, 1);
+        return;
+    }
+    if (!packing_goes_on()) {
+        refuse(info, "the training was interrupted");
+        return;
+    }
+    look_at_limits(d);
+    eras_enter(d->eras);
+    bool refused;
+    run *run = run_of(info, states, n, &refused);
+    if (!run)
+        run = run_new(d->eras, cancels_so_far());
+    if (!run)
+        refuse(info, "out of memory");
+    else if (!refused)
+        take(info, rows, states, run);
+    eras_leave(d->eras);
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk chunk,
+                   duckdb_aggregate_state *states) {
+    rows r = rows_of(chunk, overload_of(info));
+    take_in(info, states, r.n, &r, take);
+}
+
 /* --- combine --- */
 
-void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
-             duckdb_aggregate_state *targets, idx_t n) {
+static void splice(duckdb_function_info info, duckdb_aggregate_state *sources,
+                   duckdb_aggregate_state *targets, idx_t n) {
     tusk_fault fault;
     for (idx_t i = 0; i < n; i++) {
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
-        if (source->spec && !adopt_spec(info, target, source->spec))
+        if (source->spec && !adopt(info, target, source->spec, source->run))
             return;
         if (tusk_block_splice(&target->block, &source->block, &fault)) {
             refuse_fault(info, &fault);
             return;
         }
     }
+}
+
+void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+             duckdb_aggregate_state *targets, idx_t n) {
+    eras *all = overload_of(info)->door->eras;
+    eras_enter(all);
+    bool refused, too;
+    run *from = run_of(info, sources, n, &refused), *to = run_of(info, targets, n, &too);
+    if (from && to)
+        run_join(from, to);
+    if (!refused && !too)
+        splice(info, sources, targets, n);
+    eras_leave(all);
 }
 
 /* --- finalize --- */
@@ -280,11 +363,13 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
-              idx_t n, idx_t offset) {
+/* False when there are no models. */
+static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *states,
+                        duckdb_vector result, idx_t n, idx_t offset) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
+    bool done = false;
     if (!train) {
         refuse(info, "the extension was loaded without its Python package: "
                      "open the database with tuskml.connect(), or call tuskml.load(connection)");
@@ -295,17 +380,34 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
                             .spec = c.spec,
                             .specs = c.specs,
                             .request = (int32_t)o->request,
-                            .memory = o->door->memory,
-                            .store_root = store_root(o->door)};
+                            .memory = o->door->memory};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
-        if (batch.n_groups && !train(&batch)) {
+        done = !batch.n_groups || train(&batch);
+        if (!done)
             refuse(info, batch.error[0] ? batch.error : "the training was interrupted");
-            state_destroy(states, n); /* DuckDB 1.x forgets states whose finalize failed */
-        }
     }
     call_free(&c);
+    return done;
+}
+
+void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
+              idx_t n, idx_t offset) {
+    door *d = overload_of(info)->door;
+    packing_ends();
+    look_again(d);
+    eras_enter(d->eras);
+    bool refused;
+    run *run = run_of(info, states, n, &refused);
+    if (run)
+        run_close(run);
+    if (refused || !train_batch(info, states, result, n, offset)) {
+        if (run)
+            run_fail(run);
+        drop_all(states, n); /* DuckDB 1.x forgets states whose finalize failed */
+    }
+    eras_leave(d->eras);
 }
 
 /* --- registration --- */

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "door.h"
+#include "eras.h"
 #include "specs.h"
 
 typedef struct train_state {
     uint64_t mark;
     tusk_block block;
     spec *spec; /* NULL until the first row */
+    run *run;   /* NULL as the spec is */
 } train_state;
 
 /* What the callbacks of one overload need to know. */
@@ -44,7 +46,14 @@ void refuse(duckdb_function_info info, const char *sentence);
 void refuse_fault(duckdb_function_info info, const tusk_fault *fault);
 
 /* Notes the spec of a row, or refuses it when the group has another. */
-bool adopt_spec(duckdb_function_info info, train_state *s, spec *spec);
+bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run);
+
+/* Appends the rows of a chunk to their states; a state's memory is its run's era's. */
+typedef void (*row_taker)(duckdb_function_info info, const void *rows,
+                          duckdb_aggregate_state *states, run *run);
+/* An update: the rows of a chunk, unless the statement is over. */
+void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n, const void *rows,
+             row_taker take);
 
 /* --- callbacks, of overloads whose extra info is an overload --- */
 

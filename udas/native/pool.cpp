@@ -183,7 +183,10 @@ void tk_watch_sigint(int on) {
         watch.sa_flags = SA_SIGINFO | SA_RESTART;
         sigaction(SIGINT, &watch, nullptr);
     } else if (!on && --tusk::watchers == 0) {
-        sigaction(SIGINT, &tusk::before_watch, nullptr);
+        struct sigaction now{}; // the host may have put another in our place
+        sigaction(SIGINT, nullptr, &now);
+        if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == tusk::on_sigint)
+            sigaction(SIGINT, &tusk::before_watch, nullptr);
     }
 }
 

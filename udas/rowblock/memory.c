@@ -29,7 +29,7 @@ enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
     tusk_memory *memory;
-    tusk_slab *next_cached;
+    tusk_slab *next, *previous;  /* among its memory's slabs, or next among the cached */
     _Atomic(struct lane *) lane; /* that fills it; NULL: none */
     size_t size;
     size_t used;
@@ -45,6 +45,10 @@ typedef struct lane {
 
 struct tusk_memory {
     lane lanes[LANES];
+    tusk_memory *account; /* that this is a part of, or this itself */
+    pthread_mutex_t list_lock;
+    tusk_slab *slabs;
+    /* Of the account: */
     pthread_mutex_t lock; /* what follows, but for the atomics */
     char *temp_directory;
     int spill_file;
@@ -64,7 +68,9 @@ tusk_memory *tusk_memory_new(void) {
         return NULL;
     for (int i = 0; i < LANES; i++)
         pthread_mutex_init(&m->lanes[i].lock, NULL);
+    pthread_mutex_init(&m->list_lock, NULL);
     pthread_mutex_init(&m->lock, NULL);
+    m->account = m;
     m->spill_file = -1;
     atomic_store(&m->budget, INT64_MAX);
     atomic_store(&m->spill_budget, INT64_MAX);
@@ -75,14 +81,19 @@ static void unmap(tusk_slab *slab) {
     munmap(slab, slab->size);
 }
 
+tusk_memory *tusk_memory_part(tusk_memory *account) {
+    tusk_memory *m = tusk_memory_new();
+    if (m)
+        m->account = account;
+    return m;
+}
+
 void tusk_memory_free(tusk_memory *m) {
     if (!m)
         return;
-    for (int i = 0; i < LANES; i++)
-        if (m->lanes[i].slab)
-            unmap(m->lanes[i].slab);
+    tusk_memory_empty(m);
     while (m->cached) {
-        tusk_slab *next = m->cached->next_cached;
+        tusk_slab *next = m->cached->next;
         unmap(m->cached);
         m->cached = next;
     }
@@ -207,7 +218,7 @@ static tusk_slab *take_cached(tusk_memory *m, size_t size) {
     pthread_mutex_lock(&m->lock);
     tusk_slab *slab = m->cached;
     if (slab) {
-        m->cached = slab->next_cached;
+        m->cached = slab->next;
         m->n_cached--;
     }
     pthread_mutex_unlock(&m->lock);
@@ -221,7 +232,29 @@ static bool reserve(tusk_memory *m, int64_t size) {
     return false;
 }
 
-static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
+static void link_slab(tusk_memory *m, tusk_slab *slab) {
+    pthread_mutex_lock(&m->list_lock);
+    slab->previous = NULL;
+    slab->next = m->slabs;
+    if (slab->next)
+        slab->next->previous = slab;
+    m->slabs = slab;
+    pthread_mutex_unlock(&m->list_lock);
+}
+
+static void unlink_slab(tusk_memory *m, tusk_slab *slab) {
+    pthread_mutex_lock(&m->list_lock);
+    if (slab->next)
+        slab->next->previous = slab->previous;
+    if (slab->previous)
+        slab->previous->next = slab->next;
+    else
+        m->slabs = slab->next;
+    pthread_mutex_unlock(&m->list_lock);
+}
+
+static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
+    tusk_memory *m = owner->account;
     int64_t offset = IN_MEMORY;
     tusk_slab *slab = NULL;
     if (reserve(m, (int64_t)size)) {
@@ -237,12 +270,13 @@ static tusk_slab *slab_new(tusk_memory *m, size_t size, int *code) {
             return NULL;
         atomic_fetch_add(&m->spilled, (int64_t)size);
     }
-    slab->memory = m;
+    slab->memory = owner;
     slab->size = size;
     slab->used = SLAB_HEADER;
     slab->file_offset = offset;
     atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, 1);
+    link_slab(owner, slab);
     note_peak(m);
     return slab;
 }
@@ -253,7 +287,7 @@ static bool cache(tusk_memory *m, tusk_slab *slab) {
     pthread_mutex_lock(&m->lock);
     bool room = m->n_cached < CACHED_SLABS;
     if (room) {
-        slab->next_cached = m->cached;
+        slab->next = m->cached;
         m->cached = slab;
         m->n_cached++;
     }
@@ -277,7 +311,8 @@ static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
 }
 
 static void slab_free(tusk_slab *slab) {
-    tusk_memory *m = slab->memory;
+    tusk_memory *m = slab->memory->account;
+    unlink_slab(slab->memory, slab);
     if (slab->file_offset >= 0) {
         slab_free_spilled(m, slab);
         return;
@@ -289,6 +324,13 @@ static void slab_free(tusk_slab *slab) {
     atomic_fetch_sub(&m->resident, (int64_t)slab->size);
     if (!cache(m, slab))
         unmap(slab);
+}
+
+void tusk_memory_empty(tusk_memory *m) {
+    for (int i = 0; i < LANES; i++)
+        m->lanes[i].slab = NULL;
+    while (m->slabs)
+        slab_free(m->slabs);
 }
 
 /* Takes from a lane a slab in which nothing is left but what the lane itself holds: between
@@ -327,6 +369,7 @@ tusk_slab *tusk_slab_adopt(tusk_memory *m, int file, size_t size, int n_pieces) 
     slab->file_offset = ADOPTED;
     atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, n_pieces);
+    link_slab(m, slab);
     return slab;
 }
 

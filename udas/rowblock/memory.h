@@ -24,7 +24,12 @@ typedef struct tusk_memory_use {
 } tusk_memory_use;
 
 tusk_memory *tusk_memory_new(void);
+/* Gives back all that was taken from it, whoever still has a piece. A part goes before its
+ * account. */
 void tusk_memory_free(tusk_memory *memory);
+/* Pieces of one account that can be given back together; NULL: no memory. */
+tusk_memory *tusk_memory_part(tusk_memory *account);
+void tusk_memory_empty(tusk_memory *memory);
 void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_directory);
 /* Most bytes in the spill file, no limit at first. */
 void tusk_memory_limit_spill(tusk_memory *memory, int64_t bytes);

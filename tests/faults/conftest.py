@@ -1,0 +1,31 @@
+"""What the tests of faults share."""
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+
+LONGEST = 60
+"""Seconds that a child may live: none can keep the tests from ending."""
+
+
+@contextmanager
+def child(command: list[Any]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    timer = threading.Timer(LONGEST, process.kill)
+    timer.start()
+    try:
+        yield process
+    finally:
+        timer.cancel()
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def started() -> Callable[[list[Any]], AbstractContextManager[subprocess.Popen[str]]]:
+    """Starts a process that is gone when the context ends, or sooner."""
+    return child
