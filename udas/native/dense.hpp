@@ -190,6 +190,18 @@ double evaluate(const Loss &loss, const Labels &labels, const double *m, const d
     return sum(total);
 }
 
+// The derivative for one row; what the loss itself takes is left out.
+template <class Loss>
+double derivative_of_row(const Loss &loss, const Labels &labels, double m, double y) {
+    double weight = 1;
+    if constexpr (Loss::classifies) {
+        bool positive = y == labels.positive;
+        y = positive ? 1 : -1;
+        weight = positive ? labels.weight_positive : labels.weight_negative;
+    }
+    return weight * loss(splat(m), splat(y)).derivative[0];
+}
+
 // The same for one row.
 template <class Loss>
 double evaluate_row(const Loss &loss, const Labels &labels, double m, double y, double *d) {

@@ -128,6 +128,14 @@ public:
         n_++;
     }
 
+    // The iterates of n steps, which sum up to these.
+    void add(const double *sum, double sum_d, double n) {
+        for (int64_t k = 0; k < (int64_t)sum_.size(); k++)
+            sum_[k] += sum[k];
+        v_d_ += sum_d;
+        n_ += n;
+    }
+
     void write(const double *scale, double *v) const {
         for (int64_t k = 0; k < d_; k++)
             v[k] = scale[k] > 0 && n_ ? sum_[k] / n_ / scale[k] : 0;

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "epoch.hpp"
+#include "rowwise.hpp"
 
 namespace tusk {
 namespace {
@@ -103,6 +103,44 @@ void dense_share(Shared<double> &shared, RunningMean &sum_of_means, const Loss &
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
     sum_of_means.add(mean);
+}
+
+// The same for batches of one row. Threads that wrote after each row would wait for each other's
+// cache lines most of the time: a thread writes what a few rows changed, which lets others see it
+// by so much later. The delay is bounded, as HOGWILD!'s convergence asks for.
+template <int NV, class T, class Loss>
+void row_share(Shared<double> &shared, RunningMean &sum_of_means, const Loss &loss, size_t first,
+               size_t last) {
+    const tk_pass *pass = shared.pass;
+    const tk_epoch *e = shared.epoch;
+    int64_t d = shared.d;
+    std::vector<double> zero(d + 1, 0.0);
+    double *w = shared.w.data();
+    alignas(64) double at_first[NV * LANES] = {}, now[NV * LANES];
+    double v_d = 0, total = 0;
+    RowModel<NV> model(e, shared.g, d, pass->fit_intercept, zero.data());
+    auto read_model = [&](RowModel<NV> &m) {
+        for (int64_t k = 0; k < d; k++)
+            at_first[k] = read(w[k]);
+        for (int k = 0; k < NV; k++)
+            m.w[k] = load(at_first + k * LANES);
+        m.v_d = v_d = read(w[d]);
+    };
+    auto write_change = [&](const RowModel<NV> &m) {
+        for (int k = 0; k < NV; k++)
+            store(now + k * LANES, m.w[k]);
+        for (int64_t k = 0; k < d; k++)
+            write(w[k], read(w[k]) + (now[k] - at_first[k]));
+        write(w[d], read(w[d]) + (m.v_d - v_d));
+    };
+    int64_t n = walk_rows<NV, T>(model, pass, Schedule(e, shared.g, pass->groups[shared.g].n_rows),
+                                 Labels(pass, shared.g), loss, shared.runs, first, last,
+                                 (int64_t)(first * RUN_ROWS), &total, read_model, write_change);
+    double sum[NV * LANES], sum_d;
+    model.give_sums(sum, &sum_d);
+    std::lock_guard guard(shared.lock);
+    shared.loss += total;
+    sum_of_means.add(sum, sum_d, (double)n);
 }
 
 // Weights of all threads.
@@ -215,7 +253,11 @@ void group_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
         Shared<double> shared(pass, e, g, v);
         RunningMean mean(shared.d);
         share_out(shared, threads, [&](size_t first, size_t last) {
-            dense_share<T>(shared, mean, loss, first, last);
+            if (is_rowwise(e, shared.d))
+                for_width(shared.d,
+                          [&]<int NV>() { row_share<NV, T>(shared, mean, loss, first, last); });
+            else
+                dense_share<T>(shared, mean, loss, first, last);
         });
         shared.write(v);
         *total = shared.loss;

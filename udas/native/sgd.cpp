@@ -1,7 +1,7 @@
 // Stochastic gradient descent, serial: for each batch in the rows' order, v -= step * (mean
 // gradient of the batch). Robbins and Monro, A stochastic approximation method, 1951; mini-batches
 // and schedules as in design.md, section 4.
-#include "epoch.hpp"
+#include "rowwise.hpp"
 
 namespace tusk {
 namespace {
@@ -41,6 +41,30 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64
     model.write(v);
     if (average)
         mean.write(e->scale + g * d, average);
+}
+
+// The same for batches of one row.
+template <int NV, class T, class Loss>
+void row_epoch(const tk_pass *pass, const tk_epoch *e, const Loss &loss, int64_t g, double *v,
+               double *average, double *total) {
+    int64_t d = pass->groups[0].dim;
+    RowModel<NV> model(e, g, d, pass->fit_intercept, v);
+    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    auto nothing = [](RowModel<NV> &) {};
+    int64_t n =
+        walk_rows<NV, T>(model, pass, Schedule(e, g, pass->groups[g].n_rows), Labels(pass, g),
+                         loss, runs, 0, runs.size(), 0, total, nothing, nothing);
+    const double *scale = e->scale + g * d;
+    for (int64_t k = 0; k < d; k++)
+        v[k] = scale[k] > 0 ? model.w[k / LANES][k % LANES] / scale[k] : 0;
+    v[d] = model.v_d;
+    if (!average)
+        return;
+    double sum[NV * LANES], sum_d;
+    model.give_sums(sum, &sum_d);
+    RunningMean mean(d);
+    mean.add(sum, sum_d, (double)n);
+    mean.write(scale, average);
 }
 
 template <class T, class Loss>
@@ -89,6 +113,10 @@ int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *
                         sparse_epoch<T>(pass, epoch, kind, g, v, &loss[g]);
                         if (mean)
                             std::copy_n(v, p, mean);
+                    } else if (is_rowwise(epoch, p - 1)) {
+                        for_width(p - 1, [&]<int NV>() {
+                            row_epoch<NV, T>(pass, epoch, kind, g, v, mean, &loss[g]);
+                        });
                     } else {
                         dense_epoch<T>(pass, epoch, kind, g, v, mean, &loss[g]);
                     }

@@ -23,6 +23,7 @@
 #include "emit.h"
 
 #define BATCH 8192
+#define PYTHON_BYTES (32 << 20)
 
 PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
 PGDLLEXPORT int64 tuskml_batch_bytes(void);
@@ -237,8 +238,21 @@ static Oid trainer_function(FunctionCallInfo fcinfo) {
     return known;
 }
 
+/* Python that has no memory to start with ends the process, and with it the server. */
+static void look_for_memory(void) {
+    static bool seen;
+    void *room = seen ? NULL : malloc(PYTHON_BYTES);
+    if (!seen && !room)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                        errmsg("tuskml: out of memory for Python, which takes %d MB to start",
+                               PYTHON_BYTES >> 20)));
+    free(room);
+    seen = true;
+}
+
 static void call_trainer(FunctionCallInfo fcinfo, work *w) {
     Oid function = trainer_function(fcinfo);
+    look_for_memory();
     work *outer = current;
     current = w;
     PG_TRY();
