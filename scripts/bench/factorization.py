@@ -33,7 +33,8 @@ TARGET = 0.808
 EPOCHS = 4
 OPTIONS = {"max_iter": EPOCHS, "step": 0.1, "l2": 0.03}
 START = 0.03
-LIBMF_L2 = {20: 0.04, 100: 0.05}
+LIBMF_BEST = {20: (0.1, 0.04), 100: (0.08, 0.05)}
+"""Step and penalty at each rank."""
 
 LIBMF = "libmf"
 CMFREC = "cmfrec ALS"
@@ -134,16 +135,18 @@ def silent() -> Iterator[None]:
         os.close(nowhere)
 
 
-def libmf(settings: Settings, rank: int, epochs: int, l2: float) -> Run:
+def libmf(settings: Settings, rank: int, epochs: int) -> Run:
     """Its vectors are taken as they are, without biases: its own `predict` gives other numbers."""
     with silent():
         from libmf import mf
+
+    step, l2 = LIBMF_BEST[rank]
 
     def train(rows: Ratings, n: int) -> Vectors:
         triples = np.stack([rows.user, rows.item, rows.rating], 1).astype(np.float32)
         options = {"lambda_p1": 0.0, "lambda_q1": 0.0, "lambda_p2": l2, "lambda_q2": l2}
         threads = {"nr_threads": settings.threads, "nr_bins": 20, "nr_iters": n}
-        engine = mf.MF(k=rank, eta=0.1, quiet=True, **threads, **options)
+        engine = mf.MF(k=rank, eta=step, quiet=True, **threads, **options)
         with silent():
             engine.fit(triples)
         model = engine.model
@@ -197,7 +200,7 @@ def of_rank(rank: int, name: str, target: float, epochs: dict[str, int]) -> Benc
     """The comparison at one rank; epochs of each peer."""
     made = {
         TUSKML: (partial(tuskml, rank=rank), tusk.NEEDS),
-        LIBMF: (partial(libmf, rank=rank, epochs=epochs[LIBMF], l2=LIBMF_L2[rank]), ("libmf",)),
+        LIBMF: (partial(libmf, rank=rank, epochs=epochs[LIBMF]), ("libmf",)),
         CMFREC: (partial(cmfrec, rank=rank, epochs=epochs[CMFREC]), ("cmfrec",)),
         IMPLICIT: (partial(implicit, rank=rank, epochs=epochs[IMPLICIT]), ("implicit",)),
         NUMBA: (partial(numba_sgd, rank=rank, epochs=epochs[NUMBA], linear=False), ("numba",)),
