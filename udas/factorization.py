@@ -12,13 +12,18 @@ deviation, so that one suits every scale.
 """
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import StoreError
 from tuskml.udas.kernels import Floats, Pass, _address, _check, library
+
+STORE_FAILURES, TOO_LARGE = (16, 17), 18
 
 
 class _Ids(ctypes.Structure):
@@ -39,6 +44,27 @@ class _Spec(ctypes.Structure):
         ("biases", ctypes.c_int32),
         ("l2", ctypes.c_double),
         ("seed", ctypes.c_uint64),
+        ("block_bytes", ctypes.c_int64),
+    ]
+
+
+class _StoredFactors(ctypes.Structure):
+    _fields_ = [
+        ("factorization", ctypes.c_void_p),
+        ("access", ctypes.c_void_p),
+        ("key_a_weight", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("cancel_mark", ctypes.c_int64),
+        ("epoch", ctypes.c_int64),
+        ("step", ctypes.c_double),
+        ("mean", ctypes.c_double),
+        ("loss", ctypes.c_double),
+        ("penalty", ctypes.c_double),
+        ("n_keys", ctypes.c_int64),
+        ("acquire_ns", ctypes.c_int64),
+        ("train_ns", ctypes.c_int64),
+        ("release_ns", ctypes.c_int64),
+        ("error", ctypes.c_char * 512),
     ]
 
 
@@ -84,15 +110,15 @@ class Shape:
         return (self.n_users + self.n_items) * self.width
 
 
-class Factorization:
-    """One group's ratings and vectors in training; a context, whose end frees them.
+class _Ratings:
+    """One group's ratings in blocks; a context, whose end frees them.
 
-    memory: address of the account that they are charged to, 0 for the heap. All results are the
-    same bits for the same ratings, shape and seed, whatever the order of the rows and however
-    many threads, unless an epoch is lock-free.
+    memory: address of the account that they are charged to, 0 for the heap.
     """
 
-    def __init__(self, rows: Pass, memory: int, shape: Shape, seed: int) -> None:
+    def __init__(
+        self, rows: Pass, memory: int, shape: Shape, seed: int, block_bytes: int = 0
+    ) -> None:
         self.shape = shape
         self.n = int(rows.groups["n_rows"][0])
         self.threads = rows.threads
@@ -105,6 +131,7 @@ class Factorization:
             shape.biases,
             shape.l2,
             seed & (2**64 - 1),
+            block_bytes,
         )
         code = library().tk_factorization_new(
             ctypes.byref(rows._struct()),
@@ -114,7 +141,7 @@ class Factorization:
         )
         _check(code)
 
-    def __enter__(self) -> "Factorization":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -125,6 +152,17 @@ class Factorization:
     ) -> None:
         library().tk_factorization_free(self._handle)
         self._handle = ctypes.c_void_p()
+
+
+class Factorization(_Ratings):
+    """One group's ratings and vectors in training, both in memory.
+
+    All results are the same bits for the same ratings, shape and seed, whatever the order of the
+    rows and however many threads, unless an epoch is lock-free.
+    """
+
+    def __init__(self, rows: Pass, memory: int, shape: Shape, seed: int) -> None:
+        super().__init__(rows, memory, shape, seed)
 
     def start(self) -> None:
         """Puts the vectors back to where they were at first."""
@@ -184,3 +222,81 @@ class Factorization:
         coef: NDArray[np.float64] = np.empty((shape.n_users + shape.n_items, shape.width))
         library().tk_factorization_write(self._handle, ctypes.byref(mean), _address(coef))
         return mean.value, coef
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one visit of all ratings found: the objective, keys acquired, seconds by phase.
+
+    Seconds are summed over the workers; those to wait for a block are in none of them.
+    """
+
+    objective: float
+    n_keys: int
+    acquire_seconds: float
+    train_seconds: float
+    release_seconds: float
+
+
+class StoredFactorization(_Ratings):
+    """One group's ratings, their vectors in a store (`kvstore/native/frames.h`).
+
+    access: address of a tusk_frame_access with as many workers as rows.threads; key_a_weight: each
+    weight has a key of its own (KV), else each vector has (KV-VP: `IndexMap.by_rule(width)`);
+    block_bytes: of the vectors that a worker holds at a time, about. Vectors are in the caller's
+    units; those that were never trained are zeros. Results do not depend on threads.
+    """
+
+    def __init__(
+        self, rows: Pass, memory: int, shape: Shape, seed: int, *, access: int,
+        key_a_weight: bool, block_bytes: int,
+    ) -> None:  # fmt: skip
+        super().__init__(rows, memory, shape, seed, max(1, block_bytes))
+        self.access = access
+        self.key_a_weight = key_a_weight
+
+    @property
+    def mean(self) -> float:
+        """mu of these ratings, the model's intercept."""
+        library().tk_factorization_mean.restype = ctypes.c_double
+        return float(library().tk_factorization_mean(self._handle))
+
+    def epoch(self, number: int, step: float) -> Visit:
+        """Trains each rating once; the objective is the mean loss before each one's own update.
+
+        StoreError where the store fails; the epoch is then half done.
+        """
+        return self._visit(library().tk_stored_factors_epoch, epoch=number, step=step)
+
+    def loss(self, mean: float) -> Visit:
+        """The objective of these ratings, which may be others than were trained on.
+
+        mean: mu of the ratings that were.
+        """
+        return self._visit(library().tk_stored_factors_loss, mean=mean)
+
+    def _visit(self, kernel: Callable[..., int], **given: float) -> Visit:
+        job = _StoredFactors(
+            factorization=self._handle,
+            access=self.access,
+            key_a_weight=self.key_a_weight,
+            threads=self.threads,
+            cancel_mark=self.cancel_mark,
+            **given,
+        )
+        code = kernel(ctypes.byref(job))
+        if code in STORE_FAILURES:
+            raise StoreError(job.error.decode(errors="replace"))
+        if code == TOO_LARGE:
+            raise MemoryError(
+                f"two vectors of {self.shape.width} numbers do not fit into the memory of one "
+                "thread: raise option 'cache' or lower 'threads'"
+            )
+        _check(code)
+        return Visit(
+            (job.loss + job.penalty) / self.n,
+            job.n_keys,
+            job.acquire_ns / 1e9,
+            job.train_ns / 1e9,
+            job.release_ns / 1e9,
+        )

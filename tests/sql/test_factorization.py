@@ -67,7 +67,7 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection) -> None:
         "algorithm": "sgd",
         "rank": 3,
         "biases": True,
-        "l2": 0.05,
+        "l2": 0.07,
         "schedule": "linear",
         "epsilon": 0.0,
     }

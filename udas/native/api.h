@@ -247,6 +247,9 @@ typedef struct tk_factor_spec {
     int32_t rank, biases;
     double l2;
     uint64_t seed; /* of the factors' start and of all orders */
+    /* Vectors are in a store, those of a block of ratings have about so many bytes; 0: they are in
+     * memory. */
+    int64_t block_bytes;
 } tk_factor_spec;
 typedef struct tk_factorization tk_factorization;
 /* Copies the ratings into blocks, in an order that depends on them and the seed alone, and draws
@@ -273,6 +276,37 @@ TK_API int tk_factorization_objective(const tk_factorization *f, int threads, in
 TK_API int tk_factorization_loss(const tk_factorization *f, const tk_pass *pass, double *loss);
 /* mean: mu; coef: (n_users + n_items, width), users first, zeros for ids without ratings. */
 TK_API void tk_factorization_write(const tk_factorization *f, double *mean, double *coef);
+/* mu, of the training ratings. */
+TK_API double tk_factorization_mean(const tk_factorization *f);
+
+/* --- matrix factorization, its vectors in a store --- */
+/* Vector r, of users and behind them of items, has key r, or, a key a weight, keys r * width to
+ * r * width + width - 1; all in the caller's units. Stamp 0 is a weight that was never trained:
+ * an epoch draws its start, a loss reads its zero; trained ones have stamp 1. */
+enum tk_factors_code {
+    TK_FACTORS_STORE_FAILED = 16,  /* a sentence is in error */
+    TK_FACTORS_STORE_CORRUPT = 17, /* the same */
+    TK_FACTORS_TOO_LARGE = 18      /* not even two vectors fit into a worker's share of memory */
+};
+typedef struct tk_stored_factors {
+    const tk_factorization *factorization; /* made with block_bytes */
+    const tusk_frame_access *access;
+    int32_t key_a_weight;
+    int32_t threads; /* workers 0 to threads - 1 */
+    int64_t cancel_mark;
+    int64_t epoch;
+    double step;
+    double mean; /* mu of the model: tk_stored_factors_loss */
+    /* out: sums over ratings, of an epoch before each one's own update, and over workers */
+    double loss, penalty;
+    int64_t n_keys; /* acquired */
+    int64_t acquire_ns, train_ns, release_ns;
+    char error[TUSK_STORE_ERROR];
+} tk_stored_factors;
+/* One epoch, in place; threads change no bit. */
+TK_API int tk_stored_factors_epoch(tk_stored_factors *job);
+/* Losses of the factorization's ratings, which may be others than were trained on. */
+TK_API int tk_stored_factors_loss(tk_stored_factors *job);
 
 #ifdef __cplusplus
 }

@@ -73,8 +73,10 @@ private:
 struct Side {
     int64_t n_ids = 0;
     std::vector<int32_t> place; // of each id, -1: never seen
+    std::vector<int32_t> id;    // of each place
     std::vector<int64_t> count; // ratings of each place
     std::vector<int32_t> range; // of each place
+    std::vector<int32_t> first; // place of each range, and behind them the number of places
     Charged<float> vectors;     // stride floats a place
     Charged<float> kept;        // those of tk_factorization_keep
     int64_t seen() const { return (int64_t)count.size(); }
@@ -87,6 +89,7 @@ struct Factorization {
     double l2;
     uint64_t seed;
     Side users, items;
+    int64_t block_bytes = 0; // of the vectors of a block in a store; 0: vectors are in memory
     int32_t grid = 1;
     int64_t n = 0;
     tusk_memory *memory = nullptr;

@@ -13,7 +13,8 @@ namespace {
 constexpr double BLOCK_RATINGS = 1024;
 // Of the vectors of a block: they stay in a core's own cache.
 constexpr double BLOCK_BYTES = 1 << 18;
-constexpr int MAX_GRID = 256;
+constexpr double MAX_GRID = 256, MAX_STORED_GRID = 1024;
+constexpr double STORED_GRID = 8;
 
 // Runs body(chunk number) for all chunks, unless cancelled.
 template <class Body> int for_chunks(const tk_pass *pass, size_t n, Body &&body) {
@@ -57,6 +58,7 @@ void assign_places(Side &side) {
     for (int64_t id = 0; id < side.n_ids; id++)
         if (side.count[id]) {
             side.place[id] = seen;
+            side.id.push_back((int32_t)id);
             side.count[seen++] = side.count[id];
         }
     side.count.resize(seen);
@@ -71,12 +73,24 @@ void cut(Side &side, int64_t n, int32_t grid) {
         side.range[place] = std::min(grid - 1, (int32_t)(middle / (double)n * grid));
         before += side.count[place];
     }
+    side.first.assign(grid + 1, (int32_t)side.seen());
+    for (int64_t place = side.seen(); place-- > 0;)
+        side.first[side.range[place]] = (int32_t)place;
+    for (int32_t r = grid; r-- > 0;) // ranges without a place
+        side.first[r] = std::min(side.first[r], side.first[r + 1]);
 }
 
+// In a store each block asks for its vectors anew, so blocks are as large as memory allows, but
+// enough for a few threads.
 int32_t grid_for(const Factorization &f) {
     double bytes = (double)(f.users.seen() + f.items.seen()) * f.stride * sizeof(float);
-    double wanted = std::max(std::sqrt((double)f.n / BLOCK_RATINGS), bytes / BLOCK_BYTES);
-    double most = (double)std::min<int64_t>({f.users.seen(), f.items.seen(), MAX_GRID});
+    double wanted = std::sqrt((double)f.n / BLOCK_RATINGS);
+    if (f.block_bytes)
+        wanted = std::max(std::min(wanted, STORED_GRID), bytes / (double)f.block_bytes);
+    else
+        wanted = std::max(wanted, bytes / BLOCK_BYTES);
+    double limit = f.block_bytes ? MAX_STORED_GRID : MAX_GRID;
+    double most = std::min((double)std::min(f.users.seen(), f.items.seen()), limit);
     return (int32_t)std::max(1.0, std::min(wanted, most));
 }
 

@@ -1,0 +1,206 @@
+// What trains a block of ratings, and in which order the blocks come.
+//
+// Threads. The ratings lie in grid x grid blocks; in an epoch's stratum s each range of users
+// meets one range of items, so a stratum's blocks share no vector (Gemulla, Nijkamp, Haas,
+// Sismanis, Large-scale matrix factorization with distributed stochastic gradient descent, KDD
+// 2011). No barrier ends a stratum: a block runs as soon as the blocks before it of its users and
+// of its items are done. Each vector so sees its ratings in one order, on however many threads.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+
+#include "factorization.hpp"
+
+namespace tusk {
+
+inline v16f load16(const float *p) {
+    return *(const v16f *)p;
+}
+inline void store16(float *p, v16f v) {
+    *(v16f *)p = v;
+}
+inline v16f splat16(float x) {
+    return x - v16f{};
+}
+inline float sum16(v16f v) {
+    using v8f = float __attribute__((vector_size(32)));
+    using v4f = float __attribute__((vector_size(16)));
+    v8f a = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+            __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    v4f b = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+    b += __builtin_shufflevector(b, b, 2, 3, 0, 1);
+    return b[0] + b[1];
+}
+
+// With biases, what each side multiplies with the other's bias is 1: m = b_u 1 + 1 b_i + p.q.
+using v16i = int32_t __attribute__((vector_size(64)));
+constexpr v16i FIRST = {-1};
+
+// What a rating does to its vectors, in units of the deviation.
+struct Rule {
+    float step;
+    v16f keep_first, keep; // 1 - step l2, of the first line and of the others
+};
+
+inline Rule rule_for(const Factorization &f, double step) {
+    double factors = 1 - step * f.l2 / f.deviation;
+    Rule rule{(float)step, splat16((float)factors), splat16((float)factors)};
+    if (f.biases)
+        rule.keep_first[0] = (float)(1 - step * f.l2);
+    return rule;
+}
+
+constexpr int AHEAD = 6; // ratings whose vectors are on their way
+
+// One gradient step for each of the ratings; returns the sum of squared errors. N: lines of a
+// vector, 0: any number.
+template <int N, bool Biases>
+double train(const Rating *ratings, int64_t n, float *users, float *items, int lines,
+             const Rule &rule) {
+    const int64_t stride = (int64_t)(N ? N : lines) * LINE;
+    const int count = N ? N : lines;
+    double total = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const Rating r = ratings[k];
+        const Rating &next = ratings[std::min(k + AHEAD, n - 1)];
+        float *p = users + r.user * stride, *q = items + r.item * stride;
+        const float *next_p = users + next.user * stride, *next_q = items + next.item * stride;
+        v16f a = load16(p), b = load16(q);
+        v16f dot = Biases ? (FIRST ? a + b : a * b) : a * b;
+        for (int l = 1; l < count; l++)
+            dot += load16(p + l * LINE) * load16(q + l * LINE);
+        float e = r.value - sum16(dot);
+        total += (double)(e * e);
+        v16f g = splat16(rule.step * e);
+        store16(p, rule.keep_first * a + g * (Biases ? (FIRST ? splat16(1) : b) : b));
+        store16(q, rule.keep_first * b + g * (Biases ? (FIRST ? splat16(1) : a) : a));
+        __builtin_prefetch(next_p, 1);
+        __builtin_prefetch(next_q, 1);
+        for (int l = 1; l < count; l++) {
+            v16f pl = load16(p + l * LINE), ql = load16(q + l * LINE);
+            store16(p + l * LINE, rule.keep * pl + g * ql);
+            store16(q + l * LINE, rule.keep * ql + g * pl);
+            __builtin_prefetch(next_p + l * LINE, 1);
+            __builtin_prefetch(next_q + l * LINE, 1);
+        }
+    }
+    return total;
+}
+
+using Train = double (*)(const Rating *, int64_t, float *, float *, int, const Rule &);
+
+template <bool Biases> Train train_for(int lines) {
+    static constexpr Train table[] = {train<0, Biases>, train<1, Biases>, train<2, Biases>,
+                                      train<3, Biases>, train<4, Biases>, train<5, Biases>,
+                                      train<6, Biases>, train<7, Biases>, train<8, Biases>};
+    return table[lines <= 8 ? lines : 0];
+}
+
+template <bool Biases> float predicted(const float *p, const float *q, int lines) {
+    v16f a = load16(p), b = load16(q);
+    v16f dot = Biases ? (FIRST ? a + b : a * b) : a * b;
+    for (int l = 1; l < lines; l++)
+        dot += load16(p + l * LINE) * load16(q + l * LINE);
+    return sum16(dot);
+}
+
+inline double total_of(const std::vector<double> &sums) {
+    double total = 0;
+    for (double sum : sums)
+        total += sum;
+    return total;
+}
+
+// 0 .. n - 1 in a seeded order.
+inline std::vector<int32_t> permutation(int32_t n, uint64_t seed) {
+    std::vector<int32_t> order(n);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t to = (int32_t)(scrambled(seed + (uint64_t)k) % (uint64_t)(k + 1));
+        order[k] = order[to];
+        order[to] = k;
+    }
+    return order;
+}
+
+// Which block comes when. Number t is of stratum t / grid: a permutation of the ranges of users
+// meets one of the ranges of items, shifted. Blocks are drawn in their order, so what a block
+// waits for is already with a thread.
+struct Turn {
+    int32_t users, items;
+    int64_t block;
+};
+
+class Turns {
+public:
+    Turns(const Factorization &f, int64_t epoch)
+        : grid_(f.grid), users_done_(f.grid), items_done_(f.grid) {
+        uint64_t seed = scrambled(f.seed) + 3 * (uint64_t)epoch;
+        users_ = permutation(grid_, scrambled(seed));
+        items_ = permutation(grid_, scrambled(seed + 1));
+        shift_ = permutation(grid_, scrambled(seed + 2));
+    }
+
+    // The next block, once those before it with its users or its items are done; false: no more.
+    bool next(Turn &turn, bool wait) {
+        int64_t t = drawn_.fetch_add(1, std::memory_order_relaxed);
+        if (t >= (int64_t)grid_ * grid_)
+            return false;
+        int32_t stratum = (int32_t)(t / grid_), k = (int32_t)(t % grid_);
+        turn.users = users_[k];
+        turn.items = items_[(k + shift_[stratum]) % grid_];
+        turn.block = (int64_t)turn.users * grid_ + turn.items;
+        if (wait) {
+            await(users_done_[turn.users], stratum);
+            await(items_done_[turn.items], stratum);
+        }
+        return true;
+    }
+    void finish(const Turn &turn) {
+        for (Count *count : {&users_done_[turn.users], &items_done_[turn.items]}) {
+            count->fetch_add(1, std::memory_order_release);
+            count->notify_all();
+        }
+    }
+
+private:
+    using Count = std::atomic<int32_t>;
+    static void await(Count &done, int32_t stratum) {
+        for (int32_t seen; (seen = done.load(std::memory_order_acquire)) < stratum;)
+            done.wait(seen, std::memory_order_acquire);
+    }
+
+    int32_t grid_;
+    std::vector<int32_t> users_, items_, shift_;
+    std::vector<Count> users_done_, items_done_; // strata that each range is through with
+    std::atomic<int64_t> drawn_{0};
+};
+
+// Of the size at which p.q starts; small, so that the biases come first.
+constexpr double START = 0.03;
+
+// Biases start at 0, factors uniform in +-sqrt(START / rank), drawn by id.
+inline uint64_t state_of(uint64_t seed, int64_t id) {
+    return scrambled(seed ^ (uint64_t)id);
+}
+inline float start_of(const Factorization &f, uint64_t state, int32_t k) {
+    if (k < f.biases)
+        return 0;
+    float unit = (float)(scrambled(state + (uint64_t)(k - f.biases)) >> 40) * 0x1p-23f - 1;
+    return (float)std::sqrt(START / f.rank) * unit;
+}
+
+// |vector|^2 in the caller's units.
+inline double square(const Factorization &f, const float *v) {
+    v16f sum{};
+    for (int l = 0; l < f.lines(); l++)
+        sum += load16(v + l * LINE) * load16(v + l * LINE);
+    double bias = f.biases ? f.deviation : 1, first = (double)v[0] * v[0];
+    return f.deviation * (sum16(sum) - first + bias * first);
+}
+
+inline float predicted(const Factorization &f, const float *p, const float *q) {
+    return f.biases ? predicted<true>(p, q, f.lines()) : predicted<false>(p, q, f.lines());
+}
+
+} // namespace tusk
