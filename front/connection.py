@@ -93,6 +93,11 @@ def check_version(library: ctypes.CDLL) -> None:
         )
 
 
+def set_store_root(connection: duckdb.DuckDBPyConnection, path: str | Path) -> None:
+    """Says where the database's stored models lie, for all of its connections."""
+    connection.execute("SELECT tuskml_set_store_root(?)", [str(Path(path).absolute())]).fetchall()
+
+
 IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
 
 

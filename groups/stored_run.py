@@ -25,7 +25,8 @@ from tuskml.kvstore import Frames, ModelStore, StoreRoot
 from tuskml.partitioner import IndexMap
 from tuskml.udas.kernels import Pass
 from tuskml.udas.plan import Plan
-from tuskml.udas.stored import Chunks, Model, Training
+from tuskml.udas.stored import Model, Training
+from tuskml.udas.stored_chunks import Chunks
 
 CACHE = 256 << 20
 CHUNK_ENTRIES = 1 << 20
