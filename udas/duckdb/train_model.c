@@ -380,7 +380,8 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .spec = c.spec,
                             .specs = c.specs,
                             .request = (int32_t)o->request,
-                            .memory = o->door->memory};
+                            .memory = o->door->memory,
+                            .store_root = store_root(o->door)};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
