@@ -195,6 +195,7 @@ def explain(group: NDArray[np.void], options: Options) -> str:
         f"  rows      {int(group['n_rows'][0]):,} ratings, {int(group['n_skipped'][0]):,} skipped",
         f"  model     {shape.n_users:,} users and {shape.n_items:,} items x {shape.width}, "
         f"{shape.numbers:,} numbers",
+        *([f"  store     '{settings.store}', {settings.layout()}"] if settings.stored else []),
         f"  plan      {settings.describe()}",
         f"  because   {because}",
         "  order     "

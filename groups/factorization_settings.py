@@ -44,7 +44,8 @@ class Settings:
     ordered: bool
     validation: float
     time: float | None
-    stored: bool = False
+    store: str | None = None
+    key_a_weight: bool = False
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
@@ -70,8 +71,13 @@ class Settings:
             options.ordered,
             options.validation,
             options.time,
-            options.store is not None,
+            options.store,
+            options.partition == 0,
         )
+
+    @property
+    def stored(self) -> bool:
+        return self.store is not None
 
     @property
     def lock_free(self) -> bool:
@@ -89,7 +95,12 @@ class Settings:
         parts += ["biases"] if self.biases else []
         parts.append(f"step {self.schedule}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        parts += [self.layout()] if self.stored else []
         return ", ".join(parts)
+
+    def layout(self) -> str:
+        """What shares a key in the store, in the paper's terms."""
+        return "KV: a key a weight" if self.key_a_weight else "KV-VP: a key a vector"
 
     def resolved(self, more: dict[str, Any] | None = None) -> str:
         """As JSON, the version first; more: members of a stored model."""

@@ -1,10 +1,10 @@
 """Matrix factorizations whose vectors live in a store: ratings in, a sealed version out.
 
-The objective, the order of the ratings and the start are those of vectors in memory
-(`factorization.py`), so that the model is too, up to the rounding of where its blocks end. A block
-of ratings is a chunk: its vectors are acquired once, trained, released (Qin, Torres, Rusu, VLDB
-2017, section 6; low-rank matrix factorization in section 7). A vector is the natural partition: no
-part of it is ever wanted without the rest.
+The objective, the steps and the start are those of vectors in memory (`factorization.py`); where
+memory allows as few blocks as there, the model is the same, up to rounding. A block of ratings is
+a chunk: its vectors are acquired once, trained, released (Qin, Torres, Rusu, VLDB 2017, section
+6). A vector is a partition of the model by nature: no part of it is wanted without the rest, so
+there is nothing to learn from a sample.
 
 Element k of the vector of row r, users first and items behind them, is the model's feature
 r * width + k, which is where `predict` looks for it.
@@ -95,10 +95,9 @@ class StoredRun:
         self, rows: Pass, memory: int, shape: Shape, settings: Settings, options: Options,
         root: StoreRoot, began: float,
     ) -> None:  # fmt: skip
-        assert options.store is not None
+        assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
-        self.name, self.root, self.began = options.store, root, began
-        self.key_a_weight = options.partition == 0
+        self.name, self.root, self.began = settings.store, root, began
         # The other half is for the workers' copies of the vectors that they train.
         self.frame_memory = max(LEAST_FRAME_MEMORY, (options.cache or CACHE) // 2)
 
@@ -120,14 +119,14 @@ class StoredRun:
         )
 
     def _descend(self, step: float) -> Trained:
-        index = IndexMap.by_rule(1 if self.key_a_weight else self.shape.width)
+        index = IndexMap.by_rule(1 if self.settings.key_a_weight else self.shape.width)
         store = self.root.create(self.name, index, DTYPE)
         made = Requests()
         try:
             # A stamp tells a vector that was trained from one that nobody has met. The latter
-            # starts with normal numbers that a hash of its id and the seed draws when a block
-            # first asks for it: the start is the same whichever worker that is, and no pass over
-            # the store writes a model of random numbers before the first epoch reads it.
+            # gets its first factors, which a hash of its id and the seed draws, when a block
+            # asks for it: they are the same whichever worker that is, and no pass over the store
+            # writes a model of random numbers before the first epoch reads it.
             with store.frames(self.frame_memory, self.rows.threads, keep_stamps=True) as frames:
                 mean, objective, epochs = self._train(frames, step, made)
             with made.clock.phase("seal"):
@@ -144,7 +143,7 @@ class StoredRun:
         with made.clock.phase("map"):
             ratings = StoredFactorization(
                 self.rows, self.memory, self.shape, self.settings.seed, access=frames.access,
-                key_a_weight=self.key_a_weight, block_bytes=self._block_bytes(frames),
+                key_a_weight=self.settings.key_a_weight, block_bytes=self._block_bytes(frames),
             )  # fmt: skip
         with ratings as model:
 
@@ -170,13 +169,15 @@ class StoredRun:
         trained in parts, which ask for most of its vectors again.
         """
         width = self.shape.width
-        frame = width * frames.bytes_of(1) if self.key_a_weight else frames.bytes_of(width)
+        frame = (
+            width * frames.bytes_of(1) if self.settings.key_a_weight else frames.bytes_of(width)
+        )
         return frames.share // 2 * width * WEIGHT_BYTES // frame
 
     def _counted(self, frames: Frames, made: Requests) -> Counters:
         """With a key a feature as the measure: a vector has as many as its width."""
         counted = frames.counters
-        features = made.n_keys * (1 if self.key_a_weight else self.shape.width)
+        features = made.n_keys * (1 if self.settings.key_a_weight else self.shape.width)
         waits = {"read": counted.reading, "write": counted.writing, "wait": counted.waiting}
         return Counters(
             features=features,
@@ -205,19 +206,8 @@ class StoredRun:
             "epochs": len(epochs.history),
         }
 
-    def describe(self) -> str:
-        """One line for the model's `plan`."""
-        return f"{self.settings.describe()}, {layout(self.key_a_weight)}"
 
-
-def layout(key_a_weight: bool) -> str:
-    """In the paper's terms."""
-    return "KV: a key a weight" if key_a_weight else "KV-VP: a key a vector"
-
-
-def model_of(
-    trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds: float
-) -> Models:
+def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds: float) -> Models:
     """The model value: everything but the vectors, and where these are."""
     shape, epochs = run.shape, trained.epochs
     more = {"store": trained.reference, "counters": trained.counters.as_dict()}
@@ -239,7 +229,7 @@ def model_of(
         iterations=np.array([len(epochs.history)]),
         converged=np.array([epochs.converged], np.uint8),
         status=Strings.same(epochs.status, 1),
-        plan=Strings.same(run.describe(), 1),
+        plan=Strings.same(run.settings.describe(), 1),
         seconds=np.array([seconds]),
         options=Strings.same(run.settings.resolved(more), 1),
         store=Strings.same(trained.reference, 1),
