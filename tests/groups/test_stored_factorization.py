@@ -1,5 +1,7 @@
 """Matrix factorizations in a store: the model of a training in memory, exact counts, no remains."""
 
+# ruff: noqa: E501, sentences are read better on one line
+
 import json
 from pathlib import Path
 
@@ -45,7 +47,9 @@ def in_memory(arrays, **options):
 
 
 def in_store(root, arrays, name="films", **options):
-    request = Request(task_named("matrix_factorization"), parse(json.dumps(options | {"store": name})))
+    request = Request(
+        task_named("matrix_factorization"), parse(json.dumps(options | {"store": name}))
+    )
     (models,) = train_stored(groups(arrays), request, 0, str(root.path))
     return models
 
@@ -137,17 +141,17 @@ def test_ids_without_ratings_are_zeros(root):
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_model_larger_than_its_cache(root, threads):
-    """27 MB in 16: the blocks are others than in memory, what they learn is not."""
-    user, item, rating = ratings(40_000, 25_000, 200_000)
+    """17 MB in 16, of which half are for frames: the blocks are others than in memory, what they learn is not."""
+    user, item, rating = ratings(24_000, 18_000, 120_000)
     held = np.arange(len(user)) % 10 == 9
-    held &= np.arange(len(user)) >= 40_000
+    held &= np.arange(len(user)) >= 24_000
     kept = user[~held], item[~held], rating[~held]
-    given = {"rank": 100, "max_iter": 5, "threads": threads}
+    given = {"rank": 100, "max_iter": 3, "threads": threads}
     wanted = in_memory(kept, **given)
     found = in_store(root, kept, cache="16MB", **given)
     counts = counted(found)
-    assert counts["requests"] > 2 * 65_000, "vectors left memory, and came back"
-    assert counts["bytes_read"] > 26e6
+    assert counts["requests"] > 2 * 42_000, "vectors left memory, and came back"
+    assert counts["bytes_read"] > 17e6
     check_sums(counts)
     test = user[held], item[held], rating[held]
     in_files = error(found, vectors(root, found), test)
@@ -242,7 +246,9 @@ def test_what_diverged_is_not_sealed(root):
 
 
 @pytest.mark.parametrize("where", ["epoch", "loss"])
-@pytest.mark.parametrize("what", [StoreError("the disk is full"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize(
+    "what", [StoreError("the disk is full"), KeyboardInterrupt(), MemoryError()]
+)
 def test_nothing_is_left_of_a_failed_training(root, monkeypatch, where, what):
     kept = in_store(root, ratings(), rank=3)
     before = vectors(root, kept)
