@@ -3,6 +3,8 @@
 # ruff: noqa: E501, sentences are read better on one line
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +171,50 @@ def test_groups_and_tasks_share_a_root(root):
     nothing_left(root, versions=[1, 2])
     assert np.array_equal(vectors(root, first), before)
     assert not np.array_equal(vectors(root, second), before)
+
+
+BOUNDED = """
+import json, sys, threading
+from pathlib import Path
+import tuskml
+
+def anonymous():
+    text = Path("/proc/self/status").read_text()
+    return int(text.split("RssAnon:")[1].split()[0])
+
+def train(rank):
+    options = json.dumps({"rank": rank, "max_iter": 1, "store": "films", "cache": "16MB"})
+    con.execute(f"SELECT train_model('matrix_factorization', y, [u, f], '{options}').loss FROM r").fetchall()
+
+con = tuskml.connect(store_root=sys.argv[1], threads=2)
+con.execute("CREATE TABLE r AS SELECT i AS u, i * 7919 % 80000 AS f, i % 5 AS y FROM range(80000) t(i)")
+train(1)
+before = peak = anonymous()
+done = threading.Event()
+
+def watch():
+    global peak
+    while not done.wait(0.01):
+        peak = max(peak, anonymous())
+
+thread = threading.Thread(target=watch)
+thread.start()
+train(150)
+done.set()
+thread.join()
+print(peak - before)
+"""
+
+
+def test_memory_is_bounded_whatever_the_models_size(root):
+    """Of 97 MB of vectors; what is mapped from files is the page cache's."""
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, str(root.path)],
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    with root.open("films") as sealed:
+        assert sealed.nonzero * 4 > 96e6
+    assert int(done.stdout.split()[-1]) < 50_000
 
 
 # --- counters ---
