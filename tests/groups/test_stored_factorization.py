@@ -17,7 +17,7 @@ from tuskml.errors import DataError, Interrupted, OptionError, StoreError
 from tuskml.groups import counters, events, factorization, stored_factorization
 from tuskml.groups.stored import train_stored
 from tuskml.groups.trainer import Request
-from tuskml.kvstore import StoreRoot
+from tuskml.kvstore import Frames, StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import task_named
@@ -317,6 +317,20 @@ def test_nothing_is_left_of_a_failed_sealing(root, monkeypatch):
     with pytest.raises(StoreError, match="the disk is full"):
         in_store(root, ratings(), rank=3)
     nothing_left(root)
+
+
+def test_nothing_is_left_when_the_last_vectors_cannot_be_written(root, monkeypatch):
+    """The frames are open still then."""
+
+    def fail(*_):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(Frames, "write", fail)
+    with pytest.raises(StoreError, match="the disk is full"):
+        in_store(root, ratings(), rank=3)
+    nothing_left(root)
+    monkeypatch.undo()
+    assert in_store(root, ratings(), rank=3).status.pool[0] == "ok"
 
 
 def test_cancel(root, monkeypatch):
