@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
-from tuskml.groups.partition import OFFLINE, Call
 from tuskml.groups.trainer import Request, train
 from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import task_named
 
-TRAIN = 0
+TRAIN, EXPLAIN = 0, 1
 
 
 class _Spec(ctypes.Structure):
@@ -128,24 +127,48 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
     for number in range(batch.n_specs):
         places = np.flatnonzero(spec == number)
-        texts = batch.specs[number]
-        if batch.request in OFFLINE:
-            call = Call(texts.options.decode(), batch.memory, batch.threads)
-            found = OFFLINE[batch.request](groups[places], call)
-            for place, one in zip(places, found, strict=True):
-                one.emit(library, pointer, int(place))
-            continue
-        options = parse(texts.options.decode())
-        if options.threads is None and batch.threads:
-            options = replace(options, threads=batch.threads)
-        request = Request(task_named(texts.task.decode()), options)
-        if batch.request == TRAIN:
-            for models in trained(groups[places], request, batch):
-                emission = Emission(models.numbered(places[models.group]))
-                library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+        if batch.request in (TRAIN, EXPLAIN):
+            answer_training(library, pointer, batch.specs[number], groups[places], places)
         else:
-            for place, text in zip(places, explain(groups[places], request), strict=True):
-                library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+            answer_offline(library, pointer, batch.specs[number], groups[places], places)
+
+
+def answer_training(
+    library: ctypes.CDLL,
+    pointer: Any,
+    texts: Any,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+) -> None:
+    """Trains, or explains, the groups of one spec; places: theirs in the batch."""
+    batch = pointer.contents
+    options = parse(texts.options.decode())
+    if options.threads is None and batch.threads:
+        options = replace(options, threads=batch.threads)
+    request = Request(task_named(texts.task.decode()), options)
+    if batch.request == TRAIN:
+        for models in trained(groups, request, batch):
+            emission = Emission(models.numbered(places[models.group]))
+            library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+    else:
+        for place, text in zip(places, explain(groups, request), strict=True):
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def answer_offline(
+    library: ctypes.CDLL,
+    pointer: Any,
+    texts: Any,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+) -> None:
+    """The aggregates of stored models' offline stage, for the groups of one spec."""
+    from tuskml.groups.partition import OFFLINE, Call  # its packages take a while to import
+
+    batch = pointer.contents
+    call = Call(texts.options.decode(), batch.memory, batch.threads)
+    for place, one in zip(places, OFFLINE[batch.request](groups, call), strict=True):
+        one.emit(library, pointer, int(place))
 
 
 def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[Models]:

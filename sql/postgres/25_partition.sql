@@ -1,7 +1,7 @@
 -- The offline stage of stored models: which features are frequent, and which share a key of the store.
-CREATE TYPE tuskml_frequency AS (feature bigint, estimate bigint, "lower" bigint, "upper" bigint);
+CREATE TYPE @extschema@.tuskml_frequency AS (feature bigint, estimate bigint, "lower" bigint, "upper" bigint);
 COMMENT ON TYPE tuskml_frequency IS 'How often a feature occurs: an item of what feature_frequencies answers';
-CREATE TYPE tuskml_partitioning AS (
+CREATE TYPE @extschema@.tuskml_partitioning AS (
     features bigint, partitions bigint, block_sizes bigint[],
     requests_before float8, requests_after float8, saved float8,
     rows_seen bigint, rows_skipped bigint, rows_sampled bigint, explanation text, index_map text);
@@ -17,15 +17,15 @@ CREATE FUNCTION _tuskml_collect_ids(internal, anyarray) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect_ids(internal, anyarray, text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE AGGREGATE feature_frequencies(indices anyarray) (
+CREATE AGGREGATE @extschema@.feature_frequencies(indices anyarray) (
     SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE feature_frequencies(indices anyarray, options text) (
+CREATE AGGREGATE @extschema@.feature_frequencies(indices anyarray, options text) (
     SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE partition_model(indices anyarray) (
+CREATE AGGREGATE @extschema@.partition_model(indices anyarray) (
     SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE partition_model(indices anyarray, options text) (
+CREATE AGGREGATE @extschema@.partition_model(indices anyarray, options text) (
     SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);

@@ -137,7 +137,10 @@ def test_an_upgraded_extension_is_a_fresh_one(
     other = {name.split("(")[0] for name in fresh.keys() & old.keys() if fresh[name] != old[name]}
     assert other == {
         f"function {name}"
-        for name in ("predictor", "decision", "accuracy", "train_model", "explain_training")
+        for name in (
+            *("predictor", "decision", "accuracy", "train_model", "explain_training"),
+            *("feature_frequencies", "partition_model"),
+        )
     }
 
     upgraded.execute("ALTER EXTENSION tuskml UPDATE")
