@@ -31,6 +31,7 @@ from harness import DEFAULT_DATA_DIR
 METHODS = {"KV": 0, "KV-VP": 1_000}
 """The option `partition` of each."""
 NAME = "bench"
+NOISE = 0.8
 WORK = ("acquire", "train", "release")
 ONCE = ("layout", "map", "step", "objective", "seal")
 """Phases of a stored model's training that all epochs share."""
@@ -248,23 +249,26 @@ def timed(
     con: duckdb.DuckDBPyConnection, data: Data, options: Options, epochs: int, repeat: int
 ) -> Timed:
     """Seconds an epoch by the difference of trainings with `epochs` and with one, without the
-    phases known to be done once, such as partitioning, whose noise could hide short epochs. Medians
-    of `repeat` pairs after a warm-up, in which the store's cost is measured.
+    phases known to be done once, such as partitioning, whose noise could hide short epochs.
+    Medians of `repeat` pairs after a warm-up, in which the store's cost is measured. Refused
+    where the noise is as long as the epochs: workers cannot have worked longer than it took.
     """
     if epochs < 2:
         raise SystemExit(f"--epochs is {epochs}, expected 2 or more")
     train(con, data, options | {"max_iter": 1})
-    long, each, before = [], [], []
+    long, each, before, work = [], [], [], []
     for _ in range(repeat):
         machine.wait_until_quiet()
         one, all_of_them = (train(con, data, options | {"max_iter": n}) for n in (1, epochs))
         each.append((all_of_them.in_epochs - one.in_epochs) / (epochs - 1))
         before.append(one.seconds - each[-1])
+        work.append((all_of_them.busy * epochs - one.busy) / (epochs - 1) / options["threads"])
         long.append(all_of_them)
     epoch = statistics.median(each)
-    if epoch <= 0:
+    if epoch <= 0 or epoch < NOISE * statistics.median(work):
         raise Refused(
-            f"{epochs} epochs took no longer than one: give a larger --epochs or --scale"
+            f"{epochs} epochs took hardly longer than one, which is noise: "
+            "give a larger --epochs, --scale or --repeat"
         )
     return Timed(epoch, statistics.median(before), long[-1])
 
