@@ -77,7 +77,7 @@ def compare(rows: list[dict[str, Any]]) -> None:
             stored_runs.goal(f"{text}, time an epoch", ratio, MOST_SLOWER, at_least=False)
         else:
             stored_runs.say(f"  {text}, time an epoch: {ratio:.3g}")
-        stored_runs.goal(f"{text}, loss above", off, MOST_OFF, at_least=False)
+        stored_runs.goal(f"{text}, loss {off:+.2%}, apart by", abs(off), MOST_OFF, at_least=False)
 
 
 def draw(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
