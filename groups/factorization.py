@@ -4,7 +4,6 @@ A model's `classes` are [n_users, n_items, width], its `coef` the users' vectors
 the items', each of `width` numbers with the bias first (`udas/factorization.py`), `intercept` mu.
 """
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,144 +12,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
+from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.models import FORMAT, Lists, Models, Strings, thinned
-from tuskml.groups.validation import PATIENCE, held_out_counts
-from tuskml.optimizer.rule import cores
+from tuskml.groups.factorization_epochs import Run
+from tuskml.groups.factorization_settings import Settings
+from tuskml.groups.models import Lists, Models, Strings, thinned
+from tuskml.groups.validation import held_out_counts
 from tuskml.udas import kernels
 from tuskml.udas.factorization import Factorization, Ids, Shape, rating_ids
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
 
-ALGORITHMS = ("auto", "sgd", "hogwild")
-IN_FORCE = (
-    "algorithm", "max_iter", "epsilon", "time", "converge", "step", "schedule", "l2", "threads",
-    "seed", "deterministic", "validation", "rank", "biases", "transform", "device",
-)  # fmt: skip
-EPOCHS = 20
-STEP = 0.05
-L2 = 0.07
-"""Without a penalty every epoch more would overfit; on MovieLens 100K 0.05 to 0.09 does best."""
-POWERS = {"constant": 0.0, "1/sqrt(i)": 0.5, "1/i": 1.0, "1/i^2": 2.0}
 MOST_NUMBERS = 1 << 26
 """Of a model that is a value."""
 MOST_TOGETHER = 1 << 22
 """Numbers in models that are handed out together."""
-RUNAWAY = 100.0
-"""Times the first epoch's objective: the step was too large."""
+MOST_IDS = 1 << 26
+"""Of a model in a store: where each id's vector is takes about 20 bytes of memory."""
 STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options with this task's defaults."""
-
-    algorithm: str
-    rank: int
-    biases: bool
-    max_iter: int
-    epsilon: float
-    step: float
-    schedule: str
-    l2: float
-    threads: int
-    seed: int
-    ordered: bool
-    validation: float
-    time: float | None
-
-    @classmethod
-    def of(cls, options: Options) -> "Settings":
-        """OptionError where the task does not have what was given.
-
-        A set number of epochs is the custom of the field, so epsilon is 0 unless given; the step
-        falls in a straight line to 0 at the last of them, which reaches in 6 epochs what a
-        constant one does in 20.
-        """
-        refuse_options(options)
-        given = options.given
-        return cls(
-            "sgd" if options.algorithm == "auto" else options.algorithm,
-            options.rank,
-            options.biases,
-            options.max_iter or EPOCHS,
-            options.epsilon if "epsilon" in given else 0.0,
-            STEP if isinstance(options.step, str) else options.step,
-            options.schedule or "linear",
-            options.l2 if "l2" in given else L2,
-            options.threads or cores(),
-            options.seed,
-            options.ordered,
-            options.validation,
-            options.time,
-        )
-
-    @property
-    def lock_free(self) -> bool:
-        return self.algorithm == "hogwild" and not self.ordered
-
-    def step_of(self, epoch: int, first: float) -> float:
-        """The step of an epoch, counted from 0."""
-        if self.schedule == "linear":
-            return first * (1 - epoch / self.max_iter)
-        return float(first / (epoch + 1) ** POWERS[self.schedule])
-
-    def describe(self) -> str:
-        """One line for the model's `plan`."""
-        parts = [self.algorithm, f"rank {self.rank}"]
-        parts += ["biases"] if self.biases else []
-        parts.append(f"step {self.schedule}")
-        parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
-        return ", ".join(parts)
-
-    def resolved(self) -> str:
-        """As JSON, the version first."""
-        shown = {
-            "tuskml": FORMAT,
-            "algorithm": self.algorithm,
-            "rank": self.rank,
-            "biases": self.biases,
-            "max_iter": self.max_iter,
-            "epsilon": self.epsilon,
-            "converge": "loss",
-            "step": self.step,
-            "schedule": self.schedule,
-            "l2": self.l2,
-            "threads": self.threads,
-            "seed": self.seed,
-            "deterministic": self.ordered,
-        }
-        if self.validation:
-            shown["validation"] = self.validation
-        return json.dumps(shown, separators=(",", ":"))
-
-
-def refuse_options(options: Options) -> None:
-    """What only other tasks have."""
-    if options.algorithm not in ALGORITHMS:
-        raise OptionError(
-            f"algorithm '{options.algorithm}' is not available with task 'matrix_factorization', "
-            f"expected {one_of(ALGORITHMS)}"
-        )
-    others = sorted(options.given - set(IN_FORCE))
-    if others:
-        raise OptionError(
-            f"option '{others[0]}' is not available with task 'matrix_factorization', which has "
-            f"{', '.join(IN_FORCE)}"
-        )
-    if "converge" in options.given and options.converge != "loss":
-        raise OptionError(
-            f"option 'converge' is \"{options.converge}\", expected 'loss' with task "
-            "'matrix_factorization'"
-        )
-
-
-def refuse_elsewhere(options: Options) -> None:
-    """What only this task has; for the others."""
-    for name in ("rank", "biases"):
-        if name in options.given:
-            raise OptionError(f"option '{name}' is of the task 'matrix_factorization' alone")
 
 
 @dataclass
@@ -236,7 +115,13 @@ def shape_of(rows: Pass, settings: Settings) -> Shape:
     if ids.bad_row:
         raise DataError(bad_id(ids, double=bool(group["kind"])))
     shape = Shape(ids.n_users, ids.n_items, settings.rank, settings.biases, settings.l2)
-    if shape.numbers > MOST_NUMBERS:
+    n_ids = shape.n_users + shape.n_items
+    if settings.stored and n_ids > MOST_IDS:
+        raise DataError(
+            f"{ids.n_users:,} users and {ids.n_items:,} items are {n_ids:,} ids, expected at most "
+            f"{MOST_IDS:,}: number them without gaps"
+        )
+    if not settings.stored and shape.numbers > MOST_NUMBERS:
         raise DataError(
             f"{ids.n_users:,} users and {ids.n_items:,} items with {shape.width} numbers each "
             f"are {shape.numbers:,}, at most {MOST_NUMBERS:,} fit into a value: number them "
@@ -252,88 +137,6 @@ def bad_id(ids: Ids, double: bool) -> str:
     rounded = not double and ids.bad >= 2**24
     hint = ", beyond which REAL rounds: give DOUBLE PRECISION" if rounded else ""
     return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"
-
-
-class Run:
-    """The epochs of one group."""
-
-    def __init__(
-        self, model: Factorization, held: Pass | None, settings: Settings, began: float
-    ) -> None:
-        self.model = model
-        self.held = held
-        self.settings = settings
-        self.deadline = None if settings.time is None else began + settings.time
-        self.history: list[float] = []
-        self.converged = False
-        self.status = "ok"
-        self.best = float("inf")
-        self.since = 0
-
-    def descend(self) -> None:
-        """Runs all epochs; where they run away, again from the start with a quarter of the step.
-
-        Ratings far from all others can do that whatever their scale.
-        """
-        step = self.settings.step
-        for _ in range(12):
-            self.epochs(step)
-            if not self.ran_away():
-                break
-            step /= 4
-            self.model.start()
-        if self.ran_away():
-            self.status = "diverged"
-        elif self.since:
-            self.model.restore()
-
-    def ran_away(self) -> bool:
-        """Whether the objective grew out of all bounds."""
-        last = self.history[-1]
-        return not last <= RUNAWAY * max(self.history[0], 1e-300) or not np.isfinite(last)
-
-    def epochs(self, step: float) -> None:
-        """One descent from the start."""
-        settings = self.settings
-        self.history, self.status, self.converged = [], "ok", False
-        self.best, self.since = float("inf"), 0
-        for epoch in range(settings.max_iter):
-            now = settings.step_of(epoch, step)
-            self.history.append(self.model.epoch(epoch, now, settings.lock_free))
-            if events.anyone():
-                events.tell(events.Event(0, 0, epoch + 1, self.history[-1]))
-            if self.ran_away() or self.settled() or self.overfits() or self.out_of_time():
-                return
-        if settings.epsilon > 0:
-            self.status = "not converged"
-
-    def settled(self) -> bool:
-        """Whether the objective changed by no more than epsilon of itself."""
-        if self.settings.epsilon > 0 and len(self.history) > 1:
-            before, now = self.history[-2:]
-            self.converged = abs(before - now) <= self.settings.epsilon * abs(before)
-        return self.converged
-
-    def overfits(self) -> bool:
-        """Whether held-out rows have not gained for some epochs; keeps the best vectors."""
-        if self.held is None:
-            return False
-        loss = self.model.loss(self.held)
-        if loss < self.best * (1 - 1e-6):
-            self.best, self.since = loss, 0
-            self.model.keep()
-        else:
-            self.since += 1
-        if self.since < PATIENCE:
-            return False
-        self.status = "early stop"
-        return True
-
-    def out_of_time(self) -> bool:
-        if self.deadline is None or time.monotonic() < self.deadline:
-            return False
-        self.status = "time limit"
-        return True
 
 
 def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
@@ -392,6 +195,7 @@ def explain(group: NDArray[np.void], options: Options) -> str:
         f"  rows      {int(group['n_rows'][0]):,} ratings, {int(group['n_skipped'][0]):,} skipped",
         f"  model     {shape.n_users:,} users and {shape.n_items:,} items x {shape.width}, "
         f"{shape.numbers:,} numbers",
+        *([f"  store     '{settings.store}', {settings.layout()}"] if settings.stored else []),
         f"  plan      {settings.describe()}",
         f"  because   {because}",
         "  order     "

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
-from tuskml.groups import counters, events
+from tuskml.groups import counters, events, stored_factorization
+from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved
 from tuskml.groups.stored_run import Run, Trained
 from tuskml.groups.trainer import (
@@ -29,6 +30,7 @@ from tuskml.groups.trainer import (
 from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
+from tuskml.udas.options import Options
 
 ALGORITHMS = ("auto", "sgd", "mgd", "hogwild", "hogbatch")
 
@@ -41,6 +43,11 @@ def train_stored(
     memory: address of the account that copies of rows are charged to; root: the directory of all
     stores, None for the default one (`StoreRoot`).
     """
+    refuse_groups(groups, request.options)
+    if request.task.factorizes:
+        yield from stored_factorization.train(groups, request.options, memory, root)
+        return
+    refuse_elsewhere(request.options)
     check(groups, request)
     options = replace(request.options, algorithm=algorithm(request))
     request = replace(request, options=options)
@@ -71,14 +78,18 @@ def train_stored(
     yield model_of(trained, groups, labels, request, time.monotonic() - began)
 
 
-def check(groups: NDArray[np.void], request: Request) -> None:
-    """Refuses what a stored model cannot be."""
-    options = request.options
+def refuse_groups(groups: NDArray[np.void], options: Options) -> None:
+    """A name is for one model."""
     if len(groups) > 1:
         raise OptionError(
             f"option 'store' is {options.store!r} in {len(groups)} groups, expected a name for "
             "each group, such as '{\"store\": \"ads_' || country || '\"}'"
         )
+
+
+def check(groups: NDArray[np.void], request: Request) -> None:
+    """Refuses what a stored model cannot be."""
+    options = request.options
     if groups["kind"][0] < 2:
         raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
     if options.algorithm not in ALGORITHMS:

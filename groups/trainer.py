@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
+from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
 from tuskml.groups.validation import EarlyStop, held_out_counts
 from tuskml.optimizer.rule import Statistics, choose
@@ -49,7 +50,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     if request.task.factorizes:
         yield from factorization.train(groups, request.options, memory)
         return
-    factorization.refuse_elsewhere(request.options)
+    refuse_elsewhere(request.options)
     for places in alike(groups, request.options.ordered):
         models = train_alike(groups[places], request, memory)
         yield models.numbered(places[models.group])

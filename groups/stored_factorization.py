@@ -1,0 +1,236 @@
+"""Matrix factorizations whose vectors live in a store: ratings in, a sealed version out.
+
+The objective, the steps and the start are those of vectors in memory (`factorization.py`); where
+memory allows as few blocks as there, the model is the same, up to rounding. A block of ratings is
+a chunk: its vectors are acquired once, trained, released (Qin, Torres, Rusu, VLDB 2017, section
+6). A vector is a partition of the model by nature: no part of it is wanted without the rest, so
+there is nothing to learn from a sample.
+
+Element k of the vector of row r, users first and items behind them, is the model's feature
+r * width + k, which is where `predict` looks for it.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.groups import counters, events
+from tuskml.groups.counters import Counters
+from tuskml.groups.factorization import shape_of
+from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
+from tuskml.groups.factorization_settings import Settings
+from tuskml.groups.models import Lists, Models, Strings, thinned
+from tuskml.groups.stored_run import CACHE, Clock
+from tuskml.kvstore import Frames, StoreRoot
+from tuskml.kvstore.frames import LEAST_FRAME_MEMORY
+from tuskml.partitioner import IndexMap
+from tuskml.udas import kernels
+from tuskml.udas.factorization import Shape, StoredFactorization, Visit
+from tuskml.udas.kernels import Pass
+from tuskml.udas.options import Options
+
+DTYPE, WEIGHT_BYTES = "float32", 4
+
+
+class RanAway(Exception):
+    """The objective grew out of all bounds: the step was too long."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model whose vectors lie in a sealed version, `reference`."""
+
+    reference: str
+    mean: float
+    objective: float
+    epochs: Epochs
+    counters: Counters
+
+
+@dataclass
+class Requests:
+    """Keys that blocks asked for, and seconds by phase."""
+
+    clock: Clock = field(default_factory=Clock)
+    n_keys: int = 0
+
+    def add(self, visit: Visit) -> None:
+        """One visit of all ratings."""
+        self.n_keys += visit.n_keys
+        for name in ("acquire", "train", "release"):
+            self.clock.add(name, getattr(visit, f"{name}_seconds"))
+
+
+def train(
+    groups: NDArray[np.void], options: Options, memory: int, root: str | None
+) -> Iterator[Models]:
+    """Trains the one group (kernels.GROUP) that the options' store is for.
+
+    memory: address of the account that ratings are charged to; root: the directory of all stores,
+    None for the default one (`StoreRoot`).
+    """
+    settings = Settings.of(options)
+    began = time.monotonic()
+    mark = kernels.cancel_count()
+    rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
+    shape = shape_of(rows, settings)
+    run = StoredRun(rows, memory, shape, settings, options, StoreRoot(root), began)
+    with kernels.watching_sigint():
+        trained = run()
+    counters.keep(trained.counters)
+    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    yield model_of(trained, groups, run, time.monotonic() - began)
+
+
+class StoredRun:
+    """One training of one group; call it once."""
+
+    def __init__(
+        self, rows: Pass, memory: int, shape: Shape, settings: Settings, options: Options,
+        root: StoreRoot, began: float,
+    ) -> None:  # fmt: skip
+        assert settings.store is not None
+        self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
+        self.name, self.root, self.began = settings.store, root, began
+        # The other half is for the workers' copies of the vectors that they train.
+        self.frame_memory = max(LEAST_FRAME_MEMORY, (options.cache or CACHE) // 2)
+
+    def __call__(self) -> Trained:
+        """Trains and seals; no working store is left, whatever happens.
+
+        As in memory each descent that runs away is followed by one with a quarter of its step;
+        what the last one leaves is no model, and is not sealed.
+        """
+        step = self.settings.step
+        for _ in range(ATTEMPTS):
+            try:
+                return self._descend(step)
+            except RanAway:
+                step /= 4
+        raise DataError(
+            f"the training of {self.name!r} diverged with steps down to {step * 4:g}: look for "
+            "ratings far from all others, or give a larger 'l2'"
+        )
+
+    def _descend(self, step: float) -> Trained:
+        index = IndexMap.by_rule(1 if self.settings.key_a_weight else self.shape.width)
+        store = self.root.create(self.name, index, DTYPE)
+        made = Requests()
+        try:
+            # A stamp tells a vector that was trained from one that nobody has met. The latter
+            # gets its first factors, which a hash of its id and the seed draws, when a block
+            # asks for it: they are the same whichever worker that is, and no pass over the store
+            # writes a model of random numbers before the first epoch reads it.
+            with store.frames(self.frame_memory, self.rows.threads, keep_stamps=True) as frames:
+                mean, objective, epochs = self._train(frames, step, made)
+            with made.clock.phase("seal"):
+                about = self._metadata(mean, objective, epochs)
+                version = self.root.publish(store, about, self.shape.numbers)
+        finally:
+            store.discard()
+        return Trained(
+            str(version.reference), mean, objective, epochs, self._counted(frames, made)
+        )
+
+    def _train(self, frames: Frames, step: float, made: Requests) -> tuple[float, float, Epochs]:
+        """mu, the objective at the result, and how the epochs went."""
+        with made.clock.phase("map"):
+            ratings = StoredFactorization(
+                self.rows, self.memory, self.shape, self.settings.seed, access=frames.access,
+                key_a_weight=self.settings.key_a_weight, block_bytes=self._block_bytes(frames),
+            )  # fmt: skip
+        with ratings as model:
+
+            def visit(number: int, step: float) -> float:
+                done = model.epoch(number, step)
+                made.add(done)
+                return done.objective
+
+            epochs = Epochs(visit, self.settings, self.began)
+            epochs.epochs(step)
+            if epochs.ran_away():
+                raise RanAway
+            done = model.loss(model.mean)
+            made.add(done)
+            if not math.isfinite(done.objective):
+                raise RanAway
+            return model.mean, done.objective, epochs
+
+    def _block_bytes(self, frames: Frames) -> int:
+        """Of a block's vectors: their frames take half of a worker's share on average.
+
+        Blocks have as many ratings, not as many vectors, as each other; one that does not fit is
+        trained in parts, which ask for most of its vectors again.
+        """
+        width = self.shape.width
+        frame = (
+            width * frames.bytes_of(1) if self.settings.key_a_weight else frames.bytes_of(width)
+        )
+        return frames.share // 2 * width * WEIGHT_BYTES // frame
+
+    def _counted(self, frames: Frames, made: Requests) -> Counters:
+        """With a key a feature as the measure: a vector has as many as its width."""
+        counted = frames.counters
+        features = made.n_keys * (1 if self.settings.key_a_weight else self.shape.width)
+        waits = {"read": counted.reading, "write": counted.writing, "wait": counted.waiting}
+        return Counters(
+            features=features,
+            saved_by_partitioning=features - made.n_keys,
+            saved_by_pushing=counted.pushed,
+            cache_hits=counted.hits,
+            requests=counted.requests,
+            found=counted.found,
+            writes=counted.written,
+            bytes_read=counted.bytes_read,
+            bytes_written=counted.bytes_written,
+            seconds=made.clock.seconds | {name: ns / 1e9 for name, ns in waits.items()},
+        )
+
+    def _metadata(self, mean: float, objective: float, epochs: Epochs) -> dict[str, Any]:
+        """What the sealed file says of itself: enough to predict by, should the value be lost."""
+        shape = self.shape
+        return {
+            "task": "matrix_factorization",
+            "intercept": mean,
+            "classes": [shape.n_users, shape.n_items, shape.width],
+            "rank": shape.rank,
+            "biases": shape.biases,
+            "n_rows": int(self.rows.groups["n_rows"][0]),
+            "loss": objective,
+            "epochs": len(epochs.history),
+        }
+
+
+def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds: float) -> Models:
+    """The model value: everything but the vectors, and where these are."""
+    shape, epochs = run.shape, trained.epochs
+    more = {"store": trained.reference, "counters": trained.counters.as_dict()}
+    none = Lists(np.empty(0), np.zeros(2, np.int64))
+    return Models(
+        group=np.zeros(1, np.int64),
+        task=Strings.same("matrix_factorization", 1),
+        coef=none,
+        intercept=np.array([trained.mean]),
+        std_err=none,
+        classes=Lists.of_rows(
+            np.array([[shape.n_users, shape.n_items, shape.width]], float), np.array([3])
+        ),
+        n_rows=groups["n_rows"].copy(),
+        n_skipped=groups["n_skipped"].copy(),
+        n_features=np.full(1, 2),
+        loss=np.array([trained.objective]),
+        history=thinned([np.array([loss]) for loss in epochs.history], 1),
+        iterations=np.array([len(epochs.history)]),
+        converged=np.array([epochs.converged], np.uint8),
+        status=Strings.same(epochs.status, 1),
+        plan=Strings.same(run.settings.describe(), 1),
+        seconds=np.array([seconds]),
+        options=Strings.same(run.settings.resolved(more), 1),
+        store=Strings.same(trained.reference, 1),
+    )
