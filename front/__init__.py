@@ -14,6 +14,7 @@ from tuskml.errors import (
     OptionError,
     TuskError,
 )
+from tuskml.groups.counters import last_training
 from tuskml.progress import progress
 from tuskml.udas.kernels import cancel
 from tuskml.version import VERSION as __version__
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "cancel",
     "connect",
+    "last_training",
     "load",
     "progress",
 ]

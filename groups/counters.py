@@ -6,11 +6,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one training. Every distinct feature of a chunk of rows, in every epoch, is either saved
-    by partitioning, saved by pushing, a cache hit or a request.
+    """Of one training, since it began or was resumed; trials of steps have memory of their own.
+
+    Every distinct feature of a chunk of rows, in every epoch, is either saved by partitioning,
+    saved by pushing, a cache hit or a request: these four add up to `features`.
 
     features: distinct features of the chunks, summed over chunks and epochs: the requests of a
-    store with a key a feature and without a cache (Qin, Torres, Rusu, VLDB 2017, figure 4d);
+    store with a key a feature and without a cache (Qin, Torres, Rusu, VLDB 2017, figure 4d); with
+    l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
     saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
     another worker held or was reading; cache_hits: keys found in memory, held by nobody;
     requests: keys read from the store; found: of them, those it had; writes: keys written;

@@ -9,6 +9,7 @@ the online one (section 6); here is what is refused, and what comes out.
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError, one_of
 from tuskml.groups import counters, events, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
-from tuskml.groups.models import Lists, Models, Strings, resolved
-from tuskml.groups.stored_run import Run, Trained
+from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
+from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import (
     Request,
     class_weights,
@@ -31,7 +32,10 @@ from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
 from tuskml.udas.options import Options
+from tuskml.udas.plan import Plan
 
+EPSILON = 1e-4
+"""Of the running loss, where none is asked for."""
 ALGORITHMS = ("auto", "sgd", "mgd", "hogwild", "hogbatch")
 
 
@@ -43,15 +47,14 @@ def train_stored(
     memory: address of the account that copies of rows are charged to; root: the directory of all
     stores, None for the default one (`StoreRoot`).
     """
+    began = time.monotonic()
     refuse_groups(groups, request.options)
     if request.task.factorizes:
         yield from stored_factorization.train(groups, request.options, memory, root)
         return
     refuse_elsewhere(request.options)
     check(groups, request)
-    options = replace(request.options, algorithm=algorithm(request))
-    request = replace(request, options=options)
-    plan = plan_for(groups, request)
+    options, plan = request.options, stored_plan(groups, request)
     loss, mark = request.task.loss, kernels.cancel_count()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
@@ -65,17 +68,16 @@ def train_stored(
     if request.task.classifies and labels["low"][0] == labels["high"][0]:
         yield one_class(rows, labels, np.ones(1, np.int64), plan, request)
         return
-    began = time.monotonic()
-    with kernels.watching_sigint():
+    with ExitStack() as stack, kernels.watching_sigint():
         if plan.canonical:
             kept, held = rows.shuffled(memory, options.seed, np.zeros(1, np.int64))
-            with kept as own, held:
-                trained = Run(replace(rows, groups=own), labels, request, plan, StoreRoot(root))()
-        else:
-            trained = Run(rows, labels, request, plan, StoreRoot(root))()
+            stack.enter_context(held)
+            rows = replace(rows, groups=stack.enter_context(kept))
+            labels = rows.labels()  # their mean depends on the order
+        trained = Run(rows, labels, request, plan, StoreRoot(root))()
     counters.keep(trained.counters)
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
-    yield model_of(trained, groups, labels, request, time.monotonic() - began)
+    yield model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 
 
 def refuse_groups(groups: NDArray[np.void], options: Options) -> None:
@@ -97,15 +99,29 @@ def check(groups: NDArray[np.void], request: Request) -> None:
             f"algorithm '{options.algorithm}' is not available with option 'store', "
             f"expected {one_of(ALGORITHMS)}"
         )
-    for name in ("validation",):
-        if getattr(options, name):
-            raise OptionError(f"option '{name}' is not available with option 'store'")
+    if options.validation:
+        raise OptionError("option 'validation' is not available with option 'store'")
+    if "converge" in options.given and options.converge != "loss":
+        raise OptionError(
+            f"option 'converge' is '{options.converge}', expected 'loss' with option 'store'"
+        )
 
 
-def algorithm(request: Request) -> str:
-    """HogBatch unless asked for another: the paper's, and the fastest."""
-    asked = request.options.algorithm
-    return "hogbatch" if asked == "auto" else asked
+def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
+    """HogBatch unless asked for another, the paper's and the fastest, until the loss rests.
+
+    Same bits need one thread: workers that share payloads meet in no order.
+    """
+    options = request.options
+    if options.algorithm == "auto":
+        options = replace(options, algorithm="hogbatch")
+    plan = plan_for(groups, replace(request, options=options))
+    return replace(
+        plan,
+        converge="loss",
+        epsilon=options.epsilon if "epsilon" in options.given else EPSILON,
+        threads=1 if options.ordered else plan.threads,
+    )
 
 
 def model_of(
@@ -113,11 +129,17 @@ def model_of(
     groups: NDArray[np.void],
     labels: NDArray[np.void],
     request: Request,
+    plan: Plan,
     seconds: float,
 ) -> Models:
     """The model value: everything but the coefficients, and where these are."""
-    more = {"store": trained.reference, "counters": trained.counters.as_dict()}
-    history = np.array(trained.history)
+    more = {
+        "step": trained.step,
+        "store": trained.reference,
+        "cache": request.options.cache or CACHE,
+        "partition": request.options.partition,
+        "counters": trained.counters.as_dict(),
+    }
     return Models(
         group=np.zeros(1, np.int64),
         task=Strings.same(request.task.name, 1),
@@ -127,14 +149,14 @@ def model_of(
         classes=classes_of(request.task, labels),
         n_rows=groups["n_rows"].copy(),
         n_skipped=groups["n_skipped"].copy(),
-        n_features=groups["dim"].astype(np.int64),
+        n_features=np.array([trained.dimension]),
         loss=np.array([trained.objective]),
-        history=Lists(history, np.array([0, len(history)])),
+        history=thinned([np.array([loss]) for loss in trained.history], 1),
         iterations=np.array([trained.epochs]),
         converged=np.array([trained.converged], np.uint8),
         status=Strings.same(trained.status, 1),
         plan=Strings.same(trained.description, 1),
         seconds=np.array([seconds]),
-        options=Strings.same(resolved(request.options, trained.plan, more), 1),
+        options=Strings.same(resolved(request.options, plan, more), 1),
         store=Strings.same(trained.reference, 1),
     )

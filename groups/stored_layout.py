@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import StoreRoot, measure_store
-from tuskml.partitioner import Cost, IndexMap, Profile
+from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, Profile
 from tuskml.udas import kernels
 from tuskml.udas.options import Options
 from tuskml.udas.segments import sparse_segments
@@ -32,7 +32,8 @@ def choose_layout(
 
     options.partition 0: a key a feature, the paper's KV; else the frequent features share keys by
     Algorithm 3 and all others lie in blocks. A store is read once a chunk of rows, so chunks of
-    the sample, not single rows, are what asks for keys; most: weights that a chunk may hold.
+    the sample, not single rows, are what asks for keys; most: weights that a chunk may hold; mark:
+    the training's `cancel_count`. Where the same bits are asked for, costs are not measured.
     """
     if not options.partition:
         return IndexMap.by_rule(1)
@@ -43,7 +44,7 @@ def choose_layout(
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        cost_of(root.path),
+        WARM_LEVELDB if options.ordered else cost_of(root.path),
         batch_rows=batch,
         most=most,
         interrupted=lambda: kernels.raise_if_cancelled(mark),
@@ -61,7 +62,7 @@ def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:
     """(indptr, ids) of pieces spread over the rows: about SAMPLE_ENTRIES entries of them."""
     total = sum(len(ids) for _, ids in sparse_segments(group))
     stride = max(1, total // SAMPLE_ENTRIES)
-    number = 0
+    number = -1
     for starts, ids in sparse_segments(group):
         for first in range(0, len(starts) - 1, PIECE_ROWS):
             number += 1

@@ -9,30 +9,31 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, StoreError
+from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.counters import Counters
 from tuskml.groups.stored_layout import choose_layout
+from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
 from tuskml.groups.trainer import Request
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
 from tuskml.partitioner import IndexMap
+from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
 from tuskml.udas.plan import Plan
 from tuskml.udas.stored import Model, Training
-from tuskml.udas.stored_chunks import Chunks
+from tuskml.udas.stored_chunks import Chunks, Keys, Widths
 
 CACHE = 256 << 20
 CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 CHECKPOINT_SECONDS = 60.0
-EPSILON = 1e-4
 MOST_RESTARTS = 6
 DTYPE, WEIGHT_BYTES = "float32", 4
 
@@ -43,43 +44,26 @@ class Diverged(Exception):
 
 @dataclass(frozen=True)
 class Trained:
-    """A model whose weights lie in a sealed version, `reference`."""
+    """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""
 
     reference: str
+    dimension: int
     intercept: float
     objective: float
     history: list[float]
     epochs: int
     converged: bool
     status: str
-    plan: Plan
+    step: float
     description: str
     counters: Counters
 
 
-@dataclass
-class Progress:
-    """What a checkpoint keeps beside the weights. step: of the first epoch."""
-
-    step: float
-    epoch: int = 0
-    history: list[float] = field(default_factory=list)
-    model: Model = field(default_factory=Model)
-
-    def as_record(self, task: str, n_rows: int) -> dict[str, Any]:
-        """For the checkpoint's metadata."""
-        return asdict(self) | {"task": task, "n_rows": n_rows}
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any], task: str, n_rows: int) -> "Progress":
-        """What `as_record` gave; StoreError where it was of another training."""
-        if record.get("task") != task or record.get("n_rows") != n_rows:
-            raise StoreError(
-                f"the interrupted training was of task '{record.get('task')}' over "
-                f"{record.get('n_rows')} rows, this one is of '{task}' over {n_rows}"
-            )
-        model = Model(**record["model"])
-        return cls(record["step"], record["epoch"], list(record["history"]), model)
+def refuse_infinite(store: ModelStore) -> None:
+    """Diverged where weights are not finite: losses may be, as that of the hinge is for NaN."""
+    for _, _, weights in store.scan():
+        if not np.isfinite(weights).all():
+            raise Diverged
 
 
 class Clock:
@@ -119,24 +103,29 @@ class Run:
         self.name = self.options.store
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
-        self.epsilon = self.options.epsilon if "epsilon" in self.options.given else EPSILON
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
         self.clock = Clock()
-        self.features = self.keys = self.asked = 0
+        self.features = self.keys = 0
+        self.facts = facts_of(self.task, rows, labels)
 
     def __call__(self) -> Trained:
         """Lays out, trains, seals; leaves a working store only for `resume`."""
-        store = self.root.resume(self.name) if self.options.resume else None
         with ExitStack() as stack:
-            if store is not None:
-                stack.callback(store.close)
+            store, progress = None, None
+            if self.options.resume:
+                store = stack.enter_context(self.root.resume(self.name))
+                assert store.last_checkpoint is not None
+                progress = Progress.from_record(store.last_checkpoint.metadata, self.facts)
             with self.clock.phase("layout"):
-                index = store.index if store is not None else self._layout()
+                index = self._layout() if store is None else store.index
             with self.clock.phase("map"):
                 chunks = stack.enter_context(self._map(index))
-            return self._train(chunks, index, store)
+            if progress is None:
+                with self.clock.phase("step"):
+                    progress = self._first(chunks)
+            return self._train(chunks, index, store, progress)
 
     # --- before the epochs ---
 
@@ -153,23 +142,28 @@ class Run:
 
     def _map(self, index: IndexMap) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
-
-        def locate(ids: NDArray[np.int64]) -> Any:
-            self.features += len(ids)
-            return index.locate(ids)
-
-        def sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-            self.keys += len(keys)
-            return index.sizes(keys)
-
-        return Chunks.map(self.rows, locate, sizes, self._rows_per_chunk(), self.share // 2)
+        chunks = Chunks.map(
+            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self.share // 2
+        )
+        for chunk in chunks:
+            self.features += chunk.features
+            self.keys += len(chunk.keys)
+        return chunks
 
     def _first(self, chunks: Chunks) -> Progress:
-        with self.clock.phase("step"):
-            start = Model(self._start())
-            if isinstance(self.plan.step, float):
-                return Progress(self.plan.step, model=start)
-            return Progress(first_step(self._training(chunks, 0, 1.0), start), model=start)
+        start, step = Model(self._start()), self.plan.step
+        if not isinstance(step, float):
+            step = first_step(self._training(chunks, 0, 1.0), start, self.cache)
+        continued = self.options.warm_start is not None
+        return Progress(step, self._dimension(), continued, model=start)
+
+    def _dimension(self) -> int:
+        """Features of the rows, and of the warm start where that has more."""
+        seen, warm = int(self.rows.groups["dim"][0]), self.options.warm_start
+        if warm is None:
+            return seen
+        known = len(warm.coef) if warm.store is None else self.root.version(warm.store).dimension
+        return max(seen, known)
 
     def _start(self) -> float:
         """The warm start's intercept, or that of the best constant."""
@@ -194,37 +188,52 @@ class Run:
 
     # --- the epochs ---
 
-    def _train(self, chunks: Chunks, index: IndexMap, store: ModelStore | None) -> Trained:
-        n_rows = int(self.rows.groups["n_rows"][0])
-        if store is not None:
-            assert store.last_checkpoint is not None
-            kept = store.last_checkpoint.metadata
-            return self._in_store(
-                store, chunks, Progress.from_record(kept, self.task.name, n_rows)
-            )
-        progress = self._first(chunks)
+    def _train(
+        self, chunks: Chunks, index: IndexMap, store: ModelStore | None, progress: Progress
+    ) -> Trained:
+        """store: the one to go on with, None for a new one; again with shorter steps where it
+        diverges, which a new store can as often as the plan allows, one that is resumed cannot.
+        """
+        step = progress.step
         for _ in range(MOST_RESTARTS):
             try:
-                return self._in_store(self._new_store(index), chunks, replace(progress))
+                begun = store or self._new_store(index)
+                return self._in_store(begun, chunks, progress.again(step))
             except Diverged:
-                progress = replace(progress, step=progress.step / 4)
-        raise DataError(
-            f"the training of {self.name!r} diverged with steps down to {progress.step * 4:g}: "
-            "scale the features' values to about 1, or give a smaller 'step'"
+                if store is not None:
+                    raise self._diverged(step) from None
+                step /= 4
+        raise self._diverged(step * 4)
+
+    def _diverged(self, step: float) -> DataError:
+        return DataError(
+            f"the training of {self.name!r} diverged with steps down to {step:g}: scale the "
+            "features' values to about 1, or give a smaller 'step'"
         )
 
     def _new_store(self, index: IndexMap) -> ModelStore:
-        warm = self.options.warm_start
-        if warm is None or warm.store is not None:
-            source = None if warm is None else warm.store
-            return self.root.create(self.name, index, DTYPE, warm_start=source)
+        """With the weights of the warm start. Not by `create`, whose checkpoint would be there to
+        resume from before there was an epoch.
+        """
         store = self.root.create(self.name, index, DTYPE)
         try:
-            store.add_weights(np.arange(len(warm.coef)), np.array(warm.coef, DTYPE))
+            for ids, weights in self._known():
+                store.add_weights(ids, weights)
         except BaseException:
             store.discard()
             raise
         return store
+
+    def _known(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Ids and weights of the warm start, in parts."""
+        warm = self.options.warm_start
+        if warm is not None and warm.store is not None:
+            with self.root.open(warm.store) as source:
+                for ids, weights in source.items():
+                    kernels.raise_if_cancelled(self.rows.cancel_mark)
+                    yield ids, weights.astype(DTYPE)
+        elif warm is not None:
+            yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
 
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
@@ -236,8 +245,9 @@ class Run:
                 objective = online.objective()
             counted = frames.counters
             with self.clock.phase("seal"):
+                refuse_infinite(store)
                 version = self.root.publish(
-                    store, self._metadata(progress, objective), int(self.rows.groups["dim"][0])
+                    store, self._metadata(progress, objective), progress.dimension
                 )
         except BaseException as error:
             if store.last_checkpoint is None or isinstance(error, Diverged):
@@ -245,11 +255,12 @@ class Run:
             else:
                 store.close()
             raise
-        description = self._describe(store.index, progress.step)
+        description = self._describe(store.index)
         store.discard()
+        saved = (self.features - self.keys) * online.passes
         done = Counters(
-            features=self.features * online.passes,
-            saved_by_partitioning=(self.features - self.keys) * online.passes,
+            features=saved + counted.wanted,
+            saved_by_partitioning=saved,
             saved_by_pushing=counted.pushed,
             cache_hits=counted.hits,
             requests=counted.requests,
@@ -265,8 +276,9 @@ class Run:
             },
         )
         return Trained(
-            str(version.reference), progress.model.intercept, objective, progress.history,
-            progress.epoch, online.converged, online.status, self.plan, description, done,
+            version.reference, progress.dimension, progress.model.intercept, objective,
+            progress.history, progress.epoch, online.converged, online.status, progress.step,
+            description, done,
         )  # fmt: skip
 
     def _metadata(self, progress: Progress, objective: float) -> dict[str, Any]:
@@ -281,15 +293,15 @@ class Run:
             "epochs": progress.epoch,
         }
 
-    def _describe(self, index: IndexMap, step: float) -> str:
+    def _describe(self, index: IndexMap) -> str:
         """One line for the model's `plan`."""
-        if self.options.partition:
+        if index.n_partitions:
             layout = (
                 f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
                 f"others in {index.blocks}"
             )
         else:
-            layout = "KV: a key a feature"
+            layout = f"KV: features in {index.blocks}"
         return f"{self.plan.describe()}, {layout}"
 
 
@@ -304,9 +316,9 @@ class Online:
         self.n_rows = int(run.rows.groups["n_rows"][0])
         self.penalised = bool(run.options.l1 or run.options.l2)
         self.passes = 0
-        self.converged, self.status = False, "not converged"
+        self.converged, self.status = False, "not converged" if run.plan.epsilon else "ok"
         self.checkpointed = time.monotonic()
-        self._keys: Any = None
+        self._keys: tuple[Keys, Widths] | None = None
 
     def run(self) -> None:
         """Epochs until the loss stops falling, they are done, or the time is over."""
@@ -339,7 +351,7 @@ class Online:
         return loss
 
     def _settled(self) -> bool:
-        history, epsilon = self.progress.history, self.run_of.epsilon
+        history, epsilon = self.progress.history, self.run_of.plan.epsilon
         if not epsilon or len(history) < 2:
             return False
         return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), 1e-12)
@@ -347,7 +359,7 @@ class Online:
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):
             self._fold()
-            self.store.checkpoint(self.progress.as_record(self.run_of.task.name, self.n_rows))
+            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
         self.checkpointed = time.monotonic()
 
     def _fold(self) -> tuple[float, float]:
@@ -355,13 +367,22 @@ class Online:
         if not self.penalised:
             return 0.0, 0.0
         if self._keys is None:
-            self._keys = self.training.chunks.keys()
+            self._keys = self._all_keys()
         keys, widths = self._keys
         model, sums = self.training.settle(
             self.progress.model, keys, widths, self.run_of.share // 2, fold=True
         )
         self.progress.model = model
         return sums.squares, sums.absolute
+
+    def _all_keys(self) -> tuple[Keys, Widths]:
+        """Keys of the chunks, and where there was a warm start all that are in the store."""
+        keys, widths = self.training.chunks.keys()
+        if not self.progress.continued:
+            return keys, widths
+        found = [part.astype(np.uint64) for part, _, _ in self.store.scan()]
+        keys = np.unique(np.concatenate([keys, *found]))
+        return keys, self.store.index.sizes(keys.astype(np.int64)).astype(np.uint32)
 
     def objective(self) -> float:
         """At the weights as they ended, which are plain afterwards."""

@@ -12,20 +12,23 @@ import numpy as np
 
 from tuskml.udas.segments import sparse_values
 from tuskml.udas.stored import Model, ScratchFrames, Training
+from tuskml.udas.stored_chunks import Chunk
 
 TRIAL_ROWS = 16_384
 TRIAL_EPOCHS = 16
-TRIAL_WEIGHTS = 1 << 25
+FRAME_BYTES, WEIGHT_BYTES = 128, 4
 MOMENT_VALUES = 1 << 16
 FACTOR = 4.0
 MOST = 6
 SMOOTHNESS = {0: 1.0, 1: 0.25, 2: 1.0}
 
 
-def first_step(training: Training, start: Model) -> float:
-    """The step whose epochs over a sample end with the lowest loss."""
+def first_step(training: Training, start: Model, most_bytes: int) -> float:
+    """The step whose epochs over a sample, of payloads of so many bytes, end with the lowest
+    loss.
+    """
     chunks = training.chunks
-    which = sample_of([(chunk.rows, chunk.weights) for chunk in chunks])
+    which = sample_of([(chunk.rows, bytes_of(chunk)) for chunk in chunks], most_bytes)
     rows = sum(chunks[int(number)].rows for number in which)
     entries = sum(chunks[int(number)].entries for number in which)
     epochs = min(TRIAL_EPOCHS, max(1, TRIAL_ROWS // max(1, rows)))
@@ -45,19 +48,26 @@ def first_step(training: Training, start: Model) -> float:
 
 
 def mean_square(group: np.void) -> float:
-    """Of the values of a group's first rows."""
-    first = next(values for values in sparse_values(group) if len(values))
+    """Of the values of a group's first rows; 1 where there are none."""
+    first = next((values for values in sparse_values(group) if len(values)), np.ones(1))
     return float(np.mean(np.square(first[:MOMENT_VALUES], dtype=np.float64)))
 
 
-def sample_of(sizes: list[tuple[int, int]]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Numbers of chunks spread evenly that have about TRIAL_ROWS rows, one at least; sizes: rows
-    and weights of each.
+def bytes_of(chunk: Chunk) -> int:
+    """Of memory for its payloads."""
+    return chunk.weights * WEIGHT_BYTES + len(chunk.keys) * FRAME_BYTES
+
+
+def sample_of(
+    sizes: list[tuple[int, int]], most_bytes: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Numbers of chunks spread evenly that have about TRIAL_ROWS rows or most_bytes, one at least;
+    sizes: rows and bytes of each.
     """
-    rows, weights = (sum(column) for column in zip(*sizes, strict=True))
+    rows, size = (sum(column) for column in zip(*sizes, strict=True))
     n = len(sizes)
-    wanted = min(n * TRIAL_ROWS / max(1, rows), n * TRIAL_WEIGHTS / max(1, weights))
-    count = int(min(n, max(1, math.ceil(wanted))))
+    count = min(math.ceil(n * TRIAL_ROWS / max(1, rows)), n * most_bytes // max(1, size), n)
+    count = max(1, count)
     return np.unique(np.linspace(0, n - 1, count).round().astype(np.int64))
 
 

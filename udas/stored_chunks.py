@@ -24,8 +24,8 @@ CHUNK_TOO_LARGE, BAD_PLACE = 18, 19
 
 
 ONE_ROW = (
-    "the weights of one row do not fit into a worker's share of the cache: raise the memory for "
-    "the weights or use fewer threads"
+    "the weights of one row do not fit into a worker's share of the cache: raise option "
+    "'cache' or use fewer threads"
 )
 
 
@@ -50,6 +50,7 @@ class _Chunk(ctypes.Structure):
         ("widths", ctypes.c_void_p),
         ("n_keys", ctypes.c_int64),
         ("weights", ctypes.c_int64),
+        ("features", ctypes.c_int64),
         ("shift", ctypes.c_int32),
     ]
 
@@ -67,7 +68,7 @@ class Chunk:
     """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
 
     keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
-    sum; shift: 2^shift weights in a page of its table.
+    sum; features: distinct ones; shift: 2^shift weights in a page of its table.
     """
 
     row: int
@@ -76,6 +77,7 @@ class Chunk:
     keys: Keys
     widths: Widths
     weights: int
+    features: int
     shift: int
 
 
@@ -197,7 +199,7 @@ class Chunks:
         library().tk_chunks_at(self._handle, at, ctypes.byref(c))
         keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
         widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
-        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.shift)
+        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.features, c.shift)
 
     def __iter__(self) -> Iterator[Chunk]:
         return (self[i] for i in range(len(self)))

@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from contender import Settings
-from data import _cached
+from data import cached
 from load import open_plain
 from numpy.typing import NDArray
 
@@ -33,7 +33,7 @@ class Ratings:
 
 def synthetic(settings: Settings) -> Path:
     """Tables train, nine tenths, and test, one: u, i, rating."""
-    return _cached("ratings", settings, _fill)
+    return cached("ratings", settings, _fill)
 
 
 def arrays(settings: Settings, table: str) -> Ratings:

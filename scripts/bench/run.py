@@ -27,6 +27,7 @@ NAMES = (
     "partition",
     "factorization",
     "factorization_100",
+    "stored_billion",
     "postgres_dense",
     "postgres_sgd",
     "postgres_groups",

@@ -63,16 +63,17 @@ class Reference:
 
     def update(self, x, y, epochs):
         eta = self.step / (1 + epochs) ** (self.power / 2)
+        part = len(y) / self.batch  # rows weigh the same in shorter batches
         loss, r = losses(self.task, x @ self.w + self.b, y)
         weight = 1.0
         if self.task != "linear":
             weight = np.where(y == 1, self.class_weight[1], self.class_weight[0])
         if self.l2:
-            eta_w = min(eta, 8 / self.l2)
+            eta_w = part * min(eta, 8 / self.l2)
             decay = np.exp(-eta_w * self.l2)
             along = -np.expm1(-eta_w * self.l2) / self.l2
         else:
-            eta_w, decay, along = eta, 1.0, eta
+            eta_w, decay, along = part * eta, 1.0, part * eta
         self.w = decay * self.w - along * (weight * r) @ x / len(y)
         self.b -= SPARSE_INTERCEPT * eta_w * np.mean(weight * r)
         self.time += eta_w

@@ -173,7 +173,7 @@ typedef struct tk_chunk {
     int64_t row, rows, entries; /* its first row's number in the group */
     const uint64_t *keys;       /* (n_keys,) distinct, ascending */
     const uint32_t *widths;
-    int64_t n_keys, weights; /* weights: sum of the widths */
+    int64_t n_keys, weights, features; /* weights: sum of the widths; features: distinct ones */
     int32_t shift;
 } tk_chunk;
 TK_API int64_t tk_chunks_count(const tk_chunks *chunks);

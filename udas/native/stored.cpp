@@ -126,7 +126,9 @@ bool train_chunk(Training &all, const Loss &loss, Stop &stop, Paged<W> w) {
             return;
         }
         sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
-        double step = std::min(schedule.at(row), longest), s = 0;
+        // shorter where a batch is, as at a chunk's end: all rows weigh the same
+        double part = (double)batch.n / job->batch_size;
+        double step = part * std::min(schedule.at(row), longest), s = 0;
         double by = clock.step(step, batch.n) / (double)batch.n;
         for (int64_t i = 0; i < batch.n; i++) {
             move_along(batch.rows[i], (W)(by * r[i]), w);

@@ -24,7 +24,7 @@ struct Mapping {
 
 struct StoredChunk {
     std::vector<Run> pieces; // neighbouring rows, of one segment or several
-    int64_t row = 0, rows = 0, entries = 0, weights = 0;
+    int64_t row = 0, rows = 0, entries = 0, features = 0, weights = 0;
     int shift = 0;
     std::vector<uint64_t> keys;
     std::vector<uint32_t> widths;

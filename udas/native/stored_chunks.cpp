@@ -87,6 +87,7 @@ void find_ids(StoredChunk &chunk) {
         }
     });
     mapping->ids = std::move(numbering.ids);
+    chunk.features = (int64_t)mapping->ids.size();
     chunk.mapping = std::move(mapping);
 }
 
@@ -396,5 +397,5 @@ int64_t tk_chunks_count(const tk_chunks *chunks) {
 void tk_chunks_at(const tk_chunks *chunks, int64_t number, tk_chunk *out) {
     const StoredChunk &c = chunks->list[number];
     *out = {c.row,     c.rows, c.entries, c.keys.data(), c.widths.data(), (int64_t)c.keys.size(),
-            c.weights, c.shift};
+            c.weights, c.features, c.shift};
 }

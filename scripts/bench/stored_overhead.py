@@ -1,0 +1,100 @@
+"""A stored model on tmpfs against the same training in memory: figure 7.
+
+    stored_overhead.py [--data splice,movielens] [--threads 1,2] [--epochs 10] [--out DIR]
+
+Same rows, threads, steps and batches, HogBatch (for ratings the engine's own SGD). Seconds an
+epoch are the difference of trainings of one and of --epochs epochs, by their number: what either
+does once drops out. Final losses are the engines' own objectives at the weights that they give.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import stored_plots
+import stored_runs
+from stored_runs import METHODS, Options, Refused
+
+MEMORY = "in memory"
+MOST_SLOWER, MOST_OFF = 1.3, 0.01
+
+
+def main() -> None:
+    """The command line."""
+    made = stored_runs.parser(__doc__ or "", "splice,movielens", "1,2")
+    made.add_argument("--epochs", type=int, default=10)
+    made.add_argument("--cache", default="1GiB", help="of the stored models (default 1GiB)")
+    given = made.parse_args()
+    facts = stored_runs.begin(given)
+    rows: list[dict[str, Any]] = []
+    for name in given.data:
+        for threads in given.threads:
+            mine = measure(name, threads, given)
+            compare(mine)
+            rows += mine
+    stored_runs.write(given, facts, rows)
+    if rows:
+        draw(rows, given)
+
+
+def contenders(threads: int, memory: str) -> dict[str, Options]:
+    """The options of each."""
+    kept = {method: stored_runs.stored(method, threads, memory) for method in METHODS}
+    return {MEMORY: {"threads": threads}} | kept
+
+
+def measure(name: str, threads: int, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Seconds an epoch and final loss of all three."""
+    data = stored_runs.data_of(name, given)
+    stored_runs.say(f"{name}, {threads} threads")
+    rows: list[dict[str, Any]] = []
+    for method, options in contenders(threads, given.cache).items():
+        with (
+            stored_runs.stores(given.store) as root,
+            stored_runs.connected(data, root, threads) as con,
+        ):
+            try:
+                timed = stored_runs.timed(con, data, options, given.epochs, given.repeat)
+            except Refused as problem:
+                stored_runs.say(f"  {method}: {problem}")
+                continue
+        stored_runs.say(f"  {method}: {timed.epoch:.4g} s an epoch, loss {timed.model.loss:.6g}")
+        rows.append({"data": name, "threads": threads, "method": method} | timed.as_dict())
+    return rows
+
+
+def compare(rows: list[dict[str, Any]]) -> None:
+    """Time and loss against those in memory."""
+    base = next((row for row in rows if row["method"] == MEMORY), None)
+    if base is None:
+        return
+    for row in (row for row in rows if row is not base):
+        text = f"{row['data']}, {row['method']}-{row['threads']} against memory"
+        off = (row["model"]["loss"] - base["model"]["loss"]) / abs(base["model"]["loss"])
+        ratio = row["epoch"] / base["epoch"]
+        if row["method"] == "KV-VP":
+            stored_runs.goal(f"{text}, time an epoch", ratio, MOST_SLOWER, at_least=False)
+        else:
+            stored_runs.say(f"  {text}, time an epoch: {ratio:.3g}")
+        stored_runs.goal(f"{text}, loss {off:+.2%}, apart by", abs(off), MOST_OFF, at_least=False)
+
+
+def draw(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Figure 7."""
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    at = {(row["data"], row["method"], row["threads"]): row["epoch"] for row in rows}
+    figure, axes = stored_plots.panels(len(names))
+    for name, ax in zip(names, axes, strict=True):
+        heights = {
+            method: [at.get((name, method, n)) for n in given.threads]
+            for method in (MEMORY, *reversed(METHODS))
+        }
+        stored_plots.bars(ax, [str(n) for n in given.threads], heights)
+        stored_plots.dress(ax, f"{name}, store on tmpfs", "threads", "time of an epoch (s)")
+        ax.legend(frameon=False, fontsize="small")
+    stored_plots.save(figure, given.out, "stored_overhead")
+
+
+if __name__ == "__main__":
+    main()
