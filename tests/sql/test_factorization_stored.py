@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.groups import counters
 from tuskml.kvstore import StoreRoot
 
 RATINGS = """
@@ -81,7 +80,7 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection, root: StoreRoot) -> None
     options = json.loads(model["options"])
     assert next(iter(options.items())) == ("tuskml", 1)
     assert (options["store"], options["rank"], options["biases"]) == (model["store"], 3, True)
-    assert options["counters"] == counters.last_training()
+    assert options["counters"] == tuskml.last_training()
     assert options["counters"]["features"] == (61 + 47) * 4 * 21
     assert "KV-VP: a key a vector" in model["plan"]
 
