@@ -298,7 +298,9 @@ def test_large_values(con, tmp_path, task) -> None:
 def test_a_checkpoint_that_diverges_is_no_help(con, tmp_path, often) -> None:
     ended(con, "interrupted")
     con.execute("UPDATE t SET vals = [v * 1e200 FOR v IN vals]")
-    with pytest.raises(duckdb.Error, match="the training of 'ads' diverged with steps down to 0.5"):
+    with pytest.raises(
+        duckdb.Error, match="the training of 'ads' diverged with steps down to 0.5"
+    ):
         train(con, **STEADY, max_iter=EPOCHS, resume=True)
     assert working(tmp_path) == []
 
