@@ -285,4 +285,4 @@ def test_a_model_much_larger_than_the_cache(tmp_path) -> None:
     assert found["wrong"] < 1e-9
     assert found["loss"] == pytest.approx(found["told"], rel=1e-5)
     assert found["loss"] < 0.4 < np.log(2)
-    assert found["grown"] < 200e6
+    assert found["grown"] < 110e6, "62 MB when this was written"
