@@ -66,7 +66,8 @@ def train_stored(
         class_weight=class_weights(request.task, options, labels),
     )
     if request.task.classifies and labels["low"][0] == labels["high"][0]:
-        yield one_class(rows, labels, np.ones(1, np.int64), plan, request)
+        constant = one_class(rows, labels, np.ones(1, np.int64), plan, request)
+        yield replace(constant, n_features=groups["dim"].astype(np.int64))
         return
     with ExitStack() as stack, kernels.watching_sigint():
         if plan.canonical:

@@ -78,6 +78,7 @@ from stored_fits import *
 from tuskml.groups import stored_run
 root = sys.argv[1]
 con = tuskml.connect(store_root=root, threads=2)
+con.execute("SET enable_progress_bar = false")
 x, y = rows_of("logistic")
 put(con, x, y)
 """

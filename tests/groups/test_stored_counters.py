@@ -80,7 +80,8 @@ def test_a_small_cache_reads_again(con, tmp_path) -> None:
         "INSERT INTO wide SELECT y, [(hash(n * 30 + j) % 8000000)::INTEGER FOR j IN range(30)], "
         "[1.0 FOR j IN range(30)] FROM made"
     )
-    model = train(con, table="wide", cache="16MB", max_iter=3, threads=2, partition=0, epsilon=0)
+    options = {"max_iter": 3, "threads": 2, "partition": 0, "epsilon": 0, "step": 1.0}
+    model = train(con, table="wide", cache="16MB", **options)
     counters = model.options["counters"]
     assert add_up(counters) == counters["features"]
     distinct = con.execute("SELECT count(DISTINCT u) FROM (SELECT unnest(ids) u FROM wide)")
@@ -89,7 +90,7 @@ def test_a_small_cache_reads_again(con, tmp_path) -> None:
     assert distinct <= counters["requests"] - counters["found"] < 1.01 * distinct
     assert counters["bytes_read"] > 0
     assert counters["bytes_written"] > 0
-    large = train(con, table="wide", cache="1GB", max_iter=3, threads=2, partition=0, epsilon=0)
+    large = train(con, table="wide", cache="1GB", **options)
     assert large.options["counters"]["requests"] == distinct
     assert large.loss == pytest.approx(model.loss, rel=0.05)
 

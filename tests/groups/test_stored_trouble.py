@@ -1,4 +1,4 @@
-"""Trainings that are ended, fail, diverge or meet: nothing is left behind, or it can be resumed."""
+"""Trainings that are ended, fail, diverge or meet: nothing is left, or it can be resumed."""
 
 import os
 import signal
@@ -233,8 +233,8 @@ ask = "SELECT sum(decision(m, sparse(ids, vals))) FROM t, m"
 text = '{"store": "ads", "partition": 0, "max_iter": 1}'
 con.execute(f"CREATE TABLE m AS SELECT train_model('logistic', y, {SPARSE}, '{text}') m FROM t")
 right = con.execute(ask).fetchone()
-con.execute("CREATE TABLE wide AS SELECT i % 2 y, [(i * 100 + j)::INTEGER FOR j IN range(100)] ids,"
-            " [1.0 FOR j IN range(100)] vals FROM range(8000) r(i)")
+con.execute("CREATE TABLE wide AS SELECT i % 2 y, [(i * 100 + j)::INTEGER FOR j IN range(100)]"
+            " ids, [1.0 FOR j IN range(100)] vals FROM range(8000) r(i)")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, -1))
 for cache in ("256MB", "16MB"):
@@ -298,9 +298,7 @@ def test_large_values(con, tmp_path, task) -> None:
 def test_a_checkpoint_that_diverges_is_no_help(con, tmp_path, often) -> None:
     ended(con, "interrupted")
     con.execute("UPDATE t SET vals = [v * 1e200 FOR v IN vals]")
-    with pytest.raises(
-        duckdb.Error, match="the training of 'ads' diverged with steps down to 0.5"
-    ):
+    with pytest.raises(duckdb.Error, match=r"'ads' diverged with steps down to 0\.5: scale"):
         train(con, **STEADY, max_iter=EPOCHS, resume=True)
     assert working(tmp_path) == []
 

@@ -396,6 +396,7 @@ int64_t tk_chunks_count(const tk_chunks *chunks) {
 
 void tk_chunks_at(const tk_chunks *chunks, int64_t number, tk_chunk *out) {
     const StoredChunk &c = chunks->list[number];
-    *out = {c.row,     c.rows, c.entries, c.keys.data(), c.widths.data(), (int64_t)c.keys.size(),
-            c.weights, c.features, c.shift};
+    *out = {c.row,         c.rows,          c.entries,
+            c.keys.data(), c.widths.data(), (int64_t)c.keys.size(),
+            c.weights,     c.features,      c.shift};
 }
