@@ -31,7 +31,6 @@ from tuskml.groups.trainer import (
 from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
-from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
 
 EPSILON = 1e-4
@@ -42,16 +41,21 @@ ALGORITHMS = ("auto", "sgd", "mgd", "hogwild", "hogbatch")
 def train_stored(
     groups: NDArray[np.void], request: Request, memory: int, root: str | None
 ) -> Iterator[Models]:
-    """Trains the group (kernels.GROUP) that the options' store is for.
+    """Trains each of the groups (kernels.GROUP); models carry their groups' places in `groups`.
 
-    memory: address of the account that copies of rows are charged to; root: the directory of all
-    stores, None for the default one (`StoreRoot`).
+    Groups of one name become versions of it, each model value naming its own: a database hands
+    groups over in batches as it likes, so that "one name, one group" could be refused now and then
+    only. memory: address of the account that copies of rows are charged to; root: the directory
+    of all stores, None for the default one (`StoreRoot`).
     """
+    one = stored_factorization.train if request.task.factorizes else train_one
+    for place in range(len(groups)):
+        yield one(groups[place : place + 1], request, memory, root).numbered(np.array([place]))
+
+
+def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str | None) -> Models:
+    """Trains one group."""
     began = time.monotonic()
-    refuse_groups(groups, request.options)
-    if request.task.factorizes:
-        yield from stored_factorization.train(groups, request.options, memory, root)
-        return
     refuse_elsewhere(request.options)
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
@@ -67,8 +71,7 @@ def train_stored(
     )
     if request.task.classifies and labels["low"][0] == labels["high"][0]:
         constant = one_class(rows, labels, np.ones(1, np.int64), plan, request)
-        yield replace(constant, n_features=groups["dim"].astype(np.int64))
-        return
+        return replace(constant, n_features=groups["dim"].astype(np.int64))
     with ExitStack() as stack, kernels.watching_sigint():
         if plan.canonical:
             kept, held = rows.shuffled(memory, options.seed, np.zeros(1, np.int64))
@@ -78,16 +81,7 @@ def train_stored(
         trained = Run(rows, labels, request, plan, StoreRoot(root))()
     counters.keep(trained.counters)
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
-    yield model_of(trained, groups, labels, request, plan, time.monotonic() - began)
-
-
-def refuse_groups(groups: NDArray[np.void], options: Options) -> None:
-    """A name is for one model."""
-    if len(groups) > 1:
-        raise OptionError(
-            f"option 'store' is {options.store!r} in {len(groups)} groups, expected a name for "
-            "each group, such as '{\"store\": \"ads_' || country || '\"}'"
-        )
+    return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 
 
 def check(groups: NDArray[np.void], request: Request) -> None:

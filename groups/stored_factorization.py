@@ -12,7 +12,6 @@ r * width + k, which is where `predict` looks for it.
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +26,7 @@ from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.stored_run import CACHE, Clock
+from tuskml.groups.trainer import Request
 from tuskml.kvstore import Frames, StoreRoot
 from tuskml.kvstore.frames import LEAST_FRAME_MEMORY
 from tuskml.partitioner import IndexMap
@@ -67,15 +67,13 @@ class Requests:
             self.clock.add(name, getattr(visit, f"{name}_seconds"))
 
 
-def train(
-    groups: NDArray[np.void], options: Options, memory: int, root: str | None
-) -> Iterator[Models]:
-    """Trains the one group (kernels.GROUP) that the options' store is for.
+def train(groups: NDArray[np.void], request: Request, memory: int, root: str | None) -> Models:
+    """Trains one group (kernels.GROUP).
 
     memory: address of the account that ratings are charged to; root: the directory of all stores,
     None for the default one (`StoreRoot`).
     """
-    settings = Settings.of(options)
+    options, settings = request.options, Settings.of(request.options)
     began = time.monotonic()
     mark = kernels.cancel_count()
     rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
@@ -85,7 +83,7 @@ def train(
         trained = run()
     counters.keep(trained.counters)
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
-    yield model_of(trained, groups, run, time.monotonic() - began)
+    return model_of(trained, groups, run, time.monotonic() - began)
 
 
 class StoredRun:

@@ -58,11 +58,17 @@ def test_a_name_for_each_group(con, tmp_path) -> None:
     assert all(score > 0.85 for _, score in right)
 
 
-def test_several_groups_of_one_name(con, tmp_path) -> None:
-    told = "option 'store' is 'ads' in [23] groups, expected a name for each group, such as"
-    with pytest.raises(duckdb.Error, match=told):
-        con.execute(f"SELECT {CALL} FROM t GROUP BY i % 3")
-    assert "ads" not in StoreRoot(tmp_path).names()
+def test_groups_of_one_name_are_its_versions(con, tmp_path) -> None:
+    """Each model value names its own, and predicts with it."""
+    con.execute(f"CREATE TABLE m AS SELECT i % 3 AS g, {CALL} AS m FROM t GROUP BY 1")
+    found = con.execute("SELECT g, m.store, m.loss FROM m ORDER BY g").fetchall()
+    assert StoreRoot(tmp_path).versions("ads") == [1, 2, 3]
+    assert len({store for _, store, _ in found}) == 3
+    told = con.execute(
+        f"SELECT g, log_loss(y, predict_proba(m, {SPARSE})) FROM t JOIN m ON g = i % 3 GROUP BY g ORDER BY g"
+    ).fetchall()
+    for (_, _, loss), (_, seen) in zip(found, told, strict=True):
+        assert loss == pytest.approx(seen, rel=1e-5)
 
 
 def test_one_class(con, tmp_path) -> None:
@@ -120,7 +126,6 @@ def test_the_largest_id(con, tmp_path) -> None:
     ("logistic", SPARSE, {"converge": "gradient"}, "option 'converge' is 'gradient', expected 'loss'"),
     ("logistic", SPARSE, {"schedule": "linear"}, "schedule 'linear' is of task 'matrix_factorization'"),
     ("logistic", SPARSE, {"rank": 3}, "option 'rank' is of the task 'matrix_factorization' alone"),
-    ("matrix_factorization", "[1.0, 2.0]", {}, "task 'matrix_factorization' is not available with option 'store'"),
     ("logistic", SPARSE, {"store": "../x"}, "option 'store' is \"../x\", expected a name of at most 63"),
     ("logistic", SPARSE, {"store": ""}, "option 'store' is \"\", expected a name"),
     ("logistic", SPARSE, {"store": "a" * 64}, "expected a name of at most 63 letters"),

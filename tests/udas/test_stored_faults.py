@@ -117,9 +117,9 @@ def test_a_failure_of_the_store_ends_the_pass(setup, code, pass_name):
     with pytest.raises(kind, match=sentence) as raised:
         getattr(training, pass_name)(Model())
     assert store.held == {}
-    assert store.calls <= 10 + setup.rows.threads
-    if code == 4 and setup.rows.threads == 1:
-        assert raised.value.chunk == 9
+    if setup.rows.threads == 1:  # others go on until they hear of it
+        assert store.calls <= 10
+        assert code != 4 or raised.value.chunk == 9
 
 
 def test_settling_fails_with_the_store(setup):

@@ -48,7 +48,8 @@ public:
             grow(job.helpers_wanted);
             jobs_.push_back(&job);
         }
-        wake_.notify_all();
+        for (int helper = 0; helper < job.helpers_wanted; helper++)
+            wake_.notify_one(); // not all: another caller may have asked for a thousand
         job.work();
         std::unique_lock lock(mutex_);
         std::erase(jobs_, &job);
