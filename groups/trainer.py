@@ -98,6 +98,9 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         plan.threads,
         cancel_mark=kernels.cancel_count(),
     )
+    if not plan.canonical:  # that moves them anyway
+        rows = rows.gathered()
+        groups = rows.groups
     labels = rows.labels()
     two = np.ones(len(groups), bool)
     if request.task.classifies:

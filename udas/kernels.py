@@ -6,6 +6,7 @@ Arrays are C-contiguous float64 unless a name says otherwise.
 
 import ctypes
 import functools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -154,6 +155,23 @@ def watching_sigint() -> Iterator[None]:
 def most_rows(groups: NDArray[np.void]) -> int:
     """Rows of the largest group, down to a power of two: a size that a few rows do not change."""
     return 1 << int(np.log2(groups["n_rows"].max()))
+
+
+GATHERED_GROUPS = 64
+GATHERED_BYTES = 8 << 20
+"""Rows that are moved together in one call: what about stays in a cache."""
+SEGMENT_HEADER = 32
+_threads = threading.local()
+
+
+def _scratch(size: int) -> NDArray[np.uint8]:
+    """Memory of this thread's own, at most GATHERED_BYTES: fresh pages would cost more than the
+    copy.
+    """
+    kept: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
+    if kept is None or len(kept) < size:
+        kept = _threads.scratch = np.empty(size, np.uint8)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -322,6 +340,28 @@ class Pass:
             _address(average),
         )
         _check(code)
+
+    def gathered(self) -> "Pass":
+        """The same rows side by side, where many small groups lie scattered over memory.
+
+        The copy is this thread's own, and good until its next one.
+        """
+        groups = self.groups
+        if self.sparse or len(groups) < GATHERED_GROUPS:
+            return self
+        row = 8 + self.n_features * (4, 8)[int(groups["kind"][0])]
+        place = np.zeros(len(groups) + 1, np.int64)
+        np.cumsum((SEGMENT_HEADER + groups["n_rows"] * row + 63) // 64 * 64, out=place[1:])
+        if place[-1] > GATHERED_BYTES or not library().tk_scattered(ctypes.byref(self._struct())):
+            return self
+        copy = np.empty_like(groups)
+        _check(
+            library().tk_gather(
+                ctypes.byref(self._struct()), _address(_scratch(int(place[-1]))),
+                _address(place), _address(copy),
+            )
+        )  # fmt: skip
+        return replace(self, groups=copy)
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]

@@ -47,12 +47,18 @@ static bool may_go_on(duckdb_function_info info, const run *r) {
     return false;
 }
 
+#define AHEAD 32 /* rows: the states of many small groups lie scattered over memory */
+
 /* The one run of the states that have any; *refused when they may not go on. */
 static run *run_of(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
                    bool *refused) {
     run *found = NULL, *last = NULL;
     *refused = false;
     for (idx_t i = 0; i < n && !*refused; i++) {
+        if (i + AHEAD < n) {
+            __builtin_prefetch(&((const train_state *)states[i + AHEAD])->mark, 1);
+            __builtin_prefetch(&((const train_state *)states[i + AHEAD])->run, 1);
+        }
         run *r = ((const train_state *)states[i])->run;
         if (!r || r == last)
             continue;
@@ -227,6 +233,10 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
     for (idx_t row = 0; row < r->n; row += n) {
         train_state *s = (train_state *)states[row];
         n = 1;
+        if (row + AHEAD < r->n) {
+            tusk_block_expect(&((const train_state *)states[row + AHEAD])->block);
+            tusk_block_expect_row(&((const train_state *)states[row + AHEAD / 2])->block);
+        }
         current = spec_of_row(info, r, row, row ? row - 1 : 0, current);
         if (!current)
             return;

@@ -127,6 +127,13 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 
+/* --- many small groups --- */
+/* Whether the rows of most of the dense groups lie in several segments. */
+TK_API int tk_scattered(const tk_pass *pass);
+/* Copies dense groups of one kind and width, each into one segment at memory + place[g], which has
+ * room for its header, labels and values and is aligned to 8 bytes. The copies own nothing. */
+TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out);
+
 /* --- models whose weights live in a store --- */
 
 /* Codes of this section, besides those above. */

@@ -117,6 +117,21 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
     return (char *)tusk_indices(s) + tusk_align8(4 * (size_t)s->cap_nnz);
 }
 
+/* Asks memory for what the next append to a block looks at, and, once that has come, for where a
+ * dense row goes. */
+static inline void tusk_block_expect(const tusk_block *b) {
+    if (b->tail)
+        __builtin_prefetch(b->tail, 1);
+}
+static inline void tusk_block_expect_row(const tusk_block *b) {
+    const tusk_segment *s = b->tail;
+    if (!s || tusk_is_sparse(b->kind))
+        return;
+    size_t row = (size_t)b->dim * tusk_value_size(b->kind);
+    __builtin_prefetch(tusk_labels(s) + s->n_rows, 1);
+    __builtin_prefetch((const char *)tusk_dense_values(s) + s->n_rows * row, 1);
+}
+
 /* Appends n rows of d features, x of shape (n, d) and y of shape (n,); float when f64 is 0, else
  * double. */
 int tusk_append_dense(tusk_memory *memory, tusk_block *block, int f64, const void *x, int64_t d,
