@@ -184,7 +184,7 @@ class Postgres:
         found = [(column.name, column.type_code) for column in cursor.description or ()]
         oids = sorted({oid for _, oid in found})
         listed = ", ".join(map(str, oids))
-        types = dict(
+        types: dict[int, str] = dict(
             self.fetch(
                 f"SELECT oid::bigint, pg_catalog.format_type(oid, NULL) "
                 f"FROM pg_catalog.pg_type WHERE oid IN ({listed})"
@@ -218,7 +218,11 @@ class Postgres:
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         keys = len(self.columns(query)) - 1
         names = [f"tusk_k{i}" for i in range(keys)]
-        shown = [*names, "tusk_model IS NULL", *(f"(tusk_model).{quoted(name)}" for name in FIELDS)]
+        shown = [
+            *names,
+            "tusk_model IS NULL",
+            *(f"(tusk_model).{quoted(name)}" for name in FIELDS),
+        ]
         trained = f"SELECT * FROM ({query}) AS t({', '.join([*names, 'tusk_model'])}) OFFSET 0"
         for row in self.fetch(f"SELECT {', '.join(shown)} FROM ({trained}) AS trained"):
             value = dict(zip(FIELDS, row[keys + 1 :], strict=True))
@@ -272,14 +276,18 @@ def driver(connection: Any) -> Iterator[Database]:
         yield Postgres(connection)
     elif module == "sqlalchemy" and hasattr(connection, "begin"):
         if hasattr(connection, "connect"):
-            with connection.begin() as within, opened(within.connection.driver_connection) as found:
+            with (
+                connection.begin() as within,
+                opened(within.connection.driver_connection) as found,
+            ):
                 yield found
         else:
             with opened(connection.connection.driver_connection) as found:
                 yield found
     else:
+        kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise DataError(
-            f"connection is of type {type(connection).__module__}.{type(connection).__qualname__}, "
+            f"connection is of type {kind}, "
             "expected a DuckDB connection or file, a psycopg connection, a URL such as "
             "postgresql://user@host/name, or an SQLAlchemy engine over psycopg"
         )

@@ -167,7 +167,9 @@ def options_text(options: Mapping[str, Any]) -> str:
             return {name: item for name, item in kept.items() if item is not None}
         if hasattr(value, "tolist"):
             return value.tolist()
-        raise OptionError(f"an option is of type {type(value).__qualname__}, expected JSON's types")
+        raise OptionError(
+            f"an option is of type {type(value).__qualname__}, expected JSON's types"
+        )
 
     return json.dumps(options, default=plain)
 

@@ -79,7 +79,9 @@ def test_features_are_columns_expressions_or_one_array(trips, features) -> None:
 
 
 def test_a_column_s_name_may_be_anything(con) -> None:
-    con.execute('CREATE TABLE "my ""t"".x" AS SELECT x AS "select", 2 * x AS "a-b" FROM range(9) t(x)')
+    con.execute(
+        'CREATE TABLE "my ""t"".x" AS SELECT x AS "select", 2 * x AS "a-b" FROM range(9) t(x)'
+    )
     model = train(con, "linear", source='"my ""t"".x"', label="a-b", features=["select"])
     assert model.coef == pytest.approx([2])
 
@@ -102,7 +104,9 @@ def test_models_by_group(trips) -> None:
 
 
 def test_a_group_without_a_usable_row_is_none(con) -> None:
-    con.execute("CREATE TABLE t AS SELECT x // 5 AS g, nullif(x // 5, 0) * x AS y, x FROM range(10) r(x)")
+    con.execute(
+        "CREATE TABLE t AS SELECT x // 5 AS g, nullif(x // 5, 0) * x AS y, x FROM range(10) r(x)"
+    )
     found = train(con, "linear", source="t", label="y", features=["x"], group_by="g")
     assert found[0] is None
     assert found[1] is not None
@@ -137,10 +141,8 @@ def test_a_database_file_is_opened_and_closed(tmp_path: Path) -> None:
 
 def test_parquet_files(trips, tmp_path: Path) -> None:
     for carrier in range(3):
-        path = tmp_path / f"trips {carrier}'.parquet"
-        trips.execute(
-            f"COPY (FROM trips WHERE carrier = {carrier}) TO '{str(path).replace(chr(39), chr(39) * 2)}'"
-        )
+        name = str(tmp_path / f"trips {carrier}'.parquet").replace("'", "''")
+        trips.execute(f"COPY (FROM trips WHERE carrier = {carrier}) TO '{name}'")
     exact = train(trips, "linear", source="trips", label="delay", features=["hour"])
     for source in (tmp_path / "*.parquet", str(tmp_path / "*.parquet"), list(tmp_path.iterdir())):
         model = train(":memory:", "linear", source=source, label="delay", features=["hour"])
@@ -251,4 +253,6 @@ def test_an_expression_stays_in_its_parentheses(text: str) -> None:
     except duckdb.Error:
         return
     assert len(found) == 1
-    assert re.search(r"--|/\*|;", re.sub(r"'[^']*'|\"[^\"]*\"|\$\$.*?\$\$", "", expression)) is None
+    assert (
+        re.search(r"--|/\*|;", re.sub(r"'[^']*'|\"[^\"]*\"|\$\$.*?\$\$", "", expression)) is None
+    )
