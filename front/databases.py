@@ -234,9 +234,9 @@ class Postgres:
 
 def failure(error: Exception, message: str) -> TuskError:
     """A database's error in one sentence; of what tuskml itself refuses, without the function."""
-    named, colon, rest = message.partition("train_model: ")
-    if colon and not named:
-        return DataError(rest)
+    for function in ("train_model: ", "explain_training: "):
+        if message.startswith(function):
+            return DataError(message.removeprefix(function))
     if isinstance(error, duckdb.OutOfMemoryException):
         return TuskError(message)
     return DataError(message)

@@ -1,9 +1,12 @@
 """A trained model in Python: the fields of the model value that SQL has."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from tuskml.groups.models import Lists, Models, Strings
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,23 @@ class Model:
         """The model value of a row; `options` is JSON text there."""
         taken = {name: value[name] for name in FIELDS}
         return cls(**taken | {"options": json.loads(value["options"] or "{}")})
+
+    @classmethod
+    def of_batch(cls, models: Models, place: int) -> "Model":
+        """One of the models that a trainer returned."""
+
+        def item(column: Any) -> Any:
+            if isinstance(column, Lists):
+                begin, end = column.offsets[place : place + 2]
+                values = column.values[begin:end].tolist()
+                return [None if math.isnan(value) else value for value in values] or None
+            if isinstance(column, Strings):
+                code = column.code[place]
+                return None if code < 0 else column.pool[code]
+            return column[place].item()
+
+        value = {name: item(getattr(models, name)) for name in FIELDS}
+        return cls.of(value | {"converged": bool(value["converged"])})
 
     def as_dict(self) -> dict[str, Any]:
         """Field by field, for JSON."""

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, overload
 
 from tuskml.databases import Columns, Database, DuckDB, kind_of, opened
+from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
+from tuskml.groups.streaming import train_streamed, wanted
+from tuskml.groups.trainer import Request
 from tuskml.model import Model
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import Task, task_named
@@ -41,7 +44,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Training:
-    """A checked request: SQL expressions over the source's columns; keys have names and SQL."""
+    """A checked request: SQL expressions over the source's columns; keys have names and SQL.
+
+    n_features: None where they are one array.
+    """
 
     task: Task
     source: Source
@@ -49,6 +55,7 @@ class Training:
     features: str
     keys: tuple[tuple[str, str], ...]
     options: str
+    n_features: int | None
 
     def query(self, database: Database) -> str:
         """The query that trains: the keys' columns, and the model's."""
@@ -139,10 +146,31 @@ def train(
     parse(text)
     with opened(connection) as database:
         training = resolve(database, chosen, source, label, features, group_by, text)
+        if into is None and isinstance(database, DuckDB):
+            model = streamed(database, training)
+            if model is not None:
+                return model
         query = training.query(database)
         if into is not None:
             return database.create(new_table(into), query)
         return collected(database.models(query), len(training.keys), training.source)
+
+
+def streamed(database: DuckDB, training: Training) -> Model | None:
+    """A model of stochastic gradient descent that reads only some of the row groups.
+
+    None where the source has none, or the training must see all rows.
+    """
+    request = Request(training.task, parse(training.options))
+    source = training.source
+    if training.keys or not (source.files or source.table) or not wanted(request):
+        return None
+    n_features = training.n_features or width(database, source.sql, training.features)
+    groups = row_groups_of(database, source.sql, source.files, training.label, training.features)
+    if n_features is None or groups is None:
+        return None
+    models = train_streamed(groups, request, n_features)
+    return None if models is None else Model.of_batch(models, 0)
 
 
 def collected(
@@ -195,13 +223,15 @@ def resolve(
     found = find_source(database, source)
     columns = database.columns(f"SELECT * FROM {found.sql}")
     scope = Scope(database, found, dict(columns))
+    sql, n_features = scope.features(listed(features, "features"))
     return Training(
         task,
         found,
         scope.label(one(label, "label")),
-        scope.features(listed(features, "features")),
+        sql,
         tuple(scope.key(text) for text in listed(group_by, "group_by")),
         options,
+        n_features,
     )
 
 
@@ -301,20 +331,20 @@ class Scope:
         self.types([sql], "group_by")
         return name or column_named(text, self.columns) or expression, sql
 
-    def features(self, texts: Sequence[str]) -> str:
-        """One array, or what `sparse` returns."""
+    def features(self, texts: Sequence[str]) -> tuple[str, int | None]:
+        """One array, or what `sparse` returns; how many features, where they are listed."""
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
         sql = [self.sql(text, "features") for text in texts]
         kinds = self.types(sql, "features")
         if len(texts) == 1 and kind_of(kinds[0]) in ("array", "sparse"):
-            return sql[0]
+            return sql[0], None
         for text, kind in zip(texts, kinds, strict=True):
             if kind_of(kind) not in ("number", "boolean"):
                 raise DataError(
                     f"feature {text!r} is of type {kind}, expected a number or a boolean, or one "
                     "array alone"
                 )
-        return self.database.array(
-            [self.database.as_double(text, kind) for text, kind in zip(sql, kinds, strict=True)]
-        )
+        pairs = zip(sql, kinds, strict=True)
+        items = [self.database.as_double(text, kind) for text, kind in pairs]
+        return self.database.array(items), len(items)
