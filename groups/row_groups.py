@@ -34,8 +34,10 @@ class Piece:
 class RowGroups(Protocol):
     """A table or files whose row groups can be read one by one."""
 
-    sizes: Sequence[int]
-    """Rows in each row group."""
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows in each row group."""
+        ...
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the pieces' rows as one group, of which the receiver hears if any is usable."""
