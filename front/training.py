@@ -12,10 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
-from tuskml.databases import Columns, Database, DuckDB, kind_of, opened
+from tuskml.connection import connect
+from tuskml.databases import Columns, Database, DuckDB, Postgres, kind_of, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
+from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
 from tuskml.groups.trainer import Request
 from tuskml.model import Model
@@ -146,7 +148,7 @@ def train(
     parse(text)
     with opened(connection) as database:
         training = resolve(database, chosen, source, label, features, group_by, text)
-        if into is None and isinstance(database, DuckDB):
+        if into is None:
             model = streamed(database, training)
             if model is not None:
                 return model
@@ -156,8 +158,8 @@ def train(
         return collected(database.models(query), len(training.keys), training.source)
 
 
-def streamed(database: DuckDB, training: Training) -> Model | None:
-    """A model of stochastic gradient descent that reads only some of the row groups.
+def streamed(database: Database, training: Training) -> Model | None:
+    """A model of stochastic gradient descent that reads only some of the rows' blocks.
 
     None where the source has none, or the training must see all rows.
     """
@@ -165,9 +167,25 @@ def streamed(database: DuckDB, training: Training) -> Model | None:
     source = training.source
     if training.keys or not (source.files or source.table) or not wanted(request):
         return None
-    n_features = training.n_features or width(database, source.sql, training.features)
-    groups = row_groups_of(database, source.sql, source.files, training.label, training.features)
-    if n_features is None or groups is None:
+    label, features = training.label, training.features
+    if isinstance(database, DuckDB):
+        n = training.n_features or width(database, source.sql, features)
+        return trained(
+            row_groups_of(database, source.sql, source.files, label, features), request, n
+        )
+    if not isinstance(database, Postgres):
+        return None
+    from tuskml import postgres_row_groups as blocks  # needs psycopg
+
+    n = training.n_features or blocks.width(database, source.sql, features)
+    with connect() as packer:
+        groups = blocks.row_groups_of(database, DuckDB(packer), source.sql, label, features)
+        return trained(groups, request, n)
+
+
+def trained(groups: RowGroups | None, request: Request, n_features: int | None) -> Model | None:
+    """A model of row groups, if there are any and they are enough."""
+    if groups is None or n_features is None:
         return None
     models = train_streamed(groups, request, n_features)
     return None if models is None else Model.of_batch(models, 0)

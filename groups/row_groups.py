@@ -126,7 +126,11 @@ class Reader:
             self.classes = (min(seen), max(seen))
 
     def _count(self, pieces: Sequence[Piece], found: list[Chunk]) -> None:
-        self.rows_read += sum(piece.n_rows for piece in pieces)
+        read = sum(piece.n_rows for piece in pieces)
+        for chunk in found:  # sizes may be estimates
+            groups = np.concatenate([chunk.rows, chunk.held])
+            read = int(groups["n_rows"].sum() + chunk.rows["n_skipped"][0])
+        self.rows_read += read
         if all(piece in self.used for piece in pieces):
             return
         self.used |= dict.fromkeys(pieces, True)

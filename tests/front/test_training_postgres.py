@@ -81,6 +81,49 @@ def test_models_are_kept_in_a_table(pg) -> None:
     assert n == (600,)
 
 
+def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
+    pg.execute(
+        "CREATE TABLE many AS SELECT i AS x, i * 37 % 1000 AS z, "
+        "CASE WHEN i % 8 < 7 THEN i * 37 % 1000 + hashint4(i) % 500 > 400 END AS late "
+        "FROM generate_series(1, 400000) AS i"
+    )
+    given = {"source": "many", "label": "late", "features": ["x", "z"], "algorithm": "sgd"}
+    for features in (["x", "z"], "ARRAY[x, z]"):
+        read = blocks_read(pg)
+        model = train(pg, "logistic", **given | {"features": features, "epsilon": 0.02})
+        counters = model.options["counters"]
+        assert model.status == "ok"
+        assert counters["rows_read"] == model.n_rows + model.n_skipped < 120_000
+        assert model.n_skipped / counters["rows_read"] == pytest.approx(1 / 8, abs=0.001)
+        assert counters["row_groups_read"] < counters["row_groups"] / 3
+        assert blocks_read(pg) - read < 0.4 * blocks_of(pg, "many")
+    pg.execute("ANALYZE many")
+    model = train(pg, "logistic", **given | {"epsilon": 0.02})
+    assert model.options["counters"]["rows"] == pytest.approx(400_000, rel=0.01)
+    exact = train(pg, "logistic", **given | {"algorithm": "auto"})
+    spread = [115_470, 288.7]  # standard deviations of x and z
+    off = [(a - b) * s for a, b, s in zip(model.coef, exact.coef, spread, strict=True)]
+    assert max(map(abs, off)) < 0.2
+    with pytest.raises(DataError, match="division by zero"):
+        train(pg, "logistic", **given | {"features": ["x / 0", "z"]})
+    pg.execute("CREATE VIEW seen AS SELECT * FROM many LIMIT 1000")
+    seen = train(pg, "logistic", **given | {"source": "seen", "max_iter": 1, "label": "x > 500"})
+    assert seen.n_rows == 1000
+
+
+def blocks_read(pg: psycopg.Connection) -> int:
+    """Blocks of the table that the server has looked at."""
+    pg.execute("SELECT pg_stat_force_next_flush()")
+    found = pg.execute(
+        "SELECT heap_blks_read + heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'many'"
+    ).fetchone()
+    return found[0]
+
+
+def blocks_of(pg: psycopg.Connection, table: str) -> int:
+    return pg.execute("SELECT pg_relation_size(%s) / 8192", (table,)).fetchone()[0]
+
+
 def test_a_url(url: str) -> None:
     assert train(url, "logistic", **GIVEN).status == "ok"
 
