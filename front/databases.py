@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from tuskml.connection import connect, load
-from tuskml.errors import DataError, ExtensionError, TuskError
+from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
 from tuskml.model import FIELDS
 from tuskml.script import sentence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, str]]
 Row = tuple[Any, ...]
 IN_MEMORY = ":memory:"
+INTERRUPTED = "the training was interrupted"
 URLS = ("postgresql://", "postgres://")
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
 
@@ -92,10 +93,10 @@ class DuckDB:
         """The rows of a query; what goes wrong is one sentence."""
         try:
             return self.connection.execute(query).fetchall()
-        except duckdb.InterruptException:
-            raise
         except duckdb.Error as error:
             raise failure(error, sentence(error)) from error
+        except RuntimeError as error:  # what DuckDB makes of a Ctrl-C that came while it ran
+            raise Interrupted(INTERRUPTED) from error
 
     def columns(self, query: str) -> Columns:
         return [(name, kind) for name, kind, *_ in self.fetch(f"DESCRIBE {query}")]
@@ -167,7 +168,7 @@ class Postgres:
         cursor = self.connection.cursor(row_factory=tuple_row)
         try:
             with self.connection.transaction():
-                cursor.execute(query.encode())
+                cursor.execute(query.encode(self.connection.info.encoding))
         except psycopg.errors.QueryCanceled:
             raise
         except psycopg.Error as error:
@@ -234,6 +235,8 @@ class Postgres:
 
 def failure(error: Exception, message: str) -> TuskError:
     """A database's error in one sentence; of what tuskml itself refuses, without the function."""
+    if INTERRUPTED in message or isinstance(error, duckdb.InterruptException):
+        return Interrupted(INTERRUPTED)
     for function in ("train_model: ", "explain_training: "):
         if message.startswith(function):
             return DataError(message.removeprefix(function))

@@ -59,7 +59,7 @@ class PostgresRowGroups:
             with (
                 self.database.connection.transaction(),
                 self.database.connection.cursor() as cursor,
-                cursor.copy(query.encode()) as answer,
+                cursor.copy(query.encode(cursor.connection.info.encoding)) as answer,
             ):
                 for data in answer:
                     file.write(data)

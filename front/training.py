@@ -24,7 +24,7 @@ from tuskml.model import Model
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import Task, task_named
 
-Path_ = str | PathLike[str]
+FilePath = str | PathLike[str]
 Models = dict[Any, Model | None]
 QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.I | re.S)
 PARQUET = (".parquet", ".parq", ".pq")
@@ -78,7 +78,7 @@ def train(
     connection: object,
     task: str,
     *,
-    source: Path_ | Sequence[Path_],
+    source: FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: tuple[()] = (),
@@ -90,7 +90,7 @@ def train(
     connection: object,
     task: str,
     *,
-    source: Path_ | Sequence[Path_],
+    source: FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
@@ -102,7 +102,7 @@ def train(
     connection: object,
     task: str,
     *,
-    source: Path_ | Sequence[Path_],
+    source: FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str] = (),
@@ -113,7 +113,7 @@ def train(
     connection: object,
     task: str,
     *,
-    source: Path_ | Sequence[Path_],
+    source: FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str] = (),
@@ -231,7 +231,7 @@ def new_table(name: str) -> str:
 def resolve(
     database: Database,
     task: Task,
-    source: Path_ | Sequence[Path_],
+    source: FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
@@ -260,7 +260,7 @@ def listed(given: str | Sequence[str], what: str) -> list[str]:
     return [one(text, what) for text in given]
 
 
-def find_source(database: Database, given: Path_ | Sequence[Path_]) -> Source:
+def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
     """What follows FROM."""
     paths = [given] if isinstance(given, str | PathLike) else list(given)
     texts = [str(path) for path in paths]

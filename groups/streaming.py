@@ -23,7 +23,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.groups import events
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
@@ -189,7 +188,8 @@ class Training:
         rows = Pass(
             first.held, task.loss, None, None, options.fit_intercept, 1, cancel_mark=self.mark
         )
-        problem = varying(describe(rows, first.labels, plan, self.request))
+        described = describe(rows, first.labels, plan, self.request)
+        problem = varying(described)
         v = start(problem, first.labels, options)
         update = StreamedEpoch(RunEpoch(plan), self.reader, self.layout.chunks(rng), first)
         operators = Operators(
@@ -206,7 +206,9 @@ class Training:
             finish(problem, state)
         settle_unknown(problem, state)
         events.tell(events.Event(1, self.reader.n_usable, 0, float("nan")))
-        return self.model(problem, state, plan, first)
+        resting = (described.scale == 0) & (state.v[:, :-1] == 0)
+        status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
+        return self.model(problem, state, plan, first, status)
 
     def plan(self, first: Chunk) -> Plan:
         """The planner's settings; max_iter counts chunks, by default those of its epochs."""
@@ -216,7 +218,9 @@ class Training:
             plan = replace(plan, max_iter=min(plan.max_iter * chunks, 2**31 - 1))
         return replace(plan, canonical=True, threads=1)
 
-    def model(self, problem: Problem, state: State, plan: Plan, first: Chunk) -> Models:
+    def model(
+        self, problem: Problem, state: State, plan: Plan, first: Chunk, status: Strings
+    ) -> Models:
         """The model value; its counters say what was read."""
         weights = problem.to_caller(state.v)
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
@@ -238,22 +242,22 @@ class Training:
             history=thinned(state.history, 1),
             iterations=state.iterations,
             converged=state.converged.astype(np.uint8),
-            status=self.status(problem, state, plan),
+            status=status,
             plan=Strings.same(told, 1),
             seconds=np.full(1, time.monotonic() - self.began),
             options=Strings.same(options, 1),
         )
 
-    @staticmethod
-    def status(problem: Problem, state: State, plan: Plan) -> Strings:
-        """As in memory; a feature that never moved its weight never varied."""
-        n, p = state.v.shape
-        moved: NDArray[np.bool_] = state.v[:, :-1] != 0
-        seen = replace(problem, scale=np.where(moved, problem.scale, 0.0))
-        if problem.l1:
-            seen = problem
-        none = Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p)))
-        return judge(seen, state, plan, none)
+
+def judged(problem: Problem, state: State, plan: Plan) -> Strings:
+    """The status, as in memory; no scale: a feature that varied in no row."""
+    n, p = state.v.shape
+    return judge(
+        problem,
+        state,
+        plan,
+        Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p))),
+    )
 
 
 def unit_of(first: Chunk, request: Request) -> float:

@@ -156,6 +156,22 @@ def test_an_unloaded_connection_is_loaded() -> None:
         assert train(con, "linear", source="trips", label="delay", features="hour").status == "ok"
 
 
+def test_a_cancel_is_an_interrupt(trips) -> None:
+    from tuskml.groups.events import listening
+
+    with listening(lambda event: tuskml.cancel()), pytest.raises(tuskml.Interrupted):
+        train(
+            trips,
+            "logistic",
+            source="trips",
+            label="late",
+            features=["delay"],
+            algorithm="bgd",
+            epsilon=0,
+            max_iter=100_000,
+        )
+
+
 def test_a_model_is_a_warm_start(trips) -> None:
     settings = {"source": "trips", "label": "late", "features": ["delay", "hour"]}
     first = train(trips, "logistic", **settings)

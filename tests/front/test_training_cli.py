@@ -63,6 +63,20 @@ def test_options_are_json_or_text(database: str, capsys) -> None:
     assert (options["l2"], options["algorithm"], options["fit_intercept"]) == (0.5, "bgd", False)
 
 
+def test_what_was_read_is_shown(tmp_path: Path, capsys) -> None:
+    path = str(tmp_path / "rows.parquet")
+    with tuskml.connect() as con:
+        rows = "SELECT i AS x, i % 7 AS z, i % 7 > 2 AS late FROM range(500000) t(i)"
+        con.execute(f"COPY ({rows}) TO '{path}' (ROW_GROUP_SIZE 10000)")
+    given = ["--task", "logistic", "--source", path, "--label", "late", "--features", "x,z"]
+    more = ["--option", "algorithm=sgd", "--option", "epsilon=0.05", "--option", "l2=0.01"]
+    assert main(["train", ":memory:", *given, *more]) == 0
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert shown["status"] == "ok"
+    assert "of 500,000 rows, " in shown["read"]
+    assert shown["read"].endswith("of 50 row groups")
+
+
 def test_models_are_kept(database: str, capsys) -> None:
     assert main(["train", database, *GIVEN, "--group-by", "g", "--into", "models"]) == 0
     assert capsys.readouterr().out == "2 models in table models\n"

@@ -177,6 +177,11 @@ def test_a_rare_feature_and_a_constant_one(parquet: Path) -> None:
     assert model.status == "constant feature"
 
 
+def test_the_start_may_be_good_enough(parquet: Path) -> None:
+    model = streamed(parquet, epsilon=1)
+    assert (model.iterations, model.status, model.coef) == (0, "ok", [0, 0, 0])
+
+
 def test_a_third_class_is_found_in_any_chunk(parquet: Path) -> None:
     label = "CASE WHEN i % 1013 = 0 THEN 2 ELSE late::INT END"
     with pytest.raises(DataError, match="labels are 0, 1, 2, 'logistic' needs two classes"):
