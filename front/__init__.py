@@ -15,7 +15,9 @@ from tuskml.errors import (
     TuskError,
 )
 from tuskml.groups.counters import last_training
+from tuskml.model import Model
 from tuskml.progress import progress
+from tuskml.training import train
 from tuskml.udas.kernels import cancel
 from tuskml.version import VERSION as __version__
 
@@ -23,6 +25,7 @@ __all__ = [
     "DataError",
     "ExtensionError",
     "Interrupted",
+    "Model",
     "OptionError",
     "TuskError",
     "__version__",
@@ -31,4 +34,5 @@ __all__ = [
     "last_training",
     "load",
     "progress",
+    "train",
 ]

@@ -17,6 +17,7 @@ from tuskml.errors import TuskError
 from tuskml.partitions import add_partition, show_partition
 from tuskml.script import run, sentence
 from tuskml.stores import add_stores, show_stores
+from tuskml.train_command import add_train, show_training
 from tuskml.version import VERSION
 
 FAILED, INTERRUPTED = 1, 130
@@ -52,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     add("--database", default=":memory:", metavar="PATH", help="a DuckDB file (else in memory)")
     add("--json", action="store_true", help="print each result as JSON, an array in one line")
 
+    add_train(commands)
     add_postgres(commands)
     add_partition(commands)
     add_stores(commands)
@@ -137,6 +139,8 @@ def dispatch(given: argparse.Namespace) -> None:
         print(f"tuskml {VERSION}")
     elif given.command == "sql":
         run_file(given.file, given.database, given.json)
+    elif given.command == "train":
+        show_training(given)
     elif given.command == "postgres":
         from tuskml import postgres
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
+from tuskml.groups.receiving import receiver_of
 from tuskml.groups.trainer import Request, train
 from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
@@ -142,10 +143,17 @@ def answer_training(
 ) -> None:
     """Trains, or explains, the groups of one spec; places: theirs in the batch."""
     batch = pointer.contents
+    task = texts.task.decode()
+    receive = receiver_of(task) if batch.request == EXPLAIN else None
+    if receive is not None:
+        receive(groups, batch.memory)
+        for place in places:
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), b"received")
+        return
     options = parse(texts.options.decode())
     if options.threads is None and batch.threads:
         options = replace(options, threads=batch.threads)
-    request = Request(task_named(texts.task.decode()), options)
+    request = Request(task_named(task), options)
     if batch.request == TRAIN:
         for models in trained(groups, request, batch):
             emission = Emission(models.numbered(places[models.group]))

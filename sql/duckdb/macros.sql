@@ -36,3 +36,15 @@ tuskml_estimates AS (
 SELECT feature, term, estimate, std_err, test, estimate / std_err AS statistic,
        _tusk_p_value(estimate / std_err, CASE test WHEN 't' THEN freedom::DOUBLE ELSE 'inf'::DOUBLE END) AS p_value
 FROM tuskml_estimates ORDER BY feature;
+
+-- A training on a table, a query or files ('''trips.parquet'''), whose label and features are SQL as text: features are a
+-- list of numbers, or one expression that is an array or sparse(...). One row, the model's fields; the query can be no more
+-- than one SELECT.
+CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '') AS TABLE
+SELECT unnest(tuskml_trained) FROM query(
+    'SELECT train_model(''' || replace(task, '''', '''''') || ''', (' || label || chr(10) || '), '
+    || CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || ']'
+            ELSE to_json(features)->>'$' END
+    || chr(10) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
+    || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
+    || chr(10) || ')');

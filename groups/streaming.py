@@ -1,0 +1,272 @@
+"""Stochastic gradient descent on rows that are read by row group, as many as it needs.
+
+An iteration is one chunk of row groups: each of its rows moves the weights once, by the kernels
+and with the schedule of `udas/algorithms/sgd.py`. The memory is that of one chunk and of the
+held-out rows, whatever the size of the data.
+
+Convergence is the option `converge`, measured on rows that are held out and never trained on, at
+the mean of the last chunk's iterates: `gradient` (the default) is the largest violation of the
+optimality condition there, of features with mean 0 and standard deviation 1, and of a `linear`
+label in units of its standard deviation. In these units the derivative of the loss has a standard
+deviation s of at most 1 (linear) or 1/2 (labels of two classes) where a model is better than none,
+and a component of the gradient on n rows a standard error of s / sqrt(n). n is (4 s / epsilon)^2:
+epsilon is four standard errors, so that the sample's noise alone seldom exceeds it in any
+coordinate (Byrd, Chin, Nocedal, Wu, Sample size selection in optimization methods for machine
+learning, 2012, section 3, tie the sample to the gradient's variance likewise). An epsilon that
+would need more rows than fit is not for this sampler.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.groups import events
+from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
+from tuskml.groups.outcome import Inference, judge
+from tuskml.groups.row_groups import Chunk, Layout, Piece, Reader, RowGroups, lay_out
+from tuskml.groups.trainer import (
+    Request,
+    classes_of,
+    describe,
+    plan_for,
+    report,
+    settle_unknown,
+    start,
+)
+from tuskml.udas import kernels
+from tuskml.udas.algorithms.sgd import MeanOfEpoch, RunEpoch, StageEpochs, finish
+from tuskml.udas.kernels import Pass
+from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows, as_given, run
+from tuskml.udas.options import Options
+from tuskml.udas.plan import Plan
+from tuskml.udas.problem import Found, Problem, violations
+
+ALGORITHMS = ("sgd", "mgd")
+SAMPLER = "shuffled-partition"
+EPSILON = 0.01
+CHUNK_ROWS = 1 << 16
+LEAST_HELD = 1 << 12
+MOST_HELD = 1 << 18
+MOST_HELD_BYTES = 40 << 20
+MOST_BYTES = 32 << 20
+"""Of a piece of a row group."""
+ERRORS = 4.0
+"""Standard errors in epsilon."""
+
+
+def wanted(request: Request) -> bool:
+    """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
+    options, task = request.options, request.task
+    chosen = options.algorithm in ALGORITHMS or (
+        options.algorithm == "auto" and options.sampler == SAMPLER
+    )
+    return (
+        chosen
+        and not task.factorizes
+        and options.sampler in (None, SAMPLER)
+        and not options.validation
+        and options.store is None
+    )
+
+
+def in_force(options: Options) -> Options:
+    """The options with this sampler's defaults: sgd, and an epsilon that a sample can show."""
+    algorithm = "sgd" if options.algorithm == "auto" else options.algorithm
+    epsilon = options.epsilon if "epsilon" in options.given else EPSILON
+    return replace(options, algorithm=algorithm, epsilon=epsilon)
+
+
+def held_rows(request: Request, n_features: int) -> int | None:
+    """How many rows to hold out; None where epsilon needs more than fit."""
+    options = request.options
+    most = min(MOST_HELD, rows_in(MOST_HELD_BYTES, n_features))
+    if not options.epsilon or options.converge != "gradient":
+        return min(4 * LEAST_HELD, most)
+    deviation = 1.0 if request.task.quadratic else 0.5
+    needed = max(LEAST_HELD, math.ceil((ERRORS * deviation / options.epsilon) ** 2))
+    return needed if needed <= most else None
+
+
+def rows_in(size: int, n_features: int) -> int:
+    """Rows of so many features that fit into size bytes, packed as double."""
+    return max(1, size // (8 * n_features + 8))
+
+
+def train_streamed(source: RowGroups, request: Request, n_features: int) -> Models | None:
+    """Trains one model on dense rows that are read by row group; counters go into its options.
+
+    None where this sampler is not for the data or the options: too few row groups, an epsilon that
+    is too small for a sample, a first sample without both classes.
+    """
+    began = time.monotonic()
+    request = replace(request, options=in_force(request.options))
+    options = request.options
+    rng = np.random.default_rng(options.seed)
+    held = held_rows(request, n_features)
+    if held is None:
+        return None
+    most = rows_in(MOST_BYTES, n_features)
+    layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng)
+    if layout is None:
+        return None
+    mark = kernels.cancel_count()
+    threads = options.threads or 1
+    reader = Reader(source, request.task, options.seed, threads, mark)
+    with kernels.watching_sigint(), ExitStack() as stack:
+        first = stack.enter_context(reader.chunk(layout.first, held))
+        if first is None or not usable(first, request):
+            return None
+        return Training(request, layout, reader, began, mark).run(first, rng)
+
+
+def usable(first: Chunk, request: Request) -> bool:
+    """Whether a sample has rows of each class, some of them held out."""
+    if not first.held["n_rows"][0] or not first.rows["n_rows"][0]:
+        return False
+    return not request.task.classifies or bool(first.labels["low"][0] != first.labels["high"][0])
+
+
+class HeldOut(MeanOfEpoch):
+    """Compute: what the held-out rows say, the violation in units without a scale."""
+
+    def __init__(self, plan: Plan, label_deviation: float) -> None:
+        super().__init__(plan)
+        self.unit = label_deviation
+
+    def __call__(self, part: Problem, state: State) -> Found | None:
+        found = super().__call__(part, state)
+        if found is None:
+            return None
+        at = state.v[state.active]
+        worst = violations(found.gradient, at, part.thresholds()).max(axis=1)
+        return replace(found, violation=worst / self.unit)
+
+
+@dataclass
+class StreamedEpoch:
+    """Update: one chunk of rows, the first of which is in memory."""
+
+    inner: RunEpoch
+    reader: Reader
+    chunks: Iterator[list[Piece]]
+    first: Chunk | None
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        first, self.first = self.first, None
+        if first is not None:
+            self.train(first, part, state, found)
+            return
+        while True:
+            with self.reader.chunk(next(self.chunks)) as chunk:
+                if chunk is not None:
+                    self.train(chunk, part, state, found)
+                    return
+
+    def train(self, chunk: Chunk, part: Problem, state: State, found: Found | None) -> None:
+        """The epoch of `sgd` on the chunk's rows."""
+        self.inner(part.on(replace(part.rows, groups=chunk.rows)), state, found)
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: what was asked for, and where rows come from."""
+
+    request: Request
+    layout: Layout
+    reader: Reader
+    began: float
+    mark: int
+
+    def run(self, first: Chunk, rng: np.random.Generator) -> Models:
+        """Trains from the first chunk on."""
+        options, task = self.request.options, self.request.task
+        plan = self.plan(first)
+        rows = Pass(
+            first.held, task.loss, None, None, options.fit_intercept, 1, cancel_mark=self.mark
+        )
+        described = describe(rows, first.labels, plan, self.request)
+        problem = varying(described)
+        v = start(problem, first.labels, options)
+        update = StreamedEpoch(RunEpoch(plan), self.reader, self.layout.chunks(rng), first)
+        operators = Operators(
+            as_given,
+            StageEpochs(plan, v),
+            all_rows,
+            HeldOut(plan, unit_of(first, self.request)),
+            update,
+            Tolerance(plan.converge, plan.epsilon),
+            Budget(plan.max_iter, None if options.time is None else self.began + options.time),
+        )
+        state = run(problem, operators, report)
+        if not state.converged.all():  # else where it was measured
+            finish(problem, state)
+        settle_unknown(problem, state)
+        events.tell(events.Event(1, self.reader.n_usable, 0, float("nan")))
+        resting = (described.scale == 0) & (state.v[:, :-1] == 0)
+        status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
+        return self.model(problem, state, plan, first, status)
+
+    def plan(self, first: Chunk) -> Plan:
+        """The planner's settings; max_iter counts chunks, by default those of its epochs."""
+        plan = plan_for(first.rows, self.request)
+        if self.request.options.max_iter is None:
+            chunks = 1 + self.layout.chunks_in_a_pass()
+            plan = replace(plan, max_iter=min(plan.max_iter * chunks, 2**31 - 1))
+        return replace(plan, canonical=True, threads=1)
+
+    def model(
+        self, problem: Problem, state: State, plan: Plan, first: Chunk, status: Strings
+    ) -> Models:
+        """The model value; its counters say what was read."""
+        weights = problem.to_caller(state.v)
+        counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
+        read, there = counters["row_groups_read"], counters["row_groups"]
+        told = f"{plan.describe()}, {read:,} of {there:,} row groups"
+        options = resolved(self.request.options, plan, {"sampler": SAMPLER, "counters": counters})
+        width = np.full(1, problem.d, np.int64)
+        return Models(
+            group=np.zeros(1, np.int64),
+            task=Strings.same(self.request.task.name, 1),
+            coef=Lists.of_rows(weights[:, :-1], width),
+            intercept=np.ascontiguousarray(weights[:, -1]),
+            std_err=Lists(np.empty(0), np.zeros(2, np.int64)),
+            classes=classes_of(self.request.task, first.labels),
+            n_rows=np.full(1, self.reader.n_usable, np.int64),
+            n_skipped=np.full(1, self.reader.n_skipped, np.int64),
+            n_features=width,
+            loss=state.objective,
+            history=thinned(state.history, 1),
+            iterations=state.iterations,
+            converged=state.converged.astype(np.uint8),
+            status=status,
+            plan=Strings.same(told, 1),
+            seconds=np.full(1, time.monotonic() - self.began),
+            options=Strings.same(options, 1),
+        )
+
+
+def judged(problem: Problem, state: State, plan: Plan) -> Strings:
+    """The status, as in memory; no scale: a feature that varied in no row."""
+    n, p = state.v.shape
+    return judge(
+        problem,
+        state,
+        plan,
+        Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p))),
+    )
+
+
+def unit_of(first: Chunk, request: Request) -> float:
+    """What a gradient is measured in: the deviation of a numeric label, 1 for classes."""
+    if not request.task.quadratic:
+        return 1.0
+    return float(np.sqrt(first.labels["variance"][0])) or 1.0
+
+
+def varying(problem: Problem) -> Problem:
+    """A feature that is constant in the sample may yet vary: it keeps its scale."""
+    return replace(problem, scale=np.where(problem.scale > 0, problem.scale, 1.0))
