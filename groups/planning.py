@@ -17,7 +17,7 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
 from tuskml.udas.tasks import Task
 
-HOPELESS = 5.0
+HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
 LIGHTER = 0.8
 """Of lbfgs's iteration, at most, where bgd is tried."""
@@ -73,7 +73,7 @@ def by_statistics(own: Plan, question: Question) -> Choice:
     candidates = choice.assess(plain, known)
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
-    if choice.instant(candidates, own):
+    if choice.takes_less(candidates, own, choice.INSTANT):
         return Choice(own, candidates)
     chosen = choice.select(plain, candidates, own)
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
@@ -103,11 +103,11 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
-    if choice.trivial(question):
+    if own.epsilon > 0 and choice.trivial(question):
         return Choice(own, ())
     first = by_statistics(own, question)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
-    if quiet or choice.instant(first.candidates, own):
+    if quiet or choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return first
     tried = worth_trying(first.candidates)
     if not tried:

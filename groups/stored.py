@@ -22,7 +22,6 @@ from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.planning import Request, plan_for
 from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import (
-    Request,
     class_weights,
     classes_of,
     one_class,

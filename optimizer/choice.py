@@ -20,8 +20,9 @@ SEEN_MARGIN = 1.1
 USUAL_MARGIN = 1.5
 CERTAIN = 3.0
 """How far the ends of an interval may be apart."""
-INSTANT = 0.04
-"""Seconds below which the rule's plan is not worth a second thought."""
+INSTANT, WORTH_TRYING = 0.008, 0.04
+"""Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
+BATCH = ("newton", "lbfgs", "bgd")
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096
@@ -91,7 +92,7 @@ def usual(question: Question, plan: Plan) -> Interval:
     steps = 10 ** (k - 2)
     kind = name if name in ("newton", "lbfgs", "bgd", "svrg") else "sgd"
     smooth = {
-        "newton": (1 + k / 2, 1 + k, 3 + 2 * k),
+        "newton": (0.5 + k / 2, 0.3 + 1.1 * k, 3 + 2 * k),
         "lbfgs": (1.5 * k, 2 + 6 * k, 25 * k),
         "bgd": (1.5 * k, 3 * k**2, 30 * k**2),
         "svrg": (2 * k, 5 * k, 60 * k),
@@ -197,10 +198,10 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     possible = [one for one in candidates if one.refusal is None]
     favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
-    if not possible:
+    if not any(dependable(one) for one in possible):
         limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
         return Choice(own, candidates, f"{limit}: raise max_iter or epsilon")
-    best = min(possible, key=lambda one: one.expected)
+    best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
     if mine is not None and mine.refusal is None and best is not mine:
         margin = SEEN_MARGIN if best.certain and mine.certain else USUAL_MARGIN
         if best.expected * margin > mine.expected:
@@ -217,6 +218,11 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     return Choice(replace(best.plan, reason=reason), candidates, unmet(question, best))
 
 
+def dependable(one: Candidate) -> bool:
+    """Whether its iterations are known well enough: what epochs come to, only a trial tells."""
+    return one.seen or one.plan.algorithm in BATCH
+
+
 def unmet(question: Question, best: Candidate) -> str | None:
     """What the request asks in vain, and what to revisit."""
     limit = question.options.time
@@ -229,7 +235,7 @@ def unmet(question: Question, best: Candidate) -> str | None:
     )
 
 
-TRIVIAL = 4e6
+TRIVIAL = 1e7
 
 
 def trivial(question: Question) -> bool:
@@ -239,10 +245,10 @@ def trivial(question: Question) -> bool:
     return seen.n_features <= 512 and rows * float(seen.n_features + 1) ** 2 <= TRIVIAL
 
 
-def instant(candidates: tuple[Candidate, ...], own: Plan) -> bool:
-    """Whether the rule's plan takes so little that any would do."""
+def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:
+    """Whether the rule's plan does."""
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
-    return mine.refusal is None and mine.seconds.point < INSTANT
+    return mine.refusal is None and mine.seconds.point < seconds
 
 
 SAMPLE_AT_LEAST = SAMPLE_ROWS // 8
