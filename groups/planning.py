@@ -93,12 +93,18 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
         one
         for one in possible
         if one is not best
-        and one.seconds.low < best.seconds.high
+        and gain(one, best) > 2 * budget(best.expected)
         and one.expected < HOPELESS * best.expected
         and not (one.plan.algorithm == "bgd" and each["bgd"] > LIGHTER * each.get("lbfgs", 0.0))
     ]
     tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
     return [one for one in tried if not one.certain]
+
+
+def gain(one: Candidate, best: Candidate) -> float:
+    """Seconds that might be spared by knowing which of two is better."""
+    mine, other = best.seconds, one.seconds
+    return max(mine.point - other.low, mine.high - other.point)
 
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:

@@ -25,13 +25,13 @@ STAND_INS = 4
 MOST_ITERATIONS = 200
 FIRST_SHARE = 0.7
 """Of the time that is left, for a candidate that others follow."""
-LEAST_BUDGET, SHARE = 0.02, 0.05
-"""Seconds, or a share of the training."""
+SHARE, MOST_OF_SHORT, LEAST_SECONDS = 0.05, 0.15, 0.02
+"""Of the training that is planned; of a short one more, but no more than those seconds."""
 
 
 def budget(expected: float) -> float:
     """Seconds that planning a training of so many may take."""
-    return max(SHARE * expected, LEAST_BUDGET)
+    return max(SHARE * expected, min(LEAST_SECONDS, MOST_OF_SHORT * expected))
 
 
 @dataclass

@@ -206,16 +206,19 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
         margin = SEEN_MARGIN if best.certain and mine.certain else USUAL_MARGIN
         if best.expected * margin > mine.expected:
             best = mine
-    others = [one for one in possible if one is not best]
     reason = why if best is mine and not best.seen else ""
-    if others:
-        second = min(others, key=lambda one: one.expected)
-        reason += ", and " if reason else ""
-        reason += (
-            f"{shown_seconds(best.seconds.point)} are expected, of {second.plan.algorithm} "
-            f"{shown_seconds(second.seconds.point)}"
-        )
+    reason += ", and " * bool(reason) + compared(best, possible)
     return Choice(replace(best.plan, reason=reason), candidates, unmet(question, best))
+
+
+def compared(best: Candidate, possible: list[Candidate]) -> str:
+    """What is expected of the best plan, and of the next."""
+    told = f"{shown_seconds(best.seconds.point)} are expected"
+    others = [one for one in possible if one is not best]
+    if not others:
+        return f"{told}, and no other plan is possible"
+    second = min(others, key=lambda one: one.expected)
+    return f"{told}, of {second.plan.algorithm} {shown_seconds(second.seconds.point)}"
 
 
 def dependable(one: Candidate) -> bool:

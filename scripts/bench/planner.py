@@ -1,11 +1,11 @@
 """The planner against the truth: every plan run to the tolerance, and auto.
 
 For data sets by generator (dense and sparse, small and large, well and badly conditioned), tasks
-and tolerances: how much longer auto took than the best plan (its planning included) and than the rule
-alone, whether estimated iterations put the families in the right order, and how far estimates of
-iterations and of an iteration's cost were from what was seen. Times are the model's own `seconds`:
-training and planning, without the packing of rows that all plans share. The load at the start and
-the end stands beside the figures.
+and tolerances: how much longer auto took than the best plan (its planning included) and than the
+rule alone, whether estimated iterations put the families in the right order, and how far estimates
+of iterations and of an iteration's cost were from what was seen. Times are the model's own
+`seconds`: training and planning, without the packing of rows that all plans share. The load at the
+start and the end stands beside the figures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST_CAP = 0.3
 
 @dataclass(frozen=True)
 class Data:
-    """A data set: entries is 0 for dense rows; shared: part of the variance that few factors make."""
+    """A data set: entries is 0 for dense rows; shared: what few factors make of the variance."""
 
     name: str
     rows: int
