@@ -82,10 +82,11 @@ def by_statistics(own: Plan, question: Question) -> Choice:
 def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     """Candidates whose iterations decide, the likeliest first; none where the best is clear.
 
-    bgd is no rival of lbfgs but where the work on weights weighs: it takes as many passes.
+    bgd is no rival of lbfgs but where the work on weights weighs: it takes as many passes. Where
+    the hinge is smoothed in stages, a few of their iterations do not tell how many follow.
     """
     possible = [one for one in candidates if one.refusal is None]
-    if len(possible) < 2:
+    if len(possible) < 2 or any(len(one.plan.smoothing) > 1 for one in possible):
         return []
     best = min(possible, key=lambda one: one.expected)
     each = {one.plan.algorithm: one.cost.iteration for one in possible}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tuskml.optimizer.constants import Constants
-from tuskml.optimizer.costs import Cost, Costs, Question, total_of
+from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
 from tuskml.optimizer.curves import Curve, Interval
 from tuskml.optimizer.rule import SAMPLE_ROWS, choose_algorithm
 from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
@@ -91,17 +91,18 @@ def usual(question: Question, plan: Plan) -> Interval:
         return Interval(1, 1, 2)
     steps = 10 ** (k - 2)
     kind = name if name in ("newton", "lbfgs", "bgd", "svrg") else "sgd"
+    square = k**2
     smooth = {
         "newton": (0.5 + k / 2, 0.3 + 1.1 * k, 3 + 2 * k),
-        "lbfgs": (1.5 * k, 2 + 6 * k, 25 * k),
-        "bgd": (1.5 * k, 3 * k**2, 30 * k**2),
-        "svrg": (2 * k, 5 * k, 60 * k),
-        "sgd": (max(1, steps), max(1, 3 * steps), max(3, 30 * steps)),
+        "lbfgs": (0.8 * k, 0.6 * square + 0.9 * k, 3 * square + 4.5 * k),
+        "bgd": (k, square + k, 10 * (square + k)),
+        "svrg": (0.8 * k, 2 * k, 20 * k),
+        "sgd": (max(1, 0.3 * steps), max(1, 2 * steps), max(3, 20 * steps)),
     }
     cornered = {
-        "newton": (3 * k, 6 * k, 12 * k),
-        "lbfgs": (2 * k**2, 4.3 * k**2, 15 * k**2),
-        "bgd": (2 * k**2, 9 * k**2, 90 * k**2),
+        "newton": (max(1, 3 * k - 2), max(1, 6 * k - 4), 10 * k),
+        "lbfgs": (square, 3 * square, 20 * square),
+        "bgd": (1.5 * square, 4 * square, 60 * square),
     }
     return Interval.around(*(smooth if task.smooth else smooth | cornered)[kind])
 
@@ -116,18 +117,19 @@ def split(
     """Iterations on all rows, and on the sample that they start on."""
     if plan.sample_stride <= 1:
         return whole, 0.0
+    gap = max(plan.epsilon, sampling_error(question.seen, plan))
     if plan.algorithm == "newton":
         first = min(ROUGH_ITERATIONS, max(1.0, 0.6 * whole.point))
-        rest = Interval.around(1, max(1.0, whole.point - first), max(2.0, 0.8 * whole.high))
+        least = 0.0 if gap <= plan.epsilon else 1.0
+        rest = Interval.around(least, max(least, whole.point - first), max(2.0, 0.8 * whole.high))
         return rest, first
-    gap = max(plan.epsilon, 3.0 / math.sqrt(max(question.seen.most_rows / plan.sample_stride, 1)))
     rough = max(plan.epsilon, ROUGH)
     first = min(ROUGH_ITERATIONS, reach(known, whole, plan.epsilon, rough).point)
     met = reach(known, whole, plan.epsilon, gap)
     rest = Interval.around(
-        max(1.0, whole.low - met.low),
-        max(1.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
-        max(2.0, whole.high),
+        max(0.0, whole.low - met.low),
+        max(0.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
+        max(1.0, whole.high - min(met.low, ROUGH_ITERATIONS)),
     )
     return rest, first
 
@@ -238,14 +240,16 @@ def unmet(question: Question, best: Candidate) -> str | None:
     )
 
 
-TRIVIAL = 1e7
+TRIVIAL, HINGE_STAGES = 1e7, 20
 
 
 def trivial(question: Question) -> bool:
     """Whether even newton's products are so few that not even costs need be estimated."""
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
-    return seen.n_features <= 512 and rows * float(seen.n_features + 1) ** 2 <= TRIVIAL
+    products = rows * float(seen.n_features + 1) ** 2
+    stages = 1 if question.task.smooth else HINGE_STAGES
+    return seen.n_features <= 512 and products * stages <= TRIVIAL
 
 
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:

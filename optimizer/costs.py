@@ -7,6 +7,7 @@ epoch, Update the work on the weights, and each has constants that the machine w
 trial of steps, the start on a sample, standard errors.
 """
 
+import math
 from dataclasses import dataclass
 
 from tuskml.optimizer.constants import Constants
@@ -24,6 +25,8 @@ SEARCH = {"bgd": 1.15, "lbfgs": 1.1, "newton": 1.05}
 """Passes an iteration: now and then a step is halved."""
 RENEWED = 0.5
 """Of newton's iterations on the logistic loss need the curvature anew (see `newton.py`)."""
+SAMPLING = 3.0
+"""Standard errors of a mean, about the largest of a gradient's."""
 TRIALS = 10
 TRIAL_ROWS = 4096.0
 INFERENCE_FEATURES = 512
@@ -139,11 +142,12 @@ class Costs:
         anew = 0.0 if task.quadratic else RENEWED if task.smooth else 1.0
         reads = SEARCH["newton"] * ((1 - anew) * gradient + anew * curvature)
         first = len(plan.smoothing) * curvature
+        ends = plan.epsilon >= sampling_error(self.question.seen, plan)
         first += (curvature + 3 * weights) / plan.sample_stride if plan.sample_stride > 1 else 0.0
         return Cost(
             self.common() + first,
             reads + weights,
-            self.inference(known=task.quadratic) + self._sharpened(plan),
+            self.inference(known=task.quadratic or ends) + self._sharpened(plan),
             reads / plan.sample_stride + weights,
             self.memory("newton"),
         )
@@ -185,6 +189,13 @@ class Costs:
             chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
             total += triangle * (3 * seen.groups + chunks) + 4 * triangle * threads
         return total
+
+
+def sampling_error(seen: Statistics, plan: Plan) -> float:
+    """The gradient on all rows where the sample's vanishes; infinite without a sample."""
+    if plan.sample_stride <= 1:
+        return math.inf
+    return SAMPLING / math.sqrt(max(seen.most_rows / plan.sample_stride, 1))
 
 
 def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:
