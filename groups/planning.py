@@ -19,6 +19,8 @@ from tuskml.udas.tasks import Task
 
 HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
+OF_TIME = 0.1
+"""Of the `time` that the training may take."""
 LIGHTER = 0.8
 """Of lbfgs's iteration, at most, where bgd is tried."""
 
@@ -120,7 +122,10 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if not tried:
         return estimated(first)
     least = min(one.expected for one in first.candidates if one.refusal is None)
-    known = speculate(problem, start, tried, budget(least))
+    allowed = budget(least)
+    if question.options.time is not None:
+        allowed = min(allowed, OF_TIME * question.options.time)
+    known = speculate(problem, start, tried, allowed)
     candidates = choice.assess(question, constants.of_host(), known)
     return estimated(choice.select(question, candidates, own))
 
