@@ -202,7 +202,8 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
         limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
-        return Choice(own, candidates, f"{limit}: raise max_iter or epsilon")
+        plan = replace(own, unmet="max_iter")
+        return Choice(plan, candidates, f"{limit}: raise max_iter or epsilon")
     best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
     if mine is not None and mine.refusal is None and best is not mine:
         margin = SEEN_MARGIN if best.certain and mine.certain else USUAL_MARGIN
@@ -210,7 +211,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
             best = mine
     reason = why if best is mine and not best.seen else ""
     reason += ", and " * bool(reason) + compared(best, possible)
-    return Choice(replace(best.plan, reason=reason), candidates, unmet(question, best))
+    note = unmet(question, best)
+    plan = replace(best.plan, reason=reason, unmet=None if note is None else "time")
+    return Choice(plan, candidates, note)
 
 
 def compared(best: Candidate, possible: list[Candidate]) -> str:

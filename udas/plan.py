@@ -12,7 +12,7 @@ class Plan:
     model; smoothing: corners of the hinge to pass
     through, the last one final ((0.0,): none); sample_stride: train on every so-maniest chunk of
     rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
-    seconds, where they were.
+    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does.
     """
 
     algorithm: str
@@ -31,6 +31,7 @@ class Plan:
     sample_stride: int
     reason: str
     estimated: tuple[float, float] | None = None
+    unmet: str | None = None
 
     @property
     def power(self) -> int:
@@ -52,6 +53,8 @@ class Plan:
         if self.estimated is not None:
             iterations, seconds = self.estimated
             parts.append(f"estimated {iterations:.0f} iterations, {shown_seconds(seconds)}")
+        if self.unmet is not None:
+            parts.append(f"{self.unmet} is too little for epsilon {self.epsilon:g}")
         return ", ".join(parts)
 
 

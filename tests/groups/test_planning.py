@@ -103,7 +103,9 @@ def test_explanations_say_what_cannot_be_met(con, everything_pays):
     text = explained(con, "logistic", time="0.000001s")
     line = next(line for line in text.splitlines() if line.startswith("  cannot "))
     assert re.search(r"time 1e-06 s is too short for epsilon 1e-06: the best plan, \w+, is", line)
-    assert fit(con, "logistic", time="0.000001s").status == "time limit"
+    model = fit(con, "logistic", time="0.000001s")
+    assert model.status == "time limit"
+    assert model.plan.endswith(", time is too little for epsilon 1e-06")
     assert "  cannot " not in explained(con, "logistic", time="1h")
 
 

@@ -104,6 +104,7 @@ def test_what_cannot_be_met_names_the_constraint_and_the_best_plan():
     assert "time 0.1 s is too short" in late.note
     assert late.plan.algorithm in late.note
     assert "raise time or epsilon" in late.note
+    assert late.plan.describe().endswith(", time is too little for epsilon 1e-06")
     assert chosen(question(time="1h")).note is None
     never = chosen(question("svm", epsilon=1e-9, max_iter=1))
     assert "raise max_iter or epsilon" in never.note
