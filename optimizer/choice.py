@@ -18,8 +18,8 @@ from tuskml.udas.plan import Plan, shown_seconds
 
 SEEN_MARGIN = 1.1
 USUAL_MARGIN = 1.5
-CERTAIN = 3.0
-"""How far the ends of an interval may be apart."""
+CERTAIN, CERTAIN_SEEN = 3.0, 10.0
+"""How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
 INSTANT, WORTH_TRYING = 0.008, 0.04
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = ("newton", "lbfgs", "bgd")
@@ -60,8 +60,9 @@ class Candidate:
 
     @property
     def certain(self) -> bool:
-        """Whether its iterations are more than what is usual."""
-        return self.seen or self.seconds.high <= CERTAIN * self.seconds.low
+        """Whether what it takes is known well."""
+        apart = CERTAIN_SEEN if self.seen else CERTAIN
+        return self.seconds.high <= apart * self.seconds.low
 
     @property
     def counted(self) -> Interval:
