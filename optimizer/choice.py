@@ -17,10 +17,10 @@ from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
 from tuskml.udas.plan import Plan, shown_seconds
 
 SEEN_MARGIN = 1.1
-USUAL_MARGIN = 1.5
+USUAL_MARGIN = 2.0
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
-INSTANT, WORTH_TRYING = 0.008, 0.04
+INSTANT, WORTH_TRYING = 0.002, 0.04
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = ("newton", "lbfgs", "bgd")
 ROUGH = 1e-3
@@ -129,7 +129,7 @@ def split(
     met = reach(known, whole, plan.epsilon, gap)
     rest = Interval.around(
         max(0.0, whole.low - met.low),
-        max(0.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
+        max(1.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
         max(1.0, whole.high - min(met.low, ROUGH_ITERATIONS)),
     )
     return rest, first
