@@ -23,6 +23,8 @@ LOSS_ALONE = 0.6
 """Of a gradient's pass, where the losses alone are wanted."""
 SEARCH = {"bgd": 1.15, "lbfgs": 1.1, "newton": 1.05}
 """Passes an iteration: now and then a step is halved."""
+CORNERED = 4.0
+"""The same of newton on the hinge, where steps are halved often, each time with its curvature."""
 RENEWED = 0.5
 """Of newton's iterations on the logistic loss need the curvature anew (see `newton.py`)."""
 SAMPLING = 3.0
@@ -140,7 +142,8 @@ class Costs:
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         weights = self.on_weights("newton")
         anew = 0.0 if task.quadratic else RENEWED if task.smooth else 1.0
-        reads = SEARCH["newton"] * ((1 - anew) * gradient + anew * curvature)
+        searched = SEARCH["newton"] if task.smooth else CORNERED
+        reads = searched * ((1 - anew) * gradient + anew * curvature)
         first = len(plan.smoothing) * curvature
         ends = plan.epsilon >= sampling_error(self.question.seen, plan)
         first += (curvature + 3 * weights) / plan.sample_stride if plan.sample_stride > 1 else 0.0
