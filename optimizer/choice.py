@@ -17,7 +17,8 @@ from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
 from tuskml.udas.plan import Plan, shown_seconds
 
 SEEN_MARGIN = 1.1
-USUAL_MARGIN = 2.0
+USUAL_MARGIN, CORNERED_MARGIN = 2.0, 1.25
+"""Of a trial, of usual iterations, and of those on the hinge, where newton does worst."""
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
 INSTANT, WORTH_TRYING = 0.002, 0.04
@@ -207,7 +208,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
         return Choice(plan, candidates, f"{limit}: raise max_iter or epsilon")
     best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
     if mine is not None and mine.refusal is None and best is not mine:
-        margin = SEEN_MARGIN if best.certain and mine.certain else USUAL_MARGIN
+        margin = USUAL_MARGIN if question.task.smooth else CORNERED_MARGIN
+        if best.certain and mine.certain:
+            margin = SEEN_MARGIN
         if best.expected * margin > mine.expected:
             best = mine
     reason = why if best is mine and not best.seen else ""
