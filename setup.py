@@ -44,6 +44,7 @@ setup(
             *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
         "tuskml.kvstore": ["mapped/*.[ch]"],
+        "tuskml.optimizer": ["shipped.json"],
     },
     ext_modules=libraries(),
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 
+from tuskml.calibrate import add_calibrate, show_calibration
 from tuskml.connection import connect
 from tuskml.errors import TuskError
 from tuskml.partitions import add_partition, show_partition
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     add_postgres(commands)
     add_partition(commands)
     add_stores(commands)
+    add_calibrate(commands)
     commands.add_parser("version", help="print the version")
     return top
 
@@ -149,6 +151,8 @@ def dispatch(given: argparse.Namespace) -> None:
         show_partition(given)
     elif given.command == "store":
         show_stores(given)
+    elif given.command == "calibrate":
+        show_calibration(given)
     else:
         from tuskml.demo import demo
 

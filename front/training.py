@@ -17,9 +17,9 @@ from tuskml.databases import Columns, Database, DuckDB, Postgres, kind_of, opene
 from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
+from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
-from tuskml.groups.trainer import Request
 from tuskml.model import Model
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import Task, task_named

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
+from tuskml.groups.planning import Request
 from tuskml.groups.receiving import receiver_of
-from tuskml.groups.trainer import Request, train
+from tuskml.groups.trainer import train
 from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
 from tuskml.udas.options import parse

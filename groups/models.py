@@ -123,6 +123,12 @@ def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -
     }
     if plan.algorithm not in ("newton", "lbfgs"):
         shown |= {"step": plan.step, "schedule": plan.schedule, "batch_size": plan.batch_size}
+    if plan.estimated is not None:
+        iterations, seconds = plan.estimated
+        shown["estimated"] = {
+            "iterations": round(iterations),
+            "seconds": float(f"{seconds:.2g}"),
+        }
     if options.class_weight is not None:
         shown["class_weight"] = options.class_weight
     if options.validation:

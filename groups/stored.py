@@ -19,13 +19,12 @@ from tuskml.errors import DataError, OptionError, one_of
 from tuskml.groups import counters, events, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
+from tuskml.groups.planning import Request, plan_for
 from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import (
-    Request,
     class_weights,
     classes_of,
     one_class,
-    plan_for,
     refuse_third_class,
 )
 from tuskml.kvstore import StoreRoot

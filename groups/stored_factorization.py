@@ -25,8 +25,8 @@ from tuskml.groups.factorization import shape_of
 from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
+from tuskml.groups.planning import Request
 from tuskml.groups.stored_run import CACHE, Clock
-from tuskml.groups.trainer import Request
 from tuskml.kvstore import Frames, StoreRoot
 from tuskml.kvstore.frames import LEAST_FRAME_MEMORY
 from tuskml.partitioner import IndexMap

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.counters import Counters
+from tuskml.groups.planning import Request
 from tuskml.groups.stored_layout import choose_layout
 from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
-from tuskml.groups.trainer import Request
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
 from tuskml.partitioner import IndexMap
 from tuskml.udas import kernels

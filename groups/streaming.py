@@ -27,12 +27,11 @@ import numpy as np
 from tuskml.groups import events
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.outcome import Inference, judge
+from tuskml.groups.planning import Request, plan_for
 from tuskml.groups.row_groups import Chunk, Layout, Piece, Reader, RowGroups, lay_out
 from tuskml.groups.trainer import (
-    Request,
     classes_of,
     describe,
-    plan_for,
     report,
     settle_unknown,
     start,

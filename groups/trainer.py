@@ -7,7 +7,7 @@ iteration is one kernel call for all that still move.
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.planning import Request, decide, first_plan
 from tuskml.groups.validation import EarlyStop, held_out_counts
-from tuskml.optimizer.rule import Statistics, choose
+from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
@@ -32,14 +33,6 @@ from tuskml.udas.tasks import Task
 MOMENT_ROWS = 4096
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What one call of `train_model` asks for."""
-
-    task: Task
-    options: Options
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
@@ -88,7 +81,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = groups.copy()
         widths = np.maximum(widths, 1)
         groups["dim"] = widths.max()
-    plan = plan_for(groups, request)
+    plan, question = first_plan(groups, request)
     rows = Pass(
         groups,
         request.task.loss,
@@ -109,7 +102,8 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     parts = []
     if two.any():
         chosen = np.flatnonzero(two)
-        models = fit(rows.of(chosen), labels[chosen], widths[chosen], plan, request, memory, began)
+        some = rows.of(chosen)
+        models = fit(some, labels[chosen], widths[chosen], plan, request, memory, began, question)
         parts.append(models.numbered(chosen))
     if not two.all():
         lone = np.flatnonzero(~two)
@@ -117,16 +111,6 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         parts.append(models.numbered(lone))
     events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
     return parts[0] if len(parts) == 1 else joined(parts)
-
-
-def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
-    """The planner's answer for groups of one kind and width."""
-    seen = Statistics(
-        kernels.most_rows(groups),
-        int(groups["dim"].max()),
-        bool(groups["kind"][0] >= 2),
-    )
-    return choose(request.task, request.options, seen)
 
 
 def refuse_third_class(task: Task, labels: NDArray[np.void]) -> None:
@@ -148,8 +132,12 @@ def fit(
     request: Request,
     memory: int,
     began: float,
+    question: Question | None = None,
 ) -> Models:
-    """Trains groups that can be trained, all with both classes."""
+    """Trains groups that can be trained, all with both classes.
+
+    question: to the optimizer, where the plan is not settled.
+    """
     options = request.options
     with ExitStack() as stack, kernels.watching_sigint():
         held = None
@@ -161,6 +149,8 @@ def fit(
             if request.task.quadratic:  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
         problem = describe(rows, labels, plan, request)
+        if question is not None:
+            plan = decide(problem, start(problem, labels, options), plan, question).plan
         state = descend(problem, labels, held, plan, options, began)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)

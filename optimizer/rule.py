@@ -1,5 +1,6 @@
-"""Which algorithm trains, by a rule: the first planner, until costs are estimated.
+"""Which algorithm trains, by a rule, and every algorithm's defaults.
 
+The rule plans what is instant anyway; beyond, `choice.py` leaves it where another plan costs less.
 auto takes newton where its p x p systems are small beside the passes over the rows, lbfgs else:
 
 1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
@@ -29,11 +30,24 @@ EPOCHS = 20
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the rule looks at, of a batch of groups with the same number of features."""
+    """What is known of a batch of groups with the same number of features.
 
-    most_rows: int  # as a power of two
+    most_rows: of the largest group, as a power of two; the others, which costs are estimated
+    from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
+    """
+
+    most_rows: int
     n_features: int
     sparse: bool
+    rows: int = 0
+    entries: int = 0
+    groups: int = 1
+    double: bool = False
+
+    @property
+    def storage(self) -> str:
+        """How rows are kept, as `tuskml.udas.kernels.KINDS` says it."""
+        return f"{'sparse' if self.sparse else 'dense'} float{64 if self.double else 32}"
 
 
 def cores() -> int:

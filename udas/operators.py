@@ -207,11 +207,16 @@ class Tolerance:
     before_v: Floats | None = None
 
     def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
-        if found is None or self.epsilon == 0:
+        measured = None if self.epsilon == 0 else self.measured(state, active, found)
+        if measured is None:
             return np.zeros(len(active), bool)
-        if self.criterion == "gradient":
-            return found.violation <= self.epsilon
-        return self._change(state, active) <= self.epsilon
+        return np.asarray(measured <= self.epsilon)
+
+    def measured(self, state: State, active: Index, found: Found | None) -> Floats | None:
+        """The criterion by active group; None where nothing was found to judge by."""
+        if found is None:
+            return None
+        return found.violation if self.criterion == "gradient" else self._change(state, active)
 
     def _change(self, state: State, active: Index) -> Floats:
         """Of the weights, or of the objective relative to its size."""

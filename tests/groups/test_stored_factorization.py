@@ -15,8 +15,8 @@ from rows import block
 
 from tuskml.errors import DataError, Interrupted, OptionError, StoreError
 from tuskml.groups import counters, events, factorization, stored_factorization
+from tuskml.groups.planning import Request
 from tuskml.groups.stored import train_stored
-from tuskml.groups.trainer import Request
 from tuskml.kvstore import Frames, StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.options import parse

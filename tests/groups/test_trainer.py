@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rows import block, together
 
 from tuskml.groups.outcome import STATUSES
-from tuskml.groups.trainer import Request, train
+from tuskml.groups.planning import Request
+from tuskml.groups.trainer import train
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import task_named
 

@@ -1,0 +1,139 @@
+"""Plans a batch: statistics from the rows, speculation where it pays, the optimizer's choice."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.speculation import budget, speculate
+from tuskml.optimizer import choice, constants
+from tuskml.optimizer.choice import Candidate, Choice
+from tuskml.optimizer.costs import Question
+from tuskml.optimizer.rule import Statistics, choose
+from tuskml.udas import kernels
+from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.options import Options
+from tuskml.udas.plan import Plan
+from tuskml.udas.problem import Problem
+from tuskml.udas.tasks import Task
+
+HOPELESS = 2.5
+"""A candidate that is expected to take so many times the best one's seconds is not tried."""
+OF_TIME = 0.1
+"""Of the `time` that the training may take."""
+LIGHTER = 0.8
+"""Of lbfgs's iteration, at most, where bgd is tried."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one call of `train_model` asks for."""
+
+    task: Task
+    options: Options
+
+
+def statistics(groups: NDArray[np.void]) -> Statistics:
+    """What is known of groups of one kind and width."""
+    sparse = bool(groups["kind"][0] >= 2)
+    rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
+    entries = rows * width
+    if sparse:
+        entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+    return Statistics(
+        kernels.most_rows(groups),
+        width,
+        sparse,
+        rows,
+        max(entries, 1),
+        len(groups),
+        bool(groups["kind"][0] % 2),
+    )
+
+
+def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Question | None]:
+    """The rule's plan, and the question to the optimizer where it is asked."""
+    options = request.options
+    seen = Statistics(
+        kernels.most_rows(groups), int(groups["dim"].max()), bool(groups["kind"][0] >= 2)
+    )
+    plan = choose(request.task, options, seen)
+    if options.algorithm != "auto":
+        return plan, None
+    return plan, Question(request.task, options, statistics(groups), plan.threads)
+
+
+def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
+    """The rule's plan for groups of one kind and width."""
+    return first_plan(groups, request)[0]
+
+
+def by_statistics(own: Plan, question: Question) -> Choice:
+    """The choice by what is known without looking at rows; the same bits on every machine."""
+    plain = choice.rounded(question) if question.options.ordered else question
+    known = constants.shipped() if question.options.ordered else constants.of_host()
+    candidates = choice.assess(plain, known)
+    if own.epsilon == 0:
+        return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
+    if choice.takes_less(candidates, own, choice.INSTANT):
+        return Choice(own, candidates)
+    chosen = choice.select(plain, candidates, own)
+    return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
+
+
+def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Candidates whose iterations decide, the likeliest first; none where the best is clear.
+
+    bgd is no rival of lbfgs but where the work on weights weighs: it takes as many passes. Where
+    the hinge is smoothed in stages, a few of their iterations do not tell how many follow.
+    """
+    possible = [one for one in candidates if one.refusal is None]
+    if len(possible) < 2 or any(len(one.plan.smoothing) > 1 for one in possible):
+        return []
+    best = min(possible, key=lambda one: one.expected)
+    each = {one.plan.algorithm: one.cost.iteration for one in possible}
+    rivals = [
+        one
+        for one in possible
+        if one is not best
+        and gain(one, best) > 2 * budget(best.expected)
+        and one.expected < HOPELESS * best.expected
+        and not (one.plan.algorithm == "bgd" and each["bgd"] > LIGHTER * each.get("lbfgs", 0.0))
+    ]
+    tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
+    return [one for one in tried if not one.certain]
+
+
+def gain(one: Candidate, best: Candidate) -> float:
+    """Seconds that might be spared by knowing which of two is better."""
+    mine, other = best.seconds, one.seconds
+    return max(mine.point - other.low, mine.high - other.point)
+
+
+def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
+    """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
+    if own.epsilon > 0 and choice.trivial(question):
+        return Choice(own, ())
+    first = by_statistics(own, question)
+    quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
+    if quiet or choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+        return first
+    tried = worth_trying(first.candidates)
+    if not tried:
+        return estimated(first)
+    least = min(one.expected for one in first.candidates if one.refusal is None)
+    allowed = budget(least)
+    if question.options.time is not None:
+        allowed = min(allowed, OF_TIME * question.options.time)
+    known = speculate(problem, start, tried, allowed)
+    candidates = choice.assess(question, constants.of_host(), known)
+    return estimated(choice.select(question, candidates, own))
+
+
+def estimated(chosen: Choice) -> Choice:
+    """The choice with its plan's estimate in the plan."""
+    for one in chosen.candidates:
+        if one.plan.algorithm == chosen.plan.algorithm:
+            told = (one.counted.point, one.seconds.point)
+            return replace(chosen, plan=replace(chosen.plan, estimated=told))
+    return chosen

@@ -1,0 +1,269 @@
+"""Which plan trains: the candidates with iterations, cost and total, and the best of them.
+
+Iterations come from curves fitted to what candidates did on a sample, or where none was run
+from what such algorithms usually need. The rule's plan stays unless another is better by a
+margin, which is larger where iterations are only usual ones.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tuskml.optimizer.constants import Constants
+from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
+from tuskml.optimizer.curves import Curve, Interval
+from tuskml.optimizer.rule import SAMPLE_ROWS, choose_algorithm
+from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
+from tuskml.udas.plan import Plan, shown_seconds
+
+SEEN_MARGIN = 1.1
+USUAL_MARGIN, CORNERED_MARGIN = 2.0, 1.25
+"""Of a trial, of usual iterations, and of those on the hinge, where newton does worst."""
+CERTAIN, CERTAIN_SEEN = 3.0, 10.0
+"""How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
+INSTANT, WORTH_TRYING = 0.002, 0.25
+"""Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
+BATCH = ("newton", "lbfgs", "bgd")
+ROUGH = 1e-3
+ROUGH_ITERATIONS = 8.0
+LEAST_ROWS = 4096
+"""Deterministic choices count no fewer rows: groups below this size train together."""
+
+
+@dataclass(frozen=True)
+class Speculated:
+    """What a candidate did on a sample: its curve, and the share of the rows that it saw."""
+
+    curve: Curve
+    share: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan with its iterations on all rows and on a sample first; refusal: why it cannot be."""
+
+    plan: Plan
+    cost: Cost
+    iterations: Interval
+    on_sample: float
+    seen: bool
+    refusal: str | None
+
+    @property
+    def seconds(self) -> Interval:
+        return total_of(self.cost, self.iterations, self.on_sample)
+
+    @property
+    def expected(self) -> float:
+        """Seconds, the uncertainty of iterations being one of their logarithm."""
+        s = self.seconds
+        return math.exp((math.log(s.low) + 2 * math.log(s.point) + math.log(s.high)) / 4)
+
+    @property
+    def certain(self) -> bool:
+        """Whether what it takes is known well."""
+        apart = CERTAIN_SEEN if self.seen else CERTAIN
+        return self.seconds.high <= apart * self.seconds.low
+
+    @property
+    def counted(self) -> Interval:
+        """Iterations as the model will count them."""
+        i = self.iterations
+        return Interval(*(x + self.on_sample for x in (i.low, i.point, i.high)))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The plan, the candidates it was chosen from, and what cannot be met."""
+
+    plan: Plan
+    candidates: tuple[Candidate, ...]
+    note: str | None = None
+
+
+def decades(epsilon: float) -> float:
+    """How many powers of ten the tolerance is below 1."""
+    return max(-math.log10(max(epsilon, 1e-15)), 0.5)
+
+
+def usual(question: Question, plan: Plan) -> Interval:
+    """Iterations that such algorithms needed on the data sets of `scripts/bench/planner.py`."""
+    k, task, name = decades(plan.epsilon), question.task, plan.algorithm
+    if name == "newton" and task.quadratic:
+        return Interval(1, 1, 2)
+    steps = 10 ** (k - 2)
+    kind = name if name in ("newton", "lbfgs", "bgd", "svrg") else "sgd"
+    square = k**2
+    smooth = {
+        "newton": (0.5 + k / 2, 0.3 + 1.1 * k, 3 + 2 * k),
+        "lbfgs": (0.8 * k, 0.6 * square + 0.9 * k, 3 * square + 4.5 * k),
+        "bgd": (k, square + k, 10 * (square + k)),
+        "svrg": (0.8 * k, 2 * k, 20 * k),
+        "sgd": (max(1, 0.3 * steps), max(1, 2 * steps), max(3, 20 * steps)),
+    }
+    cornered = {
+        "newton": (max(1, 3 * k - 2), max(1, 6 * k - 4), 10 * k),
+        "lbfgs": (square, 3 * square, 20 * square),
+        "bgd": (1.5 * square, 4 * square, 60 * square),
+    }
+    return Interval.around(*(smooth if task.smooth else smooth | cornered)[kind])
+
+
+BESIDE_LBFGS = {"bgd": (0.9, 1.5, 4.0), "svrg": (0.5, 1.0, 4.0)}
+"""How many iterations others take for one of lbfgs, where only that was tried."""
+
+
+def split(
+    question: Question, plan: Plan, whole: Interval, known: Curve | None
+) -> tuple[Interval, float]:
+    """Iterations on all rows, and on the sample that they start on."""
+    if plan.sample_stride <= 1:
+        return whole, 0.0
+    gap = max(plan.epsilon, sampling_error(question.seen, plan))
+    if plan.algorithm == "newton":
+        first = min(ROUGH_ITERATIONS, max(1.0, 0.6 * whole.point))
+        least = 0.0 if gap <= plan.epsilon else 1.0
+        rest = Interval.around(least, max(least, whole.point - first), max(2.0, 0.8 * whole.high))
+        return rest, first
+    rough = max(plan.epsilon, ROUGH)
+    first = min(ROUGH_ITERATIONS, reach(known, whole, plan.epsilon, rough).point)
+    met = reach(known, whole, plan.epsilon, gap)
+    rest = Interval.around(
+        max(0.0, whole.low - met.low),
+        max(1.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
+        max(1.0, whole.high - min(met.low, ROUGH_ITERATIONS)),
+    )
+    return rest, first
+
+
+def reach(known: Curve | None, whole: Interval, epsilon: float, to: float) -> Interval:
+    """Iterations to a looser tolerance."""
+    if known is not None:
+        return known.iterations(to)
+    return whole.scaled(decades(to) / decades(epsilon))
+
+
+def assess(
+    question: Question,
+    constants: Constants,
+    speculated: Mapping[str, Speculated] | None = None,
+) -> tuple[Candidate, ...]:
+    """Every candidate, with what it is estimated to take or why it cannot be."""
+    costs = Costs(question, constants)
+    known = speculated or {}
+    return tuple(
+        assess_one(question, costs, candidate(question, name), known) for name in FAMILIES
+    )
+
+
+def assess_one(
+    question: Question, costs: Costs, plan: Plan, speculated: Mapping[str, Speculated]
+) -> Candidate:
+    """One candidate."""
+    known, neighbour = speculated.get(plan.algorithm), speculated.get("lbfgs")
+    cost = costs.of(plan)
+    refusal = why_not(question, plan, cost.memory)
+    if plan.epsilon == 0:
+        fixed = Interval(plan.max_iter, plan.max_iter, plan.max_iter)
+        return Candidate(plan, cost, fixed, 0.0, False, refusal)
+    whole = usual(question, plan)
+    if neighbour is not None and plan.algorithm in BESIDE_LBFGS:
+        there = neighbour.curve.iterations(plan.epsilon)
+        by = BESIDE_LBFGS[plan.algorithm]
+        whole = Interval.around(by[0] * there.low, by[1] * there.point, by[2] * there.high)
+    if known is not None:
+        whole = known.curve.iterations(plan.epsilon)
+        if plan.algorithm in STOCHASTIC:  # on all rows an epoch is more steps
+            fewer = max(1.0, whole.point * known.share)
+            whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
+    iterations, first = split(question, plan, whole, None if known is None else known.curve)
+    if refusal is None and first + iterations.low > plan.max_iter:
+        refusal = (
+            f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
+        )
+    return Candidate(plan, cost, iterations, first, known is not None, refusal)
+
+
+def rounded(question: Question) -> Question:
+    """The question as it is for all groups of a size, on any machine, in any company.
+
+    A deterministic plan may depend on nothing else.
+    """
+    seen = question.seen
+    rows = max(seen.most_rows, LEAST_ROWS)
+    entries = rows * (min(seen.n_features, 64) if seen.sparse else seen.n_features)
+    same = replace(seen, most_rows=rows, rows=rows, entries=entries, groups=1)
+    return replace(question, seen=same, threads=1)
+
+
+def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
+    """The rule's own plan, or where that is better by the margin another."""
+    options = question.options
+    possible = [one for one in candidates if one.refusal is None]
+    favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
+    mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
+    if not any(dependable(one) for one in possible):
+        limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
+        plan = replace(own, unmet="max_iter")
+        return Choice(plan, candidates, f"{limit}: raise max_iter or epsilon")
+    best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
+    if mine is not None and mine.refusal is None and best is not mine:
+        margin = USUAL_MARGIN if question.task.smooth else CORNERED_MARGIN
+        if best.certain and mine.certain:
+            margin = SEEN_MARGIN
+        if best.expected * margin > mine.expected:
+            best = mine
+    reason = why if best is mine and not best.seen else ""
+    reason += ", and " * bool(reason) + compared(best, possible)
+    note = unmet(question, best)
+    plan = replace(best.plan, reason=reason, unmet=None if note is None else "time")
+    return Choice(plan, candidates, note)
+
+
+def compared(best: Candidate, possible: list[Candidate]) -> str:
+    """What is expected of the best plan, and of the next."""
+    told = f"{shown_seconds(best.seconds.point)} are expected"
+    others = [one for one in possible if one is not best]
+    if not others:
+        return f"{told}, and no other plan is possible"
+    second = min(others, key=lambda one: one.expected)
+    return f"{told}, of {second.plan.algorithm} {shown_seconds(second.seconds.point)}"
+
+
+def dependable(one: Candidate) -> bool:
+    """Whether its iterations are known well enough: what epochs come to, only a trial tells."""
+    return one.seen or one.plan.algorithm in BATCH
+
+
+def unmet(question: Question, best: Candidate) -> str | None:
+    """What the request asks in vain, and what to revisit."""
+    limit = question.options.time
+    if limit is None or best.seconds.low <= limit:
+        return None
+    return (
+        f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan, "
+        f"{best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
+        "raise time or epsilon"
+    )
+
+
+TRIVIAL, HINGE_STAGES = 1e7, 20
+
+
+def trivial(question: Question) -> bool:
+    """Whether even newton's products are so few that not even costs need be estimated."""
+    seen = question.seen
+    rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
+    products = rows * float(seen.n_features + 1) ** 2
+    stages = 1 if question.task.smooth else HINGE_STAGES
+    return seen.n_features <= 512 and products * stages <= TRIVIAL
+
+
+def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:
+    """Whether the rule's plan does."""
+    mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
+    return mine.refusal is None and mine.seconds.point < seconds
+
+
+SAMPLE_AT_LEAST = SAMPLE_ROWS // 8
+"""Rows that a speculation reads where there are so many."""

@@ -1,0 +1,84 @@
+"""The plans that might train a batch, and why some of them cannot.
+
+ML4all (section 6 and figure 5 of the paper) has eleven plans: BGD; MGD and SGD by eager or lazy
+transformation and by Bernoulli, random-partition or shuffled-partition sampling. Rows that an
+aggregate was given are packed in memory already, which leaves four of the axes one value each:
+
+* Transform is always lazy: kernels centre and scale what they read. An eager pass would write all
+  rows once to save two operations a value that hide behind the memory's latency anyway.
+* Bernoulli sampling reads every row to take some: it spares nothing where rows are in memory.
+* A random partition that is drawn again and again differs from a shuffled one by rows that are
+  seen twice or never: in memory, where going on to the next partition costs nothing, shuffling is
+  at least as good.
+
+So MGD and SGD come once, by the shuffled partitions; beyond the paper there are L-BFGS, Newton's
+method, SVRG, line search in BGD, and SGD and MGD by several threads without locks.
+"""
+
+from dataclasses import replace
+
+from tuskml.optimizer.costs import Question
+from tuskml.optimizer.rule import SHARED, choose
+from tuskml.udas.plan import Plan
+
+FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild")
+STOCHASTIC = ("mgd", "sgd", "hogbatch", "hogwild")
+MOST_NEWTON_FEATURES = 4096
+MOST_NEWTON_BYTES = float(1 << 30)
+
+
+def candidate(question: Question, algorithm: str) -> Plan:
+    """The plan of one family, by the rule's defaults for it."""
+    options = replace(question.options, algorithm=algorithm)
+    plan = choose(question.task, options, question.seen)
+    return replace(plan, threads=question.threads)
+
+
+def why_not(question: Question, plan: Plan, memory: float) -> str | None:
+    """Why a plan cannot meet the request; None where it can."""
+    if plan.algorithm == "newton":
+        return newton_refusal(question, memory)
+    reasons = refusals(question, plan.algorithm)
+    return next((text for text, holds in reasons if holds), None)
+
+
+def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
+    """What may keep the other families from being candidates, and whether it does."""
+    options, seen = question.options, question.seen
+    shared, epochs = name in SHARED, name in (*STOCHASTIC, "svrg")
+    corner = not question.task.smooth and "converge" not in options.given
+    uncounted = seen.sparse and not (options.l1 or options.l2)
+    return [
+        (
+            "without locks no two runs are alike, and the result is to be reproducible",
+            shared and options.ordered,
+        ),
+        (
+            "there is one thread, and nobody to share the model with",
+            shared and question.threads == 1,
+        ),
+        (
+            "it ends by the change of the loss, which bounds no distance to the optimum",
+            epochs and corner,
+        ),
+        (
+            "its weights pass by zero: it does not meet l1's condition of optimality",
+            name in STOCHASTIC and options.l1 > 0,
+        ),
+        (
+            "it would need to count how often each feature occurs",
+            name == "svrg" and uncounted,
+        ),
+    ]
+
+
+def newton_refusal(question: Question, memory: float) -> str | None:
+    """What keeps newton from being a candidate."""
+    features = question.seen.n_features
+    if question.options.l1 > 0:
+        return "l1 > 0 leaves no curvature for newton"
+    if features > MOST_NEWTON_FEATURES:
+        return f"{features:,} features make systems of more than {MOST_NEWTON_FEATURES:,} unknowns"
+    if memory > MOST_NEWTON_BYTES:
+        return f"its curvature would take {memory / 2**20:,.0f} MiB"
+    return None

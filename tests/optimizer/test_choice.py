@@ -1,0 +1,193 @@
+"""The choice on recorded statistics, with the shipped constants: no clocks."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuskml.optimizer.choice import BATCH, Speculated, assess, rounded, select, trivial
+from tuskml.optimizer.constants import shipped
+from tuskml.optimizer.costs import Costs, Question
+from tuskml.optimizer.curves import fit
+from tuskml.optimizer.rule import Statistics, choose
+from tuskml.optimizer.space import FAMILIES, candidate
+from tuskml.udas.options import parse
+from tuskml.udas.plan import shown_seconds
+from tuskml.udas.tasks import TASKS
+
+RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
+
+
+def question(task="logistic", rows=100_000, features=50, each=0, threads=2, groups=1, **options):
+    """A question about rows of so many features, sparse where `each` says how many are there."""
+    seen = Statistics(
+        1 << (rows // groups).bit_length() - 1,
+        features,
+        each > 0,
+        rows,
+        rows * (each or features),
+        groups,
+    )
+    return Question(TASKS[task], parse(json.dumps(options)), seen, threads)
+
+
+def chosen(asked, errors=None, share=0.1):
+    """The optimizer's choice; errors: of families that were tried."""
+    known = {name: Speculated(fit(seen), share) for name, seen in (errors or {}).items()}
+    own = choose(asked.task, asked.options, asked.seen)
+    return select(asked, assess(asked, shipped(), known), own)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["what"])
+def test_recorded_statistics(case):
+    asked = question(
+        case["task"],
+        case["rows"],
+        case["features"],
+        case.get("entries_a_row", 0),
+        **case.get("options", {}),
+    )
+    found = chosen(asked, case.get("errors"))
+    assert found.plan.algorithm == case["expected"]
+    assert "expected" in found.plan.reason
+
+
+def refusals(asked):
+    found = assess(asked, shipped())
+    assert [one.plan.algorithm for one in found] == list(FAMILIES)
+    return {one.plan.algorithm: one.refusal for one in found}
+
+
+def test_l1_leaves_no_newton():
+    told = refusals(question(l1=0.1))
+    assert "l1" in told["newton"]
+    assert "l1" in told["sgd"]
+    assert told["lbfgs"] is told["bgd"] is None
+
+
+def test_newton_needs_room():
+    assert "5,000 features" in refusals(question(features=5000))["newton"]
+    many = refusals(question(rows=4_000_000, features=3000, groups=200))
+    assert "MiB" in many["newton"]
+    assert refusals(question(features=800))["newton"] is None
+
+
+def test_reproducible_trainings_take_no_lock_free_plan():
+    told = refusals(question(epsilon=0.1, deterministic=True))
+    assert "reproducible" in told["hogwild"]
+    assert "reproducible" in told["hogbatch"]
+
+
+def test_one_thread_shares_nothing():
+    asked = question(epsilon=0.1, threads=1)
+    assert "one thread" in refusals(asked)["hogwild"]
+
+
+def test_the_corner_of_the_hinge_is_for_those_that_round_it():
+    told = refusals(question("svm", epsilon=0.1))
+    assert "distance to the optimum" in told["sgd"]
+    assert told["newton"] is told["lbfgs"] is told["bgd"] is None
+    assert refusals(question("svm", epsilon=0.1, converge="loss"))["sgd"] is None
+
+
+def test_iterations_beyond_max_iter_are_refused():
+    told = refusals(question(epsilon=1e-6, max_iter=4))
+    assert told["newton"] is None
+    assert "max_iter is 4" in told["lbfgs"]
+
+
+def test_what_cannot_be_met_names_the_constraint_and_the_best_plan():
+    late = chosen(question(rows=20_000_000, features=400, time="0.1s"))
+    assert "time 0.1 s is too short" in late.note
+    assert late.plan.algorithm in late.note
+    assert "raise time or epsilon" in late.note
+    assert late.plan.describe().endswith(", time is too little for epsilon 1e-06")
+    assert chosen(question(time="1h")).note is None
+    never = chosen(question("svm", epsilon=1e-9, max_iter=1))
+    assert "raise max_iter or epsilon" in never.note
+    assert never.plan.algorithm == "newton"
+
+
+@given(
+    task=st.sampled_from(["linear", "logistic", "svm"]),
+    rows=st.integers(10, 10**8),
+    features=st.integers(1, 3000),
+    each=st.integers(0, 50),
+    more=st.floats(1.1, 100),
+)
+def test_more_rows_cost_no_less(task, rows, features, each, more):
+    few = question(task, rows, features, min(each, features))
+    many = question(task, int(rows * more) + 1, features, min(each, features))
+    for name in FAMILIES:
+        small, large = (
+            Costs(asked, shipped()).of(replace(candidate(few, name), sample_stride=1))
+            for asked in (few, many)
+        )
+        assert small.iteration <= large.iteration
+        if name in BATCH:  # a trial of steps visits small samples again
+            assert small.total(10) <= large.total(10)
+        assert 0 < small.memory <= large.memory
+
+
+@given(rows=st.integers(10, 10**7), features=st.integers(1, 2000), iterations=st.floats(0, 1e5))
+def test_more_iterations_and_tighter_tolerances_cost_more(rows, features, iterations):
+    cost = Costs(question(rows=rows, features=features), shipped()).of(
+        candidate(question(rows=rows, features=features), "lbfgs")
+    )
+    assert cost.total(iterations + 1) > cost.total(iterations)
+    loose, tight = (
+        {one.plan.algorithm: one for one in assess(question(epsilon=e), shipped())}
+        for e in (1e-2, 1e-6)
+    )
+    for name in FAMILIES:
+        assert loose[name].seconds.point <= tight[name].seconds.point
+
+
+def test_more_threads_never_cost_more():
+    one, two = (Costs(question(threads=n), shipped()) for n in (1, 2))
+    for name in FAMILIES:
+        plan = candidate(question(), name)
+        assert two.of(plan).iteration <= one.of(plan).iteration
+
+
+@given(rows=st.integers(4096, 8191), company=st.integers(1, 50), threads=st.integers(1, 64))
+def test_deterministic_choices_ask_the_same_whoever_asks(rows, company, threads):
+    """Neither the rows of a size, nor neighbours, nor the number of threads matter."""
+    asked = question(rows=rows * company, groups=company, threads=threads, deterministic=True)
+    alone = question(rows=4096, deterministic=True)
+    assert rounded(asked) == rounded(alone)
+
+
+def test_small_groups_are_trivial_alone_as_together():
+    for rows in (1, 100, 4095):
+        assert trivial(question(rows=rows, features=20, deterministic=True))
+        assert not trivial(question(rows=rows, features=300, deterministic=True))
+
+
+def test_the_rule_stays_where_nothing_is_clearly_better():
+    """400 features, logistic: lbfgs usually takes less, but nobody has looked."""
+    for features in (100, 200, 513, 600):
+        asked = question(features=features, epsilon=1e-3)
+        rule = choose(asked.task, asked.options, asked.seen).algorithm
+        found = {one.plan.algorithm: one for one in assess(asked, shipped())}
+        best = chosen(asked).plan.algorithm
+        if best != rule:
+            assert found[best].expected * 1.1 <= found[rule].expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.000456, "0.46 ms"),
+        (0.0123, "12 ms"),
+        (1.0, "1 s"),
+        (3.44, "3.4 s"),
+        (1500.0, "25 min"),
+        (14800.0, "4.1 h"),
+    ],
+)
+def test_seconds_are_shown_by_two_digits(seconds, text):
+    assert shown_seconds(seconds) == text

@@ -1,0 +1,115 @@
+"""Calibration files: what is read back, what is ignored, and how files are written."""
+
+import json
+import math
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuskml.optimizer import constants
+from tuskml.optimizer.constants import PASSES, STORAGE, interpolated, of_host, parse, save, shipped
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """The file of a host that has none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of_host.cache_clear()
+    yield constants.host_file()
+    of_host.cache_clear()
+
+
+@pytest.fixture
+def measured():
+    return json.loads(constants.SHIPPED.read_text())
+
+
+def test_shipped_constants_are_whole():
+    """A nanosecond an entry, more or less; two threads do the work of one to two."""
+    known = shipped()
+    for kind in PASSES:
+        for storage in STORAGE:
+            assert 1e-12 < known.entry(kind, storage, 100) < 1e-6
+        assert 1.0 <= known.speedup(kind, 2) <= 2.0
+    assert known.step("newton", 500) > known.step("newton", 50)
+
+
+def test_a_host_without_calibration_uses_the_shipped_one(host):
+    assert not host.exists()
+    assert of_host() is shipped()
+
+
+def test_a_calibration_is_read_back(host, measured):
+    measured["steps"]["newton"] = [[10, 0.5], [100, 5.0]]
+    save(measured, host)
+    assert of_host().source == str(host)
+    assert of_host().step("newton", 10) == pytest.approx(0.5)
+    assert [path.name for path in host.parent.iterdir()] == [host.name]
+    assert shipped().step("newton", 10) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "Expecting value"),
+        ("[]", "lacks"),
+        ('"x"', "lacks"),
+        ("{}", "lacks"),
+        ('{"version": 2}', "version 2, expected 1"),
+        ('{"version": 1, "passes": {}}', "lacks"),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_a_broken_file_is_ignored_with_a_warning(host, text, why):
+    host.parent.mkdir(parents=True)
+    host.write_text(text)
+    with pytest.warns(RuntimeWarning, match=rf"{host.name} is ignored: .*{why}"):
+        assert of_host() is shipped()
+
+
+@pytest.mark.parametrize(
+    "bad", [[], [[1, 0]], [[1, -1]], [[2, 1], [1, 1]], [[1, math.inf]], [[1, "x"]], [1], None]
+)
+def test_tables_that_make_no_sense_are_refused(measured, bad):
+    measured["steps"]["bgd"] = bad
+    with pytest.raises(ValueError, match=r".+"):
+        parse(json.dumps(measured), "here")
+
+
+def test_nothing_is_written_of_a_calibration_that_cannot_be_read(host, measured):
+    del measured["scaling"]
+    with pytest.raises(ValueError, match="lacks"):
+        save(measured, host)
+    assert not host.exists()
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(host, measured):
+    host.mkdir(parents=True)  # a folder in its place
+    with pytest.raises(OSError, match=r".+"):
+        save(measured, host)
+    assert [path.name for path in host.parent.iterdir()] == [host.name]
+
+
+def test_an_unreadable_file_is_no_file(host):
+    host.mkdir(parents=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert of_host() is shipped()
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=2, max_size=5, unique=True),
+    st.floats(1e-12, 1e-3),
+    st.floats(-1, 3),
+    st.floats(0.5, 1e7),
+)
+def test_powers_are_interpolated_exactly(places, level, power, x):
+    """Within the table and beyond."""
+    table = tuple((float(place), level * place**power) for place in sorted(places))
+    assert interpolated(table, x) == pytest.approx(level * x**power, rel=1e-6)
+
+
+def test_a_table_of_one_size_holds_for_all():
+    assert interpolated(((8.0, 2.0),), 1000.0) == 2.0
