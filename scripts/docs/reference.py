@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from catalogue import ROOT, Function, duckdb_functions, postgres_functions
 
+from tuskml.groups.factorization import MOST_IDS, MOST_NUMBERS
+from tuskml.groups.models import HISTORY_POINTS
+from tuskml.groups.outcome import MOST_WEIGHTS
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.groups.statuses import MEANINGS
-from tuskml.udas.options import TABLE, Option
+from tuskml.optimizer.rule import NEWTON_FEATURES
+from tuskml.partitioner.merging import MOST_FEATURES
+from tuskml.udas.options import LEAST_CACHE, MAX_TEXT, MAX_WARM_START, TABLE, Option
 from tuskml.udas.tasks import TASKS
 
 FOLDER = ROOT / "docs" / "reference"
@@ -192,12 +197,32 @@ def default_in_c(default: str) -> str:
     return "by `install`" if default.isupper() else default.replace("true", "on")
 
 
+def sizes_page() -> str:
+    """Constants of the code that a user may meet."""
+    header = (ROOT / "udas" / "rowblock" / "rowblock.h").read_text()
+    most = {name: int(n) for name, n in re.findall(r"#define TUSK_MAX_(\w+) (\d+)", header)}
+    rows = (
+        ("features of a dense row", f"{most['DENSE_FEATURES']:,}"),
+        ("a sparse feature's id", f"from 0 to {most['FEATURE_ID']:,}"),
+        ("features of a model with standard errors", f"{MOST_WEIGHTS - 1:,}"),
+        ("features up to which `auto` begins with newton", f"{NEWTON_FEATURES:,}"),
+        ("points of a model's `history`", f"{HISTORY_POINTS:,}"),
+        ("numbers of a matrix factorization that is a value", f"{MOST_NUMBERS:,}"),
+        ("users and items of a matrix factorization in a store", f"{MOST_IDS:,}"),
+        ("least `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),
+        ("frequent features that `partition_model` can put together", f"{MOST_FEATURES:,}"),
+        ("characters of `options`", f"{MAX_TEXT:,}; with `warm_start` {MAX_WARM_START:,}"),
+    )
+    return f"# Sizes\n\nHow much of what there may be.\n\n{table(('what', 'limit'), rows)}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "options.md": options_page,
     "tasks.md": tasks_page,
     "statuses.md": statuses_page,
     "functions.md": functions_page,
     "settings.md": settings_page,
+    "sizes.md": sizes_page,
 }
 NOTE = "<!-- Written by scripts/docs/reference.py: `make docs` writes it anew. -->\n\n"
 
