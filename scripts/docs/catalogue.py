@@ -1,6 +1,7 @@
 """The functions of both databases, as their own catalogues and scripts have them."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,32 +15,61 @@ CREATE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 RESULT = re.compile(r"RETURNS (TABLE \([^)]*\)|[\w ]+?(?:\[\])?)(?=\s+(?:AS|LANGUAGE)\b|\s*$)")
-HIDDEN = ("_", "tuskml_")
+MACRO = re.compile(
+    r"((?:^--[^\n]*\n)+)CREATE OR REPLACE TEMP MACRO (\w+)\s*\(([^)]*)\)", re.MULTILINE
+)
+HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
+
+
+Overload = tuple[tuple[str, ...], tuple[str, ...], str]
+"""Names of the arguments, which may be empty, their types, and what is returned."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The types that an argument may have; optional: some overloads do without it."""
+
+    name: str
+    types: list[str]
+    optional: bool
 
 
 @dataclass
 class Function:
-    """A function: its overloads as (argument names, argument types, result), and its kind."""
+    """A function of a database, with the comment before it in the script that makes it."""
 
     name: str
     kind: str
-    overloads: list[tuple[tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
+    overloads: list[Overload] = field(default_factory=list)
     comment: str = ""
 
-    def arguments(self) -> list[tuple[str, list[str], bool]]:
-        """Name, the types that it may have, and whether every overload has it, by place."""
-        longest = max(len(types) for _, types, _ in self.overloads)
-        found = []
-        for place in range(longest):
-            having = [o for o in self.overloads if len(o[1]) > place]
-            name = next((o[0][place] for o in having if o[0][place]), "")
-            types = list(dict.fromkeys(o[1][place] for o in having))
-            found.append((name, types, len(having) == len(self.overloads)))
-        return found
+    def shapes(self) -> list[tuple[list[Argument], list[str]]]:
+        """Arguments and results of overloads with the same names; some may lack the last ones."""
+        found: list[list[Overload]] = []
+        for one in sorted(set(self.overloads), key=lambda o: (-len(o[0]), repr(o))):
+            home = next((s for s in found if s[0][0][: len(one[0])] == one[0]), None)
+            if home is None:
+                found.append([one])
+            else:
+                home.append(one)
+        return [
+            (arguments_of_all(shape), unique(o[2] for o in shape)) for shape in reversed(found)
+        ]
 
-    def results(self) -> list[str]:
-        """What it may return."""
-        return list(dict.fromkeys(result for _, _, result in self.overloads))
+
+def arguments_of_all(shape: list[Overload]) -> list[Argument]:
+    """Place by place; the first overload has most arguments."""
+    found = []
+    for place, name in enumerate(shape[0][0]):
+        having = [o for o in shape if len(o[1]) > place]
+        types = unique(o[1][place] for o in having)
+        found.append(Argument(name, types, len(having) < len(shape)))
+    return found
+
+
+def unique(texts: Iterable[str]) -> list[str]:
+    """Each once, in alphabetical order."""
+    return sorted(set(texts))
 
 
 def public(name: str) -> bool:
@@ -57,34 +87,40 @@ def duckdb_functions() -> dict[str, Function]:
 
     with duckdb.connect() as plain, tuskml.connect(threads=1) as loaded:
         before = {repr(row) for row in plain.execute(query).fetchall()}
+        for text in macro_scripts():  # macros over tables are there once the tables are
+            if "CREATE TABLE" in text:
+                loaded.execute(text)
+        tuskml.load(loaded)
         rows = [row for row in loaded.execute(query).fetchall() if repr(row) not in before]
     found: dict[str, Function] = {}
-    behind: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    hidden: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for name, kind, names, types, result in sorted(rows, key=repr):
         shown = tuple(readable(t or "") for t in types), readable(result or "")
-        behind.setdefault(name.removeprefix("_tusk_"), []).append(shown)
+        if name.startswith(BEHIND):
+            hidden.setdefault(name.removeprefix(BEHIND), []).append(shown)
         if public(name):
             function = found.setdefault(name, Function(name, kind.replace("_macro", " macro")))
             given = tuple("" if re.fullmatch(r"col\d+", n) else n for n in names)
             function.overloads.append((given, *shown))
-    for text in macro_scripts():
-        for comment, name, given in re.findall(
-            r"((?:^--[^\n]*\n)+)CREATE OR REPLACE TEMP MACRO (\w+)\(([^)]*)\)", text, re.MULTILINE
-        ):
-            if name in found:
-                found[name].comment = plain_comment(comment)
-                typed(found[name], behind[name], given.count(":="))
+    for comment, name, given in MACRO.findall("\n".join(macro_scripts())):
+        if name in found:
+            found[name].comment = found[name].comment or plain_comment(comment)
+            typed(found[name], hidden.get(name, []), given.count(":="))
     return found
 
 
-def typed(macro: Function, behind: list[tuple[tuple[str, ...], str]], optional: int) -> None:
-    """Gives a macro the types of the hidden function that it calls, and its optional arguments."""
-    names = macro.overloads[0][0]
-    known = [shown for shown in behind if any(shown[0])]
-    macro.overloads = [(names, *shown) for shown in known or behind[:1]]
-    names, types, result = macro.overloads[0]
-    for short in range(len(names) - optional, len(names)):
-        macro.overloads.append((names[:short], types[:short], result))
+def typed(macro: Function, hidden: list[tuple[tuple[str, ...], str]], optional: int) -> None:
+    """Gives a macro the types of the hidden function of its name, which it calls with a model, and
+    its optional arguments.
+    """
+    given, macro.overloads = macro.overloads, []
+    for names, types, result in given:
+        if hidden and names[0] == "model":
+            macro.overloads += [(names, *shown) for shown in hidden]
+        else:
+            macro.overloads.append((names, types, hidden[0][1] if hidden else result))
+        for short in range(len(names) - optional, len(names)):
+            macro.overloads.append((names[:short], types[:short], result))
 
 
 def macro_scripts() -> list[str]:

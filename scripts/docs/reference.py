@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from catalogue import ROOT, Function, duckdb_functions, postgres_functions
+from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
 
 from tuskml.groups.factorization import MOST_IDS, MOST_NUMBERS
 from tuskml.groups.models import HISTORY_POINTS
@@ -134,9 +134,9 @@ def functions_page() -> str:
     parts = [function_part(name, here.get(name), there.get(name)) for name in names]
     return (
         "# Functions\n\nEvery function with the types that each database has it for; "
-        "[sql.md](../sql.md) tells what they mean. A type in brackets may be left out. `model` is "
-        "DuckDB's STRUCT or PostgreSQL's `tuskml_model`; *any* are macros, whose arguments are "
-        "checked by what they call.\n\n" + "\n".join(parts)
+        "[sql.md](../sql.md) tells what they mean. An argument in brackets may be left out. "
+        "`model` is DuckDB's STRUCT or PostgreSQL's `tuskml_model`; *any* are macros, whose "
+        "arguments are checked by what they call.\n\n" + "\n".join(parts)
     )
 
 
@@ -147,25 +147,37 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
     sentence = SENTENCES.get(name) or some.comment or (there.comment if there else "")
     if not sentence:
         raise LookupError(f"{name} has no sentence in scripts/docs/reference.py, nor a comment")
-    names = [argument for argument, _, _ in (there or some).arguments()]
+    named = [argument.name for argument in (there or some).shapes()[0][0]]
     rows = [
-        (database, function.kind, *signature(function, names))
+        (
+            database,
+            function.kind,
+            shown_arguments(arguments, named),
+            shown_results(function, results),
+        )
         for database, function in (("DuckDB", here), ("PostgreSQL", there))
         if function is not None
+        for arguments, results in function.shapes()
     ]
-    head = ("database", "kind", *(f"`{argument}`" for argument in names), "returns")
-    return f"## `{name}`\n\n{sentence}\n\n{table(head, rows)}"
+    return (
+        f"## `{name}`\n\n{sentence}\n\n{table(('database', 'kind', 'arguments', 'returns'), rows)}"
+    )
 
 
-def signature(function: Function, names: list[str]) -> list[str]:
-    """The types of each argument, and of the result."""
-    cells = []
-    for _, types, always in function.arguments():
-        text = ", ".join(sorted(kind or "*any*" for kind in types))
-        cells.append(text if always else f"[{text}]")
-    cells += [""] * (len(names) - len(cells))
-    results = ", ".join(result for result in function.results() if result)
-    return [*cells, results or ("table" if "table" in function.kind else "*any*")]
+def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
+    """Names with types; DuckDB's functions have no names of their own."""
+    parts = []
+    for place, argument in enumerate(arguments):
+        name = argument.name or (named[place] if place < len(named) else "")
+        text = f"`{name}` " + " or ".join(kind or "*any*" for kind in argument.types)
+        parts.append(f"[{text}]" if argument.optional else text)
+    return ", ".join(parts) or "none"
+
+
+def shown_results(function: Function, results: list[str]) -> str:
+    """What is returned; a macro's result has the type of what it calls."""
+    known = " or ".join(result for result in results if result)
+    return known or ("table" if "table" in function.kind else "*any*")
 
 
 def settings_page() -> str:
