@@ -23,6 +23,9 @@ suppress_warnings = [
 ]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_show_copyright = False
 html_title = f"tuskml {release}"
 html_copy_source = False
 html_show_sphinx = False
