@@ -1,6 +1,7 @@
 """Every block of the manual runs, or says why it does not; what it shows is what is printed."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 from manual import BOTH, RUN, Block, Runner, Shown, blocks, in_postgres
+
+from tuskml import cli
 
 mpl.use("Agg")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -67,6 +70,20 @@ def test_blocks_run_in_postgresql(page: str, session: Any) -> None:
                 printed = in_postgres(session, block.text)
             elif block.language == "text":
                 assert block.text == printed, f"{block}: PostgreSQL prints something else"
+
+
+def test_the_readme_s_sql_for_postgresql_runs(session: Any) -> None:
+    found = [b for b in blocks(DOCS.parent / "README.md") if b.language == "pgsql"]
+    assert found
+    assert all(in_postgres(session, block.text) for block in found)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in PAGES)])
+def test_commands_that_are_shown_exist(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS.parent / page).read_text()
+    shown = set(re.findall(r"(?:^\$ .*?\b|`)tuskml ([a-z]+)\b", text, re.MULTILINE))
+    assert [name for name in sorted(shown) if cli.main([name, "--help"]) != 0] == []
+    capsys.readouterr()
 
 
 def behind(block: Block, found: list[Block], language: str) -> bool:
