@@ -5,7 +5,8 @@ database, `pgsql` in one of PostgreSQL, `python` in one namespace, and the `tusk
 `console`. A `text` block behind one of them is what it printed, and so are the lines of `console`
 without a `$`. In a section with a line *DuckDB and PostgreSQL.*, `sql` runs in both and prints the
 same. On the line above a fence `<!-- saved as: NAME -->` saves the block instead of running it,
-and `<!-- not run: why -->` says why nothing is done with it.
+and `<!-- not run: why -->` says why nothing is done with it. A page with a line
+`<!-- blocks run by: FILE -->` has a test of its own, which names it.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (\S.*\S) -->\n\Z")
 COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*$", re.MULTILINE)
 SAVED = re.compile(r"<!-- saved as: ([\w.]+) -->\n\Z")
+OWN_TEST = re.compile(r"^<!-- blocks run by: (\S+) -->$", re.MULTILINE)
 RUN = ("sql", "pgsql", "python", "console")
 
 
@@ -50,6 +52,7 @@ def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     found = []
     end, both = 0, False
+    own = OWN_TEST.search(text)
     for fence in FENCE.finditer(text):
         between = text[end : fence.start()]
         both = BOTH in between.rsplit("\n#", 1)[-1] or (both and "\n#" not in between)
@@ -57,7 +60,7 @@ def blocks(page: Path) -> list[Block]:
         line = text.count("\n", 0, fence.start()) + 1
         end = fence.end()
         if not fence[1].startswith("{"):
-            why = reason[1] if reason else None
+            why = f"run by {own[1]}" if own else reason[1] if reason else None
             name = SAVED.search(between)
             found.append(
                 Block(
@@ -72,6 +75,12 @@ def blocks(page: Path) -> list[Block]:
                 )
             )
     return found
+
+
+def own_test(page: Path) -> str | None:
+    """The test that runs a page's blocks, if it has one of its own."""
+    found = OWN_TEST.search(page.read_text())
+    return found[1] if found else None
 
 
 def shown(results: list[script.Result]) -> str:

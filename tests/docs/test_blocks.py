@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from manual import BOTH, RUN, Block, Runner, Shown, blocks, in_postgres
+from manual import BOTH, RUN, Block, Runner, Shown, blocks, in_postgres, own_test
 
 from tuskml import cli
 
@@ -47,6 +47,11 @@ def test_a_block_is_run_or_says_why_not(page: str) -> None:
         if block.reason is None and block.language not in (*RUN, "text")
     ]
     assert wrong == [], f"expected one of {RUN}, text behind one of them, or <!-- not run: why -->"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if own_test(DOCS / page)])
+def test_a_page_s_own_test_is_there(page: str, root: Path) -> None:
+    assert Path(page).name in (root / str(own_test(DOCS / page))).read_text()
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS)
