@@ -42,6 +42,12 @@ def kind_of(type_name: str) -> str:
 class Database(Protocol):
     """What a training asks of a database."""
 
+    connection: Any
+
+    def fetch(self, query: str) -> list[Row]:
+        """The rows of a query. TuskError, one sentence, where it fails."""
+        ...
+
     def columns(self, query: str) -> Columns:
         """Names and types of a query's columns. TuskError where it is wrong."""
         ...
