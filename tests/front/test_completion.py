@@ -125,5 +125,3 @@ def test_help_is_as_before_after_a_completion(capsys) -> None:
     capsys.readouterr()
     main(["train", "--help"])
     assert capsys.readouterr().out == before
-
-
