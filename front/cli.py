@@ -14,6 +14,7 @@ import duckdb
 
 from tuskml.calibrate import add_calibrate
 from tuskml.completion import add_completion
+from tuskml.ctrl_c import ends_trainings
 from tuskml.demo import add_demo
 from tuskml.errors import Interrupted, TuskError
 from tuskml.explain_command import add_explain
@@ -88,17 +89,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     try:
         given = parser().parse_args(argv)
-        given.run(given)
+        with ends_trainings():
+            given.run(given)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse has printed why
         return int(stop.code or 0)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         return complain("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except Interrupted as error:
-        return complain(str(error), INTERRUPTED)
     except EXPECTED as error:
         return complain(reason(error), FAILED)
     return 0

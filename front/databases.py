@@ -14,7 +14,7 @@ from tuskml.connection import connect, load
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
 from tuskml.model import FIELDS
-from tuskml.script import sentence
+from tuskml.script import INTERRUPTED, sentence
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, str]]
 Row = tuple[Any, ...]
 IN_MEMORY = ":memory:"
-INTERRUPTED = "the training was interrupted"
 URLS = ("postgresql://", "postgres://")
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
 
