@@ -21,6 +21,7 @@ from tuskml.explain_command import add_explain
 from tuskml.partitions import add_partition
 from tuskml.postgres_command import add_postgres
 from tuskml.predict_command import add_predict
+from tuskml.report_command import add_report
 from tuskml.script import sentence
 from tuskml.sql_command import add_sql
 from tuskml.stores import add_stores
@@ -35,6 +36,7 @@ COMMANDS = (
     add_train,
     add_predict,
     add_explain,
+    add_report,
     add_partition,
     add_stores,
     add_postgres,
