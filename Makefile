@@ -18,12 +18,12 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
 .PHONY: demo test test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
-    postgres-packages
+    postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
-test: $(READY)-test postgres-packages
+test: $(READY)-test postgres-packages browser-packages
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 # The same build with another DuckDB: make test-duckdb VERSION='1.5.*'
@@ -88,6 +88,10 @@ sanitize-postgres: $(READY)-test postgres-packages
 # As root on Debian and Ubuntu, what the PostgreSQL tests need; they are skipped without it.
 postgres-packages:
 	@scripts/postgres_packages.sh
+
+# The same for the browser that looks at reports, and the shells that complete commands.
+browser-packages:
+	@scripts/browser_packages.sh
 
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis

@@ -37,6 +37,7 @@ setup(
     include_package_data=False,
     package_data={
         "tuskml": ["py.typed"],
+        "tuskml.report": ["page.css", "page.js"],
         "tuskml.sql": ["**/*.sql", "postgres/*.in"],
         "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
             "postgres/Makefile",

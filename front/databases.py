@@ -14,7 +14,7 @@ from tuskml.connection import connect, load
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
 from tuskml.model import FIELDS
-from tuskml.script import sentence
+from tuskml.script import INTERRUPTED, sentence
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Columns = list[tuple[str, str]]
 Row = tuple[Any, ...]
 IN_MEMORY = ":memory:"
-INTERRUPTED = "the training was interrupted"
 URLS = ("postgresql://", "postgres://")
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
 
@@ -41,6 +40,12 @@ def kind_of(type_name: str) -> str:
 
 class Database(Protocol):
     """What a training asks of a database."""
+
+    connection: Any
+
+    def fetch(self, query: str) -> list[Row]:
+        """The rows of a query. TuskError, one sentence, where it fails."""
+        ...
 
     def columns(self, query: str) -> Columns:
         """Names and types of a query's columns. TuskError where it is wrong."""

@@ -59,11 +59,14 @@ class Training:
     options: str
     n_features: int | None
 
-    def query(self, database: Database) -> str:
-        """The query that trains: the keys' columns, and the model's."""
+    def query(self, database: Database, aggregate: str = "train_model") -> str:
+        """The query that trains: the keys' columns, and the model's.
+
+        aggregate: another with the same arguments, such as explain_training.
+        """
         given = f", {database.text(self.options)}" if self.options != "{}" else ""
         model = (
-            f"{database.function('train_model')}({database.text(self.task.name)}, {self.label}, "
+            f"{database.function(aggregate)}({database.text(self.task.name)}, {self.label}, "
             f"{self.features}{given})"
         )
         keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
