@@ -133,7 +133,7 @@ def plot_coefficients(
     bars = None if errors is None else 1.96 * errors[kept]
     ax.errorbar(estimates[kept], places, xerr=bars, fmt="o", color=color, markersize=4.5,
                 elinewidth=1.6, capsize=0)  # fmt: skip
-    ax.axvline(0, color="0.55", linewidth=0.9, zorder=0)
+    ax.axvline(0, color="0.5", linewidth=1, zorder=1)
     ax.set_yticks(places, [shortened(names[k]) for k in kept])
     ax.set(xlabel=xlabel + ("" if bars is None else ", 95 % interval"), ylim=(-0.7, n - 0.3))
     if title:

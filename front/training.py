@@ -202,9 +202,20 @@ def collected(
             )
         return model
     names = training.given.group_by
+    by_key = sorted_by_key(models)
     if len(names) == 1:
-        return Models(((key[0], model) for key, model in models.items()), names)
-    return Models(models.items(), names)
+        return Models(((key[0], model) for key, model in by_key), names)
+    return Models(by_key, names)
+
+
+def sorted_by_key(
+    models: Mapping[tuple[Any, ...], Model | None],
+) -> list[tuple[tuple[Any, ...], Model | None]]:
+    """Models in the order of their keys, None last; as they came where keys have no order."""
+    try:
+        return sorted(models.items(), key=lambda item: [(k is None, k) for k in item[0]])
+    except TypeError:
+        return list(models.items())
 
 
 def options_text(options: Mapping[str, Any]) -> str:
