@@ -363,6 +363,9 @@ def driver(connection: Any) -> Iterator[Database]:
             if isinstance(item, duckdb.DuckDBPyConnection)
         ]
         yield DuckDB(inner[0])
+    elif module == "sqlalchemy" and hasattr(connection, "render_as_string"):  # a URL
+        with opened(connection.render_as_string(hide_password=False)) as found:
+            yield found
     elif module == "sqlalchemy" and hasattr(connection, "dialect"):
         if hasattr(connection, "connect") and connection.dialect.name == "duckdb":
             with (

@@ -1,6 +1,8 @@
 """The scikit-learn estimators: scikit-learn's own checks, and its coefficients."""
 
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,16 @@ def test_fits_with_one_seed_are_equal() -> None:
     other = clone(one).set_params(random_state=8).fit(X, y).coef_
     np.testing.assert_array_equal(first, second)
     assert (first != other).any()
+
+
+def test_threads_fit_side_by_side() -> None:
+    X, y = make_classification(2000, 4, random_state=8)
+    alone = TuskClassifier(l2=L2).fit(X, y)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: TuskClassifier(l2=L2).fit(X, y).coef_, range(8)))
+    for coef in found:
+        np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6)
+    assert pickle.loads(pickle.dumps(alone)).score(X, y) == alone.score(X, y)
 
 
 def test_what_is_wrong_is_said() -> None:

@@ -177,6 +177,25 @@ def test_urls_and_engines_of_duckdb(tmp_path: Path) -> None:
     engine.dispose()
 
 
+def test_a_model_in_a_store_predicts_where_the_store_is(tmp_path: Path) -> None:
+    with tuskml.connect(store_root=tmp_path, threads=2) as con:
+        con.execute(
+            "CREATE TABLE ads AS SELECT i % 2 AS y, sparse([i % 2, i * 7 % 101], [1.0, 0.5]) AS x "
+            "FROM range(4000) t(i)"
+        )
+        given = {"source": "ads", "label": "y", "features": "x"}
+        model = train(con, "logistic", store="ads", cache="16MB", epsilon=0.001, **given)
+        assert model.coef is None
+        assert evaluate(con, model, source="ads")["accuracy"] == 1
+        rows = predict(con, model, source="ads", columns="y", returns="numpy")
+        np.testing.assert_array_equal(rows["prediction"], rows["y"])
+
+
+def test_a_relation_of_duckdb_is_a_source(trips) -> None:
+    relation = trips.sql("SELECT * FROM trips WHERE city = 1")
+    assert train(trips, "linear", source=relation, label="fare", features="delay").n_rows == 200
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

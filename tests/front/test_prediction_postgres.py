@@ -111,6 +111,7 @@ def test_urls_and_engines(url: str) -> None:
     model = train(url, "logistic", label="late", **GIVEN)
     exact = evaluate(url, model, source="trips")
     assert exact["n_rows"] == 600
+    assert evaluate(sqlalchemy.make_url(url), model, source="trips") == exact
     engine = sqlalchemy.create_engine(url)
     assert evaluate(engine, model, source="trips") == exact
     with engine.connect() as connection:
