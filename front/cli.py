@@ -15,6 +15,7 @@ import duckdb
 from tuskml.calibrate import add_calibrate, show_calibration
 from tuskml.connection import connect
 from tuskml.errors import TuskError
+from tuskml.models_command import add_models, show_models
 from tuskml.partitions import add_partition, show_partition
 from tuskml.script import run, sentence
 from tuskml.stores import add_stores, show_stores
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     add_postgres(commands)
     add_partition(commands)
     add_stores(commands)
+    add_models(commands)
     add_calibrate(commands)
     commands.add_parser("version", help="print the version")
     return top
@@ -151,6 +153,8 @@ def dispatch(given: argparse.Namespace) -> None:
         show_partition(given)
     elif given.command == "store":
         show_stores(given)
+    elif given.command == "models":
+        show_models(given)
     elif given.command == "calibrate":
         show_calibration(given)
     else:

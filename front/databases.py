@@ -42,6 +42,10 @@ def kind_of(type_name: str) -> str:
 class Database(Protocol):
     """What a training asks of a database."""
 
+    def fetch(self, query: str) -> list[Row]:
+        """The rows of a statement; what goes wrong is one sentence."""
+        ...
+
     def columns(self, query: str) -> Columns:
         """Names and types of a query's columns. TuskError where it is wrong."""
         ...
