@@ -47,7 +47,18 @@ setup(
         ],
         "tuskml.kvstore": ["mapped/*.[ch]"],
         "tuskml.optimizer": ["shipped.json"],
-        DBT_PACKAGE: ["dbt_project.yml", "README.md", "docs/*.md", "macros/**/*", "tests/**/*"],
+        DBT_PACKAGE: [
+            "dbt_project.yml",
+            *(
+                f"{folder}/**/*.{kind}"
+                for folder in ("docs", "macros", "tests")
+                for kind in ("md", "sql", "yml")
+            ),
+            *(
+                f"integration_tests/{files}"
+                for files in ("*.yml", ".gitignore", "models/*", "seeds/*")
+            ),
+        ],
     },
     ext_modules=libraries(),
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},

@@ -114,7 +114,7 @@ def _list(entries: list[Entry]) -> str:
             f"{entry.created:%Y-%m-%d %H:%M}",
             entry.task,
             entry.status,
-            ", ".join(f"{name} {shown(value)}" for name, value in entry.metrics.items()),
+            measured(entry.metrics),
         )
         for entry in entries[:MOST]
     ]
@@ -122,3 +122,9 @@ def _list(entries: list[Entry]) -> str:
     if len(entries) > MOST:
         text += f"\n  ({MOST} of {len(entries)} versions; --json prints all)"
     return text
+
+
+def measured(metrics: dict[str, Any]) -> str:
+    """Metrics in a cell, what is measured before what is counted."""
+    items = sorted(metrics.items(), key=lambda item: not isinstance(item[1], float))
+    return ", ".join(f"{name} {shown(value)}" for name, value in items)

@@ -4,7 +4,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,6 +18,9 @@ import tuskml
 from tuskml import registry
 
 pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
+
+from tuskml import dbt as plugin
+
 SECONDS = 120
 CARRIERS = ["AA", "B6", "DL", "UA"]
 
@@ -105,15 +107,10 @@ class Project:
 
 @pytest.fixture(scope="module", params=["duckdb", "postgres"])
 def project(
-    request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    folder = tmp_path_factory.mktemp(f"dbt_{request.param}") / "dbt"
-    shutil.copytree(
-        root / "dbt",
-        folder,
-        ignore=shutil.ignore_patterns("target", "dbt_packages", "logs", "*.duckdb"),
-    )
-    folder /= "integration_tests"
+    folder = tmp_path_factory.mktemp(f"dbt_{request.param}") / "flights"
+    plugin.init(folder)
     with ExitStack() as stack:
         if request.param == "duckdb":
             environment = {"TUSKML_DBT_TARGET": "duckdb"}

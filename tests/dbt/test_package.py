@@ -33,6 +33,17 @@ def test_the_lines_for_packages_yml(tmp_path: Path) -> None:
     assert done.stdout == f"packages:\n  - local: {plugin.package_path()}\n"
 
 
+def test_a_project_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """tests/dbt/test_flights.py runs it."""
+    folder = tmp_path / "new"
+    assert plugin.main(["init", str(folder)]) == 0
+    assert capsys.readouterr().out == f"next: cd {folder} && dbt deps && dbt build\n"
+    assert (folder / "packages.yml").read_text() == plugin.packages()
+    assert (folder / "seeds" / "flights.csv").read_text().startswith("date,carrier,hour")
+    assert plugin.main(["init", str(folder)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
 def test_a_config_that_is_none() -> None:
     with pytest.raises(ValueError, match="has a config 'stores', expected registry or store_root"):
         plugin.Plugin(name="tuskml", plugin_config={"stores": "x"})

@@ -3,9 +3,11 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -261,6 +263,27 @@ def test_the_command_line(place: Place, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["models", "rollback", place.address, "city"]) == 1
     assert "no version of a model 'city' was deployed before" in capsys.readouterr().err
     assert told("drop", place.address, "city") == {"dropped": 3}
+
+
+def manual(root: Path, language: str) -> list[str]:
+    text = (root / "docs" / "registry.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_manual_runs(root: Path, make_place: Callable[[str], Place]) -> None:
+    """Its Python, and its SQL in the database that it is of."""
+    (program,) = manual(root, "python")
+    exec(compile(program, "registry.md", "exec"), {})
+    for kind, script in zip(("postgres", "duckdb"), manual(root, "sql"), strict=True):
+        place = make_place(kind)
+        registry.create(place.connection)
+        features = place.features("km")
+        place.sql(
+            f"CREATE TABLE trained AS SELECT 'Rome' AS city, train_model('linear', fare, {features}) AS model FROM rides"
+        )
+        for statement in script.split(";\n")[:-1]:
+            place.sql(statement)
+        assert place.sql("SELECT version, stage FROM tuskml.models") == [(1, "deployed")]
 
 
 # --- DuckDB's own ---
