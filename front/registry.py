@@ -101,24 +101,20 @@ def register(
         raise DataError(f"there is no model to register as {name!r}: no group has one")
     with _registry(connection) as database:
         text = database.text
-        newest = (
-            f"SELECT coalesce(max(version), 0) + 1 FROM tuskml.models WHERE name = {text(name)}"
-        )
-        number = int(database.fetch(newest)[0][0])
+        number = f"(SELECT max(version) FROM tuskml.models WHERE name = {text(name)})"
         found = text(json.dumps(dict(metrics or {})))
         values = [
-            f"({text(name)}, {text(group)}, {number}, {text(model.task)}, {text(model.status)}, "
-            f"{text(model.plan)}, CAST({found} AS {_json(database)}), "
+            f"({text(name)}, {text(group)}, coalesce({number}, 0) + 1, {text(model.task)}, "
+            f"{text(model.status)}, {text(model.plan)}, CAST({found} AS {_json(database)}), "
             f"CAST({text(json.dumps(model.options))} AS {_json(database)}), "
             f"{'NULL' if recipe is None else text(recipe)}, {_value(database, model)})"
             for group, model in rows
         ]
         given = "name, group_key, version, task, status, plan, metrics, options, recipe, model"
-        # RETURNING, since what DuckDB and psycopg answer to an INSERT differs.
-        database.fetch(
+        made = database.fetch(
             f"INSERT INTO tuskml.models ({given}) VALUES {', '.join(values)} RETURNING version"
         )
-    return number
+    return int(made[0][0])
 
 
 def group_key(key: Any) -> str:
@@ -258,14 +254,14 @@ def _value(database: Database, model: Model) -> str:
 
 
 def _sql(database: Database, value: Any) -> str:
-    """A field of a model as SQL; floats keep every bit."""
+    """A field of a model as SQL; floats as text, since DuckDB may read a literal as DECIMAL."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return f"{value!r}::double precision" if isinstance(value, float) else str(value)
+        return f"'{value!r}'::double precision" if isinstance(value, float) else str(value)
     if isinstance(value, str):
         return database.text(value)
-    items = ", ".join("NULL" if item is None else f"{float(item)!r}" for item in value)
+    items = ", ".join("NULL" if item is None else f"'{float(item)!r}'" for item in value)
     return f"{database.array([items] if items else [])}::double precision[]"

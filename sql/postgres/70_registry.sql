@@ -3,12 +3,21 @@
 -- another's rights: to predict takes SELECT on it, to register INSERT, to deploy UPDATE, to drop DELETE.
 CREATE FUNCTION @extschema@.create_registry() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name;
 BEGIN
-    IF to_regnamespace('tuskml') IS NULL THEN
-        CREATE SCHEMA tuskml;
-    END IF;
     IF to_regclass('tuskml.models') IS NOT NULL THEN
         RETURN;
+    END IF;
+    -- Who owns the schema could put another table in this one's place.
+    SELECT r.rolname INTO owner FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner
+    WHERE n.nspname = 'tuskml' AND NOT r.rolsuper AND r.rolname <> current_user;
+    IF owner IS NOT NULL THEN
+        RAISE EXCEPTION 'create_registry: the schema tuskml belongs to %, expected one of your own or of a superuser', owner
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF to_regnamespace('tuskml') IS NULL THEN
+        CREATE SCHEMA tuskml;
     END IF;
     CREATE TABLE tuskml.models (
         name text NOT NULL CHECK (name <> ''),

@@ -395,6 +395,34 @@ def test_a_name_is_looked_up_once_a_query(pg: Place) -> None:
     assert scans() == before + 4, "three groups"
 
 
+def test_parallel_workers_look_up_for_themselves(pg: Place) -> None:
+    pg.sql(
+        "SELECT register_model('workers', model) FROM trained WHERE city = 0; SELECT deploy('workers')"
+    )
+    pg.sql(
+        "BEGIN; SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_table_scan_size = 0; SET LOCAL parallel_leader_participation = off"
+    )
+    query = "SELECT count(*), sum(predict('workers', ARRAY[km])) FROM rides"
+    plan = "\n".join(row for (row,) in pg.sql(f"EXPLAIN (ANALYZE, COSTS off, TIMING off) {query}"))
+    assert "Workers Launched: 0" not in plan
+    assert "Partial Aggregate" in plan
+    assert pg.sql(query) == [(90, pytest.approx(9 * sum(3 + 2 * km for km in range(10))))]
+    pg.sql("COMMIT")
+
+
+def test_a_registry_in_a_schema_of_another_s(make_place: Callable[[str], Place]) -> None:
+    """Its owner could change what the functions find there."""
+    place = make_place("postgres")
+    place.sql("CREATE ROLE reg_other; CREATE SCHEMA tuskml AUTHORIZATION reg_other")
+    try:
+        with pytest.raises(
+            psycopg.errors.InsufficientPrivilege, match="the schema tuskml belongs to reg_other"
+        ):
+            place.sql("SELECT create_registry()")
+    finally:
+        place.sql("DROP SCHEMA tuskml; DROP ROLE reg_other")
+
+
 def test_a_query_sees_what_is_deployed_now(pg: Place) -> None:
     """In a transaction, and in a function whose expressions live on from call to call."""
     pg.sql(
