@@ -86,10 +86,6 @@ class Database(Protocol):
         """A model value, as far as predictions need it."""
         ...
 
-    def fetch(self, query: str) -> list[Row]:
-        """The rows of a query; what goes wrong is one sentence."""
-        ...
-
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         """Keys and model value of each row; the query's last column is the model."""
         ...
