@@ -177,6 +177,7 @@ def assess_one(
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
     iterations, first = split(question, plan, whole, None if known is None else known.curve)
+    cost = costs.of(plan, iterations.point, first)
     if refusal is None and first + iterations.low > plan.max_iter:
         refusal = (
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
