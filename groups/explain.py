@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups import factorization
-from tuskml.groups.planning import Request, by_statistics, decide, first_plan
+from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
@@ -32,11 +32,11 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     if question is None:
         return Choice(plan, ())
     if request.options.ordered or request.options.validation > 0:
-        return by_statistics(plan, question)
+        return with_elsewhere(by_statistics(plan, question), question)
     chosen = tried(group, request, plan, question)
     if not chosen.candidates:  # a training would not even have looked at costs
         chosen = replace(chosen, candidates=by_statistics(plan, question).candidates)
-    return chosen
+    return with_elsewhere(chosen, question)
 
 
 def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
