@@ -78,8 +78,7 @@ class Constants:
 
     def slower(self, kind: str, storage: str, entries: float) -> float:
         """How many times an entry of so many takes what one of a million does."""
-        sizes = self.sizes[kind][layout_of(storage)]
-        return held(tuple((size, single) for size, single, _ in sizes), entries)
+        return held(self.sizes[kind][layout_of(storage)], entries, 1)
 
     def step(self, algorithm: str, weights: float) -> float:
         """Seconds of an iteration's work on so many weights."""
@@ -88,8 +87,7 @@ class Constants:
 
     def speedup(self, kind: str, storage: str, entries: float, threads: int) -> float:
         """Of several threads over one: each further thread adds what the second one did."""
-        sizes = self.sizes[kind][layout_of(storage)]
-        two = held(tuple((size, two) for size, _, two in sizes), entries)
+        two = held(self.sizes[kind][layout_of(storage)], entries, 2)
         return two if threads == 2 else max(1.0 + (threads - 1) * (two - 1.0), min(two, 1.0))
 
 
@@ -98,9 +96,10 @@ def layout_of(storage: str) -> str:
     return storage.split(maxsplit=1)[0]
 
 
-def held(table: Table, x: float) -> float:
-    """The table's value at x > 0, beyond its ends that at the end."""
-    return interpolated(table, min(max(x, table[0][0]), table[-1][0]))
+def held(sizes: Sizes, x: float, column: int) -> float:
+    """The value at x > 0, beyond the table's ends that at the end."""
+    within = min(max(x, sizes[0][0]), sizes[-1][0])
+    return interpolated(tuple((size[0], size[column]) for size in sizes), within)
 
 
 def _points(value: Any, width: int) -> tuple[tuple[float, ...], ...]:

@@ -27,8 +27,10 @@ SETTLED, BACKTRACKED, PROXIMAL = 6.0, 1.1, 0.5
 """bgd's first steps are seldom halved, later ones once and more, with l1 less often."""
 FIRST_SPARSE = {"lbfgs": 2.0, "bgd": 5.0, "newton": 0.0}
 """Further passes of the first iteration, which nobody can tell a sparse problem's scale."""
-CORNERED = 4.0
+CORNERED = 4.5
 """Passes of newton on the hinge, where steps are halved often, each time with its curvature."""
+TRIED_AGAIN = 0.6
+"""Of an iteration's work on weights, for each step that is tried beyond the first."""
 RENEWED = 1.5
 """Of newton's iterations, those that need the curvature anew: until near the optimum."""
 MOVES = 10
@@ -76,12 +78,15 @@ class Costs:
     def __init__(self, question: Question, constants: Constants) -> None:
         self.question, self.constants = question, constants
         self.p = question.seen.n_features + 1
+        self.known: dict[tuple[str, bool], float] = {}  # what was worked out already
 
-    def rows_pass(self, kind: str, precise: bool = False, alone: bool = False) -> float:
-        """Seconds of one pass or epoch of a kind over all rows.
+    def rows_pass(self, kind: str, precise: bool = False) -> float:
+        """Seconds of one pass or epoch of a kind over all rows; precise: a curvature in double."""
+        if (kind, precise) not in self.known:
+            self.known[kind, precise] = self._rows_pass(kind, precise)
+        return self.known[kind, precise]
 
-        precise: a curvature in double; alone: by one thread.
-        """
+    def _rows_pass(self, kind: str, precise: bool) -> float:
         seen, known = self.question.seen, self.constants
         storage = seen.storage.replace("32", "64") if precise else seen.storage
         units = float(seen.entries)
@@ -90,7 +95,7 @@ class Costs:
         each = known.entry(kind, storage, seen.n_features, self.penalised)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
-        return (rows + each * units) / (1.0 if alone else self.speedup(kind))
+        return (rows + each * units) / self.speedup(kind)
 
     @property
     def penalised(self) -> bool:
@@ -116,15 +121,25 @@ class Costs:
 
     def on_weights(self, algorithm: str, iterations: float = TYPICAL) -> float:
         """Seconds of an iteration's work on the weights of all groups, about, of so many."""
-        groups, constants = self.question.seen.groups, self.constants
-        if algorithm == "newton":
-            least = constants.step("newton", 1)
-            each = max(constants.step("newton", self.p) - least, 0.0)
-            return least + groups * each / min(self.threads_for_groups, 1.7)
-        if algorithm != "lbfgs":
-            return constants.step("bgd", groups * self.p)
-        base, move = (constants.step(name, groups * self.p) for name in ("lbfgs", "lbfgs move"))
-        return base + move * remembered(iterations)
+        base = self._step(algorithm if algorithm in ("newton", "lbfgs") else "bgd")
+        return base + self._step("lbfgs move") * remembered(iterations) * (algorithm == "lbfgs")
+
+    def _step(self, name: str) -> float:
+        key = name, False
+        if key not in self.known:
+            groups, constants = self.question.seen.groups, self.constants
+            if name == "newton":
+                least = constants.step(name, 1)
+                each = max(constants.step(name, self.p) - least, 0.0)
+                self.known[key] = least + groups * each / min(self.threads_for_groups, 1.7)
+            else:
+                self.known[key] = constants.step(name, groups * self.p)
+        return self.known[key]
+
+    @property
+    def again(self) -> float:
+        """Seconds of work on weights where a step is tried again."""
+        return TRIED_AGAIN * self.on_weights("bgd")
 
     @property
     def threads_for_groups(self) -> int:
@@ -175,6 +190,7 @@ class Costs:
             searched = backtracked(together, more) if plan.schedule == "line_search" else 1.0
         if self.question.seen.sparse and plan.schedule != "constant":
             searched += FIRST_SPARSE[plan.algorithm] / max(together, 1.0)
+        weights += (searched - 1) * self.again
         return Cost(
             self.common() + len(plan.smoothing) * gradient,
             searched * gradient + weights,
@@ -185,6 +201,8 @@ class Costs:
 
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         task, weights = self.question.task, self.on_weights("newton")
+        if not task.smooth:
+            weights += (CORNERED - 1) * self.again
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         sampled = plan.sample_stride > 1
         rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tuskml.optimizer.choice import Candidate, usual
+from tuskml.optimizer.choice import Candidate
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.costs import Cost, Costs, Question
 from tuskml.optimizer.curves import Interval
 from tuskml.optimizer.rule import Statistics
 from tuskml.optimizer.space import candidate
+from tuskml.optimizer.usual import usual
 from tuskml.udas.plan import Plan
 
 ELSEWHERE = ("stored", "row groups", "one pass", "gpu")
