@@ -111,9 +111,9 @@ def line_of(one: Candidate, plan: Plan) -> list[str]:
     name, counted = one.plan.algorithm, one.counted
     if one.refusal is not None:
         return [name, "", "", "", "", f"not possible: {one.refusal}"]
-    span = two_digits(round(counted.point))
+    span = two_digits(counted.point)
     if counted.low < counted.high:
-        span += f" ({two_digits(round(counted.low))}..{two_digits(round(counted.high))})"
+        span += f" ({two_digits(counted.low)}..{two_digits(counted.high)})"
     note = ["chosen"] if name == plan.algorithm else []
     note += ["tried on a sample"] if one.seen else []
     each, total = shown_seconds(one.cost.iteration), shown_seconds(one.seconds.point)

@@ -17,17 +17,18 @@ Rows = tuple[tuple[float, float, float, float], ...]
 
 SMOOTH: dict[str, Rows] = {
     "newton": ((1, 1, 2, 3), (1, 2.4, 4.6, 6.5), (3, 5, 8, 14)),
-    "lbfgs": ((1, 2, 3, 8), (1.6, 4.5, 13, 40), (4, 25, 90, 300)),
-    "bgd": ((1, 3, 4, 10), (2, 5.5, 22, 100), (5, 30, 130, 1000)),
-    "svrg": ((0.7, 1.5, 2.5, 5), (1.3, 2.8, 5, 12), (4, 20, 80, 300)),
+    "lbfgs": ((1, 2, 3, 8), (1.3, 5.2, 15, 42), (4, 25, 90, 300)),
+    "bgd": ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000)),
+    "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
+    "sgd": ((1, 1, 3, 1000), (1, 2.6, 15, 15000), (3, 20, 200, 200000)),
 }
 CORNERED: dict[str, Rows] = {
     "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
     "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
     "bgd": ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000)),
 }
-BATCHES = 1.2
-"""Epochs of steps a batch for one of steps a row."""
+OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
+"""Epochs of the other stochastic algorithms for one of steps a row by one thread."""
 SPARSE_SVRG, FEW_ROWS, MOST_SVRG = 2.5, 20.0, 8.0
 """Epochs of svrg are more where features are rare, and past two decades where rows are few."""
 
@@ -42,19 +43,12 @@ def usual(question: Question, plan: Plan) -> Interval:
     k, task, name = decades(plan.epsilon), question.task, plan.algorithm
     if name == "newton" and task.quadratic:
         return Interval(1, 1, 2)
-    if name not in SMOOTH:
-        return epochs(k).scaled(BATCHES if name in ("mgd", "hogbatch") else 1.0)
-    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[name]
+    family = "sgd" if name in OF_SGD else name
+    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[family]
     found = Interval.around(
         *(interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
     )
-    return found.scaled(harder(question, k)) if name == "svrg" else found
-
-
-def epochs(k: float) -> Interval:
-    """Of stochastic steps, whose error shrinks with the square root of their number."""
-    steps = 10 ** min(k - 2, 7)
-    return Interval.around(max(1, 0.3 * steps), max(1, 2 * steps), max(3, 20 * steps))
+    return found.scaled(OF_SGD.get(name, harder(question, k) if name == "svrg" else 1.0))
 
 
 def harder(question: Question, k: float) -> float:
