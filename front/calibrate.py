@@ -17,6 +17,11 @@ def add_calibrate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     )
     add = made.add_argument
     add("--output", type=Path, metavar="FILE", help="write there, where no planner looks")
+    add(
+        "--refine",
+        action="store_true",
+        help="let trainings on this host report what iterations took, for later plans",
+    )
     add("--json", action="store_true", help="print what was measured as one JSON object")
 
 
@@ -27,6 +32,8 @@ def show_calibration(given: argparse.Namespace) -> None:
 
     told = sys.stderr.isatty()
     measured = measure(lambda part: print(f"measuring {part}", file=sys.stderr) if told else None)
+    if given.refine:
+        measured |= {"refine": True}
     path = given.output or host_file()
     save(measured, path)
     if given.json:

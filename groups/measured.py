@@ -2,11 +2,16 @@
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from tuskml.optimizer import constants
 from tuskml.optimizer.choice import Choice
-from tuskml.optimizer.costs import Cost
+from tuskml.optimizer.constants import layout_of
+from tuskml.optimizer.costs import Cost, Costs, Question
+from tuskml.optimizer.refinement import LEAST_SECONDS, key_of, report, reports_file
 from tuskml.udas.operators import Loop, Operators, State
+from tuskml.udas.plan import Plan
 
 
 @dataclass
@@ -64,6 +69,18 @@ class Measured:
                 for one in chosen.candidates
                 if one.plan.algorithm == chosen.plan.algorithm
             )
+
+    def report(self, plan: Plan, question: Question | None) -> None:
+        """Tells the planner what an iteration took, where this host wants to know."""
+        if question is None or question.options.ordered or self.seconds < LEAST_SECONDS:
+            return
+        known = constants.of_host()
+        if not known.refine or not self.iterations:
+            return
+        seen, costs = question.seen, Costs(question, known)
+        told = costs.unrefined(plan, self.iterations, self.on_sample).iteration
+        key = key_of(plan.algorithm, layout_of(seen.storage), seen.entries)
+        report(reports_file(Path(known.source)), key, self.seconds / self.iterations / told)
 
     def shown(self) -> dict[str, Any]:
         """For a model's options, where there are estimates to compare with."""

@@ -77,7 +77,7 @@ def by_statistics(own: Plan, question: Question) -> Choice:
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
     if choice.takes_less(candidates, own, choice.INSTANT):
-        return Choice(own, candidates)
+        return choice.kept(plain, candidates, own)
     chosen = choice.select(plain, candidates, own)
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
 
@@ -122,7 +122,7 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
-    if own.epsilon > 0 and choice.trivial(question):
+    if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
     first = by_statistics(own, question)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates

@@ -157,6 +157,9 @@ def fit(
             plan = chosen.plan
             measured.planned(chosen, time.monotonic() - asked)
         state = descend(problem, labels, held, plan, options, began, measured)
+        measured.report(plan, question)
+        if state.converged.all():  # what was said to be too little was not
+            plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])

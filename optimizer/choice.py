@@ -42,7 +42,10 @@ class Speculated:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan with its iterations on all rows and on a sample first; refusal: why it cannot be."""
+    """A plan with its iterations on all rows and on a sample first; refusal: why it cannot be.
+
+    short: whether max_iter alone is why.
+    """
 
     plan: Plan
     cost: Cost
@@ -50,6 +53,7 @@ class Candidate:
     on_sample: float
     seen: bool
     refusal: str | None
+    short: bool = False
 
     @property
     def seconds(self) -> Interval:
@@ -152,11 +156,12 @@ def assess_one(
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
     iterations, first = split(question, plan, whole, None if known is None else known.curve)
     cost = costs.of(plan, iterations.point, first)
-    if refusal is None and first + iterations.low > plan.max_iter:
+    short = refusal is None and first + iterations.low > plan.max_iter
+    if short:
         refusal = (
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
         )
-    return Candidate(plan, cost, iterations, first, known is not None, refusal)
+    return Candidate(plan, cost, iterations, first, known is not None, refusal, short)
 
 
 def rounded(question: Question) -> Question:
@@ -178,9 +183,7 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
-        limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
-        plan = replace(own, unmet="max_iter")
-        return Choice(plan, candidates, f"{limit}: raise max_iter or epsilon")
+        return kept(question, candidates, own)
     best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
     if mine is not None and mine.refusal is None and best is not mine:
         margin = MARGIN if question.task.smooth else 1.0
@@ -208,16 +211,43 @@ def dependable(one: Candidate) -> bool:
     return one.seen or one.plan.algorithm in BATCH
 
 
+def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
+    """The rule's plan, and what it cannot meet."""
+    if not any(one.refusal is None and dependable(one) for one in candidates):
+        return Choice(replace(own, unmet="max_iter"), candidates, too_few(candidates, own))
+    mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
+    note = unmet(question, mine)
+    return Choice(replace(own, unmet=None if note is None else "time"), candidates, note)
+
+
+def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
+    """That max_iter leaves no plan, and the best one without it."""
+    told = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
+    others = [one for one in candidates if one.short and dependable(one)]
+    if others:
+        best = min(others, key=lambda one: one.expected)
+        told += (
+            f": the best plan without it, {best.plan.algorithm}, is estimated at "
+            f"{best.counted.point:,.0f} iterations and {shown_seconds(best.seconds.point)}"
+        )
+    return f"{told}; raise max_iter or epsilon"
+
+
 def unmet(question: Question, best: Candidate) -> str | None:
     """What the request asks in vain, and what to revisit."""
     limit = question.options.time
     if limit is None or best.seconds.low <= limit:
         return None
     return (
-        f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan, "
-        f"{best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
+        f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan without "
+        f"it, {best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
         "raise time or epsilon"
     )
+
+
+def constrained(question: Question) -> bool:
+    """Whether the request has limits that a plan may not keep."""
+    return question.options.time is not None or question.options.max_iter is not None
 
 
 TRIVIAL, HINGE_STAGES = 1e7, 200

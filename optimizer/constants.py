@@ -12,11 +12,13 @@ import tempfile
 import warnings
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from tuskml.optimizer import refinement
 
 VERSION = 2
 SHIPPED = Path(__file__).with_name("shipped.json")
@@ -55,7 +57,8 @@ class Constants:
     sizes[kind][layout]: by entries, how many times an entry takes of what one of a million does,
     and how many threads' work two threads do; steps: seconds of an iteration's work on the
     weights, by weights, of lbfgs without a remembered move, and for each of those; looks: seconds
-    a row of labels and classes, an entry of moments and counts, before any plan starts.
+    a row of labels and classes, an entry of moments and counts, before any plan starts; refine:
+    whether trainings report; factors: of iterations, by what they reported (`refinement.py`).
     """
 
     passes: Mapping[str, Mapping[str, Table]]
@@ -65,6 +68,8 @@ class Constants:
     steps: Mapping[str, Table]
     looks: Mapping[str, float]
     source: str
+    refine: bool = False
+    factors: Mapping[str, float] = field(default_factory=dict)
 
     def entry(self, kind: str, storage: str, features: int, penalised: bool = False) -> float:
         """Seconds an entry."""
@@ -79,6 +84,10 @@ class Constants:
     def slower(self, kind: str, storage: str, entries: float) -> float:
         """How many times an entry of so many takes what one of a million does."""
         return held(self.sizes[kind][layout_of(storage)], entries, 1)
+
+    def factor(self, algorithm: str, storage: str, entries: float) -> float:
+        """Of an iteration, what trainings on this host reported."""
+        return self.factors.get(refinement.key_of(algorithm, layout_of(storage), entries), 1.0)
 
     def step(self, algorithm: str, weights: float) -> float:
         """Seconds of an iteration's work on so many weights."""
@@ -149,6 +158,7 @@ def parse(text: str, source: str) -> Constants:
             {name: _table(value["steps"][name]) for name in STEPS},
             {name: _seconds(value["looks"][name]) for name in LOOKS},
             source,
+            value.get("refine") is True,
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"it lacks what a calibration holds ({error})") from None
@@ -176,7 +186,11 @@ def of_host() -> Constants:
     except (OSError, RuntimeError, UnicodeDecodeError):  # none, unreadable, or no home folder
         return shipped()
     try:
-        return parse(text, str(path))
+        known = parse(text, str(path))
+        if not known.refine:
+            return known
+        reports = refinement.read(refinement.reports_file(path))
+        return replace(known, factors=refinement.factors(reports))
     except ValueError as error:
         warnings.warn(
             f"the calibration {path} is ignored: {error}; run 'tuskml calibrate' again",

@@ -8,7 +8,7 @@ trial of steps, the start on a sample, standard errors.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
@@ -147,6 +147,15 @@ class Costs:
 
     def of(self, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0) -> Cost:
         """A plan's cost, an iteration's being the mean of about so many."""
+        cost = self.unrefined(plan, iterations, on_sample)
+        if not self.constants.factors:
+            return cost
+        seen = self.question.seen
+        by = self.constants.factor(plan.algorithm, seen.storage, seen.entries)
+        return replace(cost, iteration=by * cost.iteration, sampled=by * cost.sampled)
+
+    def unrefined(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
+        """The same without what trainings reported."""
         if plan.algorithm in EPOCHS:
             return self._epochs(plan)
         if plan.algorithm == "newton":
