@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups import factorization
-from tuskml.groups.planning import Request, by_statistics, decide, first_plan
+from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
@@ -32,11 +32,11 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     if question is None:
         return Choice(plan, ())
     if request.options.ordered or request.options.validation > 0:
-        return by_statistics(plan, question)
+        return with_elsewhere(by_statistics(plan, question), question)
     chosen = tried(group, request, plan, question)
     if not chosen.candidates:  # a training would not even have looked at costs
         chosen = replace(chosen, candidates=by_statistics(plan, question).candidates)
-    return chosen
+    return with_elsewhere(chosen, question)
 
 
 def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
@@ -111,9 +111,9 @@ def line_of(one: Candidate, plan: Plan) -> list[str]:
     name, counted = one.plan.algorithm, one.counted
     if one.refusal is not None:
         return [name, "", "", "", "", f"not possible: {one.refusal}"]
-    span = two_digits(round(counted.point))
+    span = two_digits(counted.point)
     if counted.low < counted.high:
-        span += f" ({two_digits(round(counted.low))}..{two_digits(round(counted.high))})"
+        span += f" ({two_digits(counted.low)}..{two_digits(counted.high)})"
     note = ["chosen"] if name == plan.algorithm else []
     note += ["tried on a sample"] if one.seen else []
     each, total = shown_seconds(one.cost.iteration), shown_seconds(one.seconds.point)
