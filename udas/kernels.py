@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -362,6 +363,32 @@ class Pass:
             )
         )  # fmt: skip
         return replace(self, groups=copy)
+
+    def copy_rows(
+        self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
+    ) -> None:
+        """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
+        group g's begin at start[g]; zeros where no row is.
+        """
+        _check(
+            library().tk_copy_rows(
+                ctypes.byref(self._struct()), _address(start), ctypes.c_int64(first),
+                ctypes.c_int64(len(labels)), _address(values), _address(labels),
+            )
+        )  # fmt: skip
+
+    def runs(
+        self, epoch: "Epoch"
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in
+        the group and number of rows of each.
+        """
+        offset = np.zeros(self.n_groups + 1, np.int64)
+        given = ctypes.byref(self._struct()), ctypes.byref(epoch.struct()), _address(offset)
+        _check(library().tk_runs(*given, None, None))
+        places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
+        _check(library().tk_runs(*given, _address(places), _address(rows)))
+        return offset, places, rows
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
