@@ -23,6 +23,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
@@ -41,6 +42,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     if request.task.factorizes:
+        placement.refuse_gpu(request.options.device, f"task '{request.task.name}'")
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)
@@ -148,9 +150,14 @@ def fit(
             rows = replace(rows, groups=stack.enter_context(kept))
             if request.task.quadratic:  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
+        gpu = placement.wants_gpu(options.device, rows.groups)
+        if gpu:
+            rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
         if question is not None:
             plan = decide(problem, start(problem, labels, options), plan, question).plan
+        if gpu:
+            plan = replace(plan, device=placement.gpu_name())
         state = descend(problem, labels, held, plan, options, began)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)

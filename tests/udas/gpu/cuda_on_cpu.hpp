@@ -6,6 +6,7 @@
 // as a different result; a block whose threads wait for each other in vain is an error.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -46,7 +47,9 @@ struct Copy {
 };
 
 struct Fiber {
-    ucontext_t context;
+    ucontext_t context; // where it begins; later switches need no system call
+    jmp_buf place;
+    bool began;
     std::vector<char> stack;
     Wait wait = DONE;
     std::vector<std::vector<Copy>> groups; // committed copies
@@ -54,7 +57,7 @@ struct Fiber {
 };
 
 static std::vector<Fiber> fibers;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static int current, n_threads;
 static uint64_t slots[64 * 32]; // what lanes exchange
 static void (*body)();
@@ -62,12 +65,22 @@ static void (*body)();
 static void enter() {
     body();
     fibers[current].wait = DONE;
-    swapcontext(&fibers[current].context, &scheduler);
+    _longjmp(scheduler, 1);
 }
 
 static void wait_for(Wait what) {
     fibers[current].wait = what;
-    swapcontext(&fibers[current].context, &scheduler);
+    if (!_setjmp(fibers[current].place))
+        _longjmp(scheduler, 1);
+}
+
+static void resume(Fiber &f) {
+    if (_setjmp(scheduler))
+        return;
+    if (f.began)
+        _longjmp(f.place, 1);
+    f.began = true;
+    setcontext(&f.context);
 }
 
 static bool all_wait(int first, int last, Wait what) {
@@ -105,6 +118,7 @@ static bool run_block(int order) {
         f.groups.clear();
         f.open.clear();
         f.wait = RUNS;
+        f.began = false;
         getcontext(&f.context);
         f.context.uc_stack.ss_sp = f.stack.data();
         f.context.uc_stack.ss_size = STACK;
@@ -118,7 +132,7 @@ static bool run_block(int order) {
             if (fibers[current].wait != RUNS)
                 continue;
             threadIdx.x = (unsigned)current;
-            swapcontext(&scheduler, &fibers[current].context);
+            resume(fibers[current]);
             ran = true;
         }
         bool freed = false;

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tuskml-cuda-on-cpu-{os.getuid()}"
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 MISSING = None if COMPILER else "no C++ compiler, which runs the CUDA kernels on the CPU"
-FLAGS = ["-std=c++20", "-O1", "-g0", "-shared", "-fPIC", "-w", "-ffp-contract=off"]
+FLAGS = ["-std=c++20", "-O1", "-g0", "-shared", "-fPIC", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE"]
 
 
 def compile_kernel(source):
