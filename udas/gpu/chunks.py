@@ -43,7 +43,8 @@ def table(first: Ints, n_rows: Ints, rows: int, stride: int = 1) -> Table:
 
     Groups without rows have no chunk.
     """
-    count = -(-(-(-n_rows // rows)) // stride)  # of each group
+    all_chunks = -(-n_rows // rows)
+    count = -(-all_chunks // stride)  # of each group
     group = np.repeat(np.arange(len(n_rows)), count)
     begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     number = (np.arange(len(group)) - begin[group]) * stride

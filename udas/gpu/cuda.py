@@ -24,15 +24,19 @@ def availability() -> str | None:
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
             return f"CuPy is not installed: {INSTALL}"
         return f"CuPy cannot be imported ({first_line(error)}): {INSTALL}"
-    runtime = cupy.cuda.runtime
     try:
-        if runtime.driverGetVersion() == 0:
-            return "there is no NVIDIA driver on this machine"
-        if runtime.getDeviceCount() == 0:
-            return "the NVIDIA driver sees no device"
-        capability = int(cupy.cuda.Device().compute_capability)
-    except runtime.CUDARuntimeError as error:
+        return missing_hardware(cupy)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"CUDA finds no usable device ({first_line(error)})"
+
+
+def missing_hardware(cupy: Any) -> str | None:
+    """What CuPy runs on and is not there: driver, device, or one that is new enough."""
+    if cupy.cuda.runtime.driverGetVersion() == 0:
+        return "there is no NVIDIA driver on this machine"
+    if cupy.cuda.runtime.getDeviceCount() == 0:
+        return "the NVIDIA driver sees no device"
+    capability = int(cupy.cuda.Device().compute_capability)
     if capability < LEAST_CAPABILITY:
         return (
             f"the GPU has compute capability {capability / 10}, "
@@ -72,7 +76,7 @@ class Cuda:
         self.copies = cupy.cuda.Stream(non_blocking=True)
         number = cupy.cuda.runtime.getDevice()
         properties = cupy.cuda.runtime.getDeviceProperties(number)
-        self._name = properties["name"].decode()
+        self._name: str = properties["name"].decode()
         self._kernels: dict[Source, Any] = {}
 
     @property

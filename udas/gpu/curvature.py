@@ -29,9 +29,9 @@ def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> None:
     rows = max(32, min(PANEL_ROWS, PANEL_BYTES // ((d + 1) * each)))
     panel = xp.empty((rows, d + 1), np.float32 if each == 4 else np.float64)
     kernel = source.wide("wide_panel", size, each)
-    below = xp.asarray(np.tril_indices(d + 1))
+    below = device.to_device(np.stack(np.tril_indices(d + 1)))
     chunks = visit.table.chunks
-    for group in np.unique(chunks["group"]):
+    for group in np.unique(chunks["group"]).tolist():
         total = xp.zeros((d + 1, d + 1), np.float64)
         for first, n in panels(chunks[chunks["group"] == group], rows):
             arguments = [

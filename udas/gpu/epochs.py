@@ -32,9 +32,7 @@ def run_epoch(
     assert rows.which is not None
     put, n, d = device.to_device, rows.n_groups, rows.n_features
     (part,) = held.visit()
-    kernel = source.epoch(
-        d, value_size(held.kind), epoch.batch_size, anchored is not None
-    )
+    kernel = source.epoch(d, value_size(held.kind), epoch.batch_size, anchored is not None)
     place = [put(held.start[:-1][rows.which]), put(held.n_rows[rows.which])]
     runs = [put(a) for a in rows.runs(epoch)]
     moved, loss = put(weights), device.xp.zeros(n, np.float64)

@@ -119,6 +119,7 @@ class DevicePass(Pass):
         assert rows is not None
         key = (part.low, part.high, self.stride)
         known = rows.tables.get(key)
+        assert self.which is not None
         if known is not None and np.array_equal(known[0], self.which):
             return known[1]
         first, n_rows = within(

@@ -16,8 +16,8 @@ from tuskml.udas.kernels import Pass
 LEAST_BYTES = 1 << 30
 """Of rows, where `auto` takes a GPU that is there.
 
-Not measured: a pass that the GPU makes in a fraction of a millisecond saves less than the copy, the
-kernels' first compilation and a launch cost.
+Not measured: where a pass takes the CPU milliseconds, less is saved than copying the rows,
+compiling the kernels and launching them costs.
 """
 
 

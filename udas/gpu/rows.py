@@ -60,7 +60,7 @@ class Staging:
         self.turn = 0
 
     def copy(self, fill: Fill, part: Part) -> None:
-        """Starts copying a part's rows, windows of a buffer each, and returns before it is done."""
+        """Starts copying a part's rows, a buffer at a time, and returns before it is done."""
         for low in range(part.low, part.high, self.rows):
             n = min(self.rows, part.high - low)
             busy = self.busy[self.turn]

@@ -91,7 +91,7 @@ def gradient(d: int, size: int, rows: int) -> Source:
     tile = tile_rows * stride * size
     stages = 4 if tile <= TILE_BYTES // 4 else 3
     shared = max(-(-each * lanes // 2) * 16 + warps * stages * tile, warps * (d + 3) * 8)
-    macros = {
+    macros: dict[str, int | str] = {
         "D": d, "T": type_name(size), "VEC": vec, "LANES": lanes, "STEPS": steps,
         "STRIDE": stride, "FLAT": flat, "STAGES": stages, "WARPS": warps,
         "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
@@ -111,7 +111,7 @@ def curvature(d: int, size: int, precise: bool) -> Source:
     panel = 32 if double else 64
     rows = panel * ((4 * side + 4) * each + (d | 1) * size)
     shared = 8 * (3 * d + 2 * panel + 4) + max(rows, 8 * 16 * threads)
-    macros = {
+    macros: dict[str, int | str] = {
         "D": d, "T": type_name(size), "E": type_name(each), "THREADS": threads, "PANEL": panel,
     }  # fmt: skip
     return Source("curvature", "curvature.cu", tuple(macros.items()), threads, shared)
@@ -127,7 +127,9 @@ def solver(p: int) -> Source:
 def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
     """A stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
     threads = 32 if batch_size <= 4 and d <= 64 else 128
-    macros = {"T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored)}
+    macros: dict[str, int | str] = {
+        "T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored),
+    }  # fmt: skip
     return Source("epoch", "epoch.cu", tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored))
 
 

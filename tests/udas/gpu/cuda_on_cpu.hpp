@@ -217,8 +217,7 @@ int launch(void (*kernel)(A...), const unsigned *grid, unsigned threads, int64_t
     for (unsigned y = 0; y < grid[1]; y++)
         for (unsigned x = 0; x < grid[0]; x++) {
             blockIdx = {x, y, 0};
-            std::fill_n(shared, (shared_bytes + 7) / 8,
-                        std::numeric_limits<double>::quiet_NaN());
+            std::fill_n(shared, (shared_bytes + 7) / 8, std::numeric_limits<double>::quiet_NaN());
             if (!tusk_cpu::run_block(order))
                 return 1;
         }

@@ -18,13 +18,24 @@ HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tuskml-cuda-on-cpu-{os.getuid()}"
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 MISSING = None if COMPILER else "no C++ compiler, which runs the CUDA kernels on the CPU"
-FLAGS = ["-std=c++20", "-O1", "-g0", "-shared", "-fPIC", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE"]
+FLAGS = [
+    "-std=c++20",
+    "-O1",
+    "-g0",
+    "-shared",
+    "-fPIC",
+    "-w",
+    "-ffp-contract=off",
+    "-U_FORTIFY_SOURCE",
+]
 
 
 def compile_kernel(source):
     """The launcher of one kernel."""
     text = (
-        '#include "cuda_on_cpu.hpp"\n' + source.text() + 'extern "C" int tusk_launch(const unsigned'
+        '#include "cuda_on_cpu.hpp"\n'
+        + source.text()
+        + 'extern "C" int tusk_launch(const unsigned'
         " *grid, unsigned threads, long shared_bytes, void **arguments, int order) {\n"
         f"    return launch({source.kernel}, grid, threads, shared_bytes, arguments, order);\n}}\n"
     )

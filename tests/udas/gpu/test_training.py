@@ -1,4 +1,4 @@
-"""Trainings with device 'gpu', through SQL: the CPU's optimum, and plain words where it cannot be."""
+"""Trainings with device 'gpu', through SQL: the CPU's optimum, or plain words why not."""
 
 import json
 
@@ -92,7 +92,13 @@ def test_many_groups_are_one_launch(con, standing_in):
 
 
 def test_early_stopping_looks_at_held_out_rows(con, standing_in):
-    options = {"algorithm": "mgd", "validation": 0.2, "epsilon": 1e-9, "max_iter": 30, "threads": 1}
+    options = {
+        "algorithm": "mgd",
+        "validation": 0.2,
+        "epsilon": 1e-9,
+        "max_iter": 30,
+        "threads": 1,
+    }
     cpu, gpu = both(con, "logistic", **options)
     assert gpu.status == cpu.status == "early stop"
     assert np.allclose(gpu.coef, cpu.coef, rtol=1e-6)
