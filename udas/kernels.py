@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from tuskml.errors import Interrupted, TuskError
 
 Floats = NDArray[np.float64]
+Triangles = Any
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
+there (`tuskml.udas.gpu.triangles`)."""
 
 GROUP = np.dtype(
     [
@@ -314,6 +317,13 @@ class Pass:
         _check(code)
         return out
 
+    def curvature_apart(
+        self, weights: Floats, shift: Floats, scale: Floats, precise: bool
+    ) -> tuple[Floats, Triangles]:
+        """The same, what `gradient` has and the curvature apart."""
+        sums = self.curvature(weights, shift, scale, precise)
+        return sums, sums[:, self.n_features + 3 :]
+
     def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
         """One stochastic epoch; updates weights (G, p), fills average; sums of losses (G,)."""
         loss = np.zeros(self.n_groups)
@@ -462,8 +472,12 @@ class Solution:
     inverse_diagonal: Floats | None
 
 
-def solve(hessian: Floats, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
+def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
     """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
+    if not isinstance(hessian, np.ndarray) and not inverse:
+        solution: Solution = hessian.solve(gradient)
+        return solution
+    hessian = np.asarray(hessian)
     n, p = gradient.shape
     hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
     step = np.empty((n, p))

@@ -18,7 +18,8 @@ from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
 from tuskml.udas.gpu.rows import DeviceRows, Part, places
 from tuskml.udas.gpu.source import Source, value_size
-from tuskml.udas.kernels import Epoch, Floats, Pass
+from tuskml.udas.gpu.triangles import DeviceTriangles
+from tuskml.udas.kernels import Epoch, Floats, Pass, Triangles
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,19 @@ class DevicePass(Pass):
     def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
         if not self.at_hand:
             return super().curvature(weights, shift, scale, precise)
+        return self.device.to_host(self._curvature_sums(weights, shift, scale, precise))
+
+    def curvature_apart(
+        self, weights: Floats, shift: Floats, scale: Floats, precise: bool
+    ) -> tuple[Floats, Triangles]:
+        d = self.n_features
+        if not self.at_hand or d > source.MOST_GROUPED:
+            return super().curvature_apart(weights, shift, scale, precise)
+        sums = self._curvature_sums(weights, shift, scale, precise)
+        apart = DeviceTriangles(self.device, sums[:, d + 3 :], self.p)
+        return self.device.to_host(sums[:, : d + 3]), apart
+
+    def _curvature_sums(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Any:
         place = [self.device.to_device(a) for a in (shift, scale)]
 
         def curvature_of(visit: "Visit") -> None:
@@ -84,7 +98,7 @@ class DevicePass(Pass):
             visit.launch(kernel, arguments)
 
         p = self.p
-        return self.sums(weights, p + 2 + p * (p + 1) // 2, curvature_of)
+        return self.sums_on_device(weights, p + 2 + p * (p + 1) // 2, curvature_of)
 
     def sums(self, weights: Floats, width: int, launch: Any) -> Floats:
         """Sums by group (G, width) of what `launch` adds up for each part of the rows."""

@@ -88,6 +88,7 @@ def test_many_groups_are_one_launch(con, standing_in):
         assert gpu.loss == pytest.approx(cpu.loss, rel=1e-6)
     curvatures = [grid for kernel, grid in standing_in.launches if kernel == "curvature"]
     assert curvatures[0] == (39, 1)
+    assert ("solve", (39, 1)) in standing_in.launches
     assert len(standing_in.launches) < 39
 
 
