@@ -352,6 +352,10 @@ class Pass:
         )
         _check(code)
 
+    def newton_update(self, problem: Any, plan: Any) -> Any:
+        """An Update that makes Newton's iterations where the rows are; None: there is none."""
+        return None
+
     def gathered(self) -> "Pass":
         """The same rows side by side, where many small groups lie scattered over memory.
 

@@ -135,13 +135,14 @@ def evaluate(
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
-    """Newton's method as a choice of operators."""
+    """Newton's method as a choice of operators; on a device many small groups have their own."""
+    update = problem.rows.newton_update(problem, plan) or NewtonStep(plan, problem)
     return Operators(
         as_given,
         StartAt(start),
         all_rows,
         Evaluate(curvature=True),
-        NewtonStep(plan, problem),
+        update,
         Tolerance(plan.converge, plan.epsilon),
         Budget(plan.max_iter, deadline),
     )

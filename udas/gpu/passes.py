@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas import kernels
-from tuskml.udas.gpu import curvature, source
+from tuskml.udas.gpu import curvature, fused_newton, source
 from tuskml.udas.gpu.chunks import Table, chunk_rows, table, within
 from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
@@ -156,6 +156,11 @@ class DevicePass(Pass):
             super().svrg(epoch, anchor, full, weights, average)
             return
         run_epoch(self, epoch, weights, average, (anchor, full))
+
+    def newton_update(self, problem: Any, plan: Any) -> Any:
+        if not fused_newton.fits(self, problem, plan):
+            return None
+        return fused_newton.NewtonInPlace(plan)
 
     def _runs_epochs(self) -> bool:
         """Whether an epoch can run where the rows are: all of them there, a block's model each."""

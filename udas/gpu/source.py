@@ -24,10 +24,10 @@ SMALL_ROWS = 256
 
 @dataclass(frozen=True)
 class Source:
-    """One kernel of one file with its macros; shared: bytes of dynamic shared memory."""
+    """One kernel of some files with its macros; shared: bytes of dynamic shared memory."""
 
     kernel: str
-    file: str
+    files: tuple[str, ...]
     macros: tuple[tuple[str, int | str], ...]
     threads: int
     shared: int = 0
@@ -35,7 +35,7 @@ class Source:
     def text(self) -> str:
         """What a compiler gets."""
         defined = "".join(f"#define {name} {value}\n" for name, value in self.macros)
-        return defined + read("common.cuh") + read(self.file)
+        return defined + "".join(read(file) for file in ("common.cuh", *self.files))
 
 
 @functools.cache
@@ -96,10 +96,10 @@ def gradient(d: int, size: int, rows: int) -> Source:
         "STRIDE": stride, "FLAT": flat, "STAGES": stages, "WARPS": warps,
         "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
     }  # fmt: skip
-    return Source("gradient", "gradient.cu", tuple(macros.items()), 32 * warps, shared)
+    return Source("gradient", ("gradient.cu",), tuple(macros.items()), 32 * warps, shared)
 
 
-SUMS = Source("add_chunks", "sums.cu", (), 1024)
+SUMS = Source("add_chunks", ("sums.cu",), (), 1024)
 
 
 def curvature(d: int, size: int, precise: bool) -> Source:
@@ -114,14 +114,18 @@ def curvature(d: int, size: int, precise: bool) -> Source:
     macros: dict[str, int | str] = {
         "D": d, "T": type_name(size), "E": type_name(each), "THREADS": threads, "PANEL": panel,
     }  # fmt: skip
-    return Source("curvature", "curvature.cu", tuple(macros.items()), threads, shared)
+    return Source(
+        "curvature", ("panel.cuh", "curvature.cu"), tuple(macros.items()), threads, shared
+    )
 
 
 def solver(p: int) -> Source:
     """Cholesky of p x p systems, p <= MOST_GROUPED + 1."""
     threads = 32 if p <= 16 else 64 if p <= 32 else 128
     shared = 8 * (p * (p | 1) + 2 * p)
-    return Source("solve", "solve.cu", (("P", p), ("THREADS", threads)), threads, shared)
+    return Source(
+        "solve", ("cholesky.cuh", "solve.cu"), (("P", p), ("THREADS", threads)), threads, shared
+    )
 
 
 def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
@@ -130,7 +134,9 @@ def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
     macros: dict[str, int | str] = {
         "T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored),
     }  # fmt: skip
-    return Source("epoch", "epoch.cu", tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored))
+    return Source(
+        "epoch", ("epoch.cu",), tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored)
+    )
 
 
 def fits_epoch(d: int) -> bool:
@@ -141,4 +147,15 @@ def fits_epoch(d: int) -> bool:
 def wide(kernel: str, size: int, each: int = 8) -> Source:
     """The passes over wide rows; each: bytes of a panel's values."""
     macros = (("T", type_name(size)), ("E", type_name(each)))
-    return Source(kernel, "wide.cu", macros, 256)
+    return Source(kernel, ("wide.cu",), macros, 256)
+
+
+def newton(d: int, size: int) -> Source:
+    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features a block."""
+    base, p = curvature(d, size, True), d + 1
+    system = p * (p | 1) + p  # lies where the panel is, behind w, shift and scale
+    panel = max(base.shared // 8, 3 * d + system)
+    shared = 8 * (panel + d + 3 + p * (p + 1) // 2 + 4 * p)
+    macros = (*base.macros, ("BEHIND_PANEL", panel))
+    files = ("panel.cuh", "cholesky.cuh", "newton.cu")
+    return Source("newton", files, macros, base.threads, shared)

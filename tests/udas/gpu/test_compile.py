@@ -22,6 +22,8 @@ SOURCES = [
     source.curvature(64, 8, True),
     source.solver(17),
     source.solver(65),
+    source.newton(16, 4),
+    source.newton(64, 8),
     source.epoch(28, 4, 32, False),
     source.epoch(28, 8, 1, True),
     source.wide("wide_panel", 4, 4),
@@ -85,4 +87,5 @@ def test_shared_memory_is_at_most_a_block_s(size):
         assert source.gradient(d, size, 5000).shared <= source.MOST_SHARED
     for d in range(1, source.MOST_GROUPED + 1):
         assert source.curvature(d, size, True).shared <= source.MOST_SHARED
+        assert source.newton(d, size).shared <= source.MOST_SHARED
         assert source.solver(d + 1).shared <= source.MOST_SHARED
