@@ -46,6 +46,7 @@ setup(
             "postgres/exports.txt",
             *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
+        "tuskml.udas.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
         "tuskml.optimizer": ["shipped.json"],
         DBT_PACKAGE: [

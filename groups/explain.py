@@ -12,6 +12,7 @@ from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import KINDS, Pass
 from tuskml.udas.plan import Plan, shown_seconds, two_digits
 
@@ -78,9 +79,22 @@ def explain_one(group: NDArray[np.void], request: Request, chosen: Choice) -> st
         f"  order     {row_order(plan)}",
         f"  stops     {stop}",
     ]
+    lines += device_line(options.device, "device" in options.given, group)
     if chosen.note is not None:
         lines.append(f"  cannot    {chosen.note}")
     return "\n".join(lines + table(chosen))
+
+
+def device_line(option: str, given: bool, group: NDArray[np.void]) -> list[str]:
+    """Where kernels would run; nothing of small groups unless it is asked for."""
+    small = group["kind"][0] >= 2 or placement.size_of(group) < placement.LEAST_BYTES
+    if small and not given:
+        return []
+    found = placement.answer(option, group)
+    if found.use:
+        return [f"  device    gpu: {found.reason}"]
+    refusal = f"; gpu not possible: {found.reason}" if option != "cpu" else ""
+    return [f"  device    cpu{refusal}"]
 
 
 def table(chosen: Choice) -> list[str]:

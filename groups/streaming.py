@@ -78,6 +78,7 @@ def wanted(request: Request) -> bool:
         and options.sampler in (None, SAMPLER)
         and not options.validation
         and options.store is None
+        and options.device != "gpu"
     )
 
 

@@ -24,6 +24,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
@@ -42,6 +43,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     if request.task.factorizes:
+        placement.refuse_gpu(request.options.device, f"task '{request.task.name}'")
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)
@@ -149,6 +151,9 @@ def fit(
             rows = replace(rows, groups=stack.enter_context(kept))
             if request.task.quadratic:  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
+        gpu = placement.wants_gpu(options.device, rows.groups)
+        if gpu:
+            rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
         measured = Measured()
         if question is not None:
@@ -156,8 +161,11 @@ def fit(
             chosen = decide(problem, start(problem, labels, options), plan, question)
             plan = chosen.plan
             measured.planned(chosen, time.monotonic() - asked)
+        if gpu:
+            plan = replace(plan, device=placement.gpu_name())
         state = descend(problem, labels, held, plan, options, began, measured)
-        measured.report(plan, question)
+        if not gpu:  # its seconds say nothing of the CPU's
+            measured.report(plan, question)
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
