@@ -11,6 +11,7 @@ from tuskml.errors import (
     DataError,
     ExtensionError,
     Interrupted,
+    OperatorError,
     OptionError,
     TuskError,
 )
@@ -19,6 +20,13 @@ from tuskml.model import Model
 from tuskml.progress import progress
 from tuskml.training import train
 from tuskml.udas.kernels import cancel
+from tuskml.udas.own_operators import (
+    register_algorithm,
+    register_operator,
+    unregister_algorithm,
+    unregister_operator,
+)
+from tuskml.udas.own_tasks import register_task, unregister_task
 from tuskml.version import VERSION as __version__
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "ExtensionError",
     "Interrupted",
     "Model",
+    "OperatorError",
     "OptionError",
     "TuskError",
     "__version__",
@@ -34,5 +43,11 @@ __all__ = [
     "last_training",
     "load",
     "progress",
+    "register_algorithm",
+    "register_operator",
+    "register_task",
     "train",
+    "unregister_algorithm",
+    "unregister_operator",
+    "unregister_task",
 ]

@@ -13,11 +13,13 @@ from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
 from tuskml.udas.kernels import KINDS, Pass
+from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan, shown_seconds, two_digits
 
 
 def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
     """The plan of each group, as text."""
+    refuse_together(request.task, request.options)
     for group in np.split(groups, len(groups)):
         if request.task.factorizes:
             yield factorization.explain(group, request.options)

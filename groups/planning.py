@@ -13,6 +13,7 @@ from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
+from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
 from tuskml.udas.tasks import Task
@@ -58,7 +59,7 @@ def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Questi
         kernels.most_rows(groups), int(groups["dim"].max()), bool(groups["kind"][0] >= 2)
     )
     plan = choose(request.task, options, seen)
-    if options.algorithm != "auto":
+    if options.algorithm != "auto" or named(options):
         return plan, None
     return plan, Question(request.task, options, statistics(groups), plan.threads)
 

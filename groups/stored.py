@@ -30,7 +30,9 @@ from tuskml.groups.trainer import (
 from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
+from tuskml.udas.own_operators import refuse_own
 from tuskml.udas.plan import Plan
+from tuskml.udas.tasks import TASKS
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""
@@ -86,6 +88,12 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
+    if request.task.own is not None:
+        raise OptionError(
+            f"task '{request.task.name}' is not available with option 'store', expected "
+            f"{one_of(TASKS)}"
+        )
+    refuse_own(options, "option 'store'")
     if groups["kind"][0] < 2:
         raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
     if options.algorithm not in ALGORITHMS:

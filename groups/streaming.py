@@ -41,6 +41,7 @@ from tuskml.udas.algorithms.sgd import MeanOfEpoch, RunEpoch, StageEpochs, finis
 from tuskml.udas.kernels import Pass
 from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows, as_given, run
 from tuskml.udas.options import Options
+from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem, violations
 
@@ -66,6 +67,8 @@ def wanted(request: Request) -> bool:
     return (
         chosen
         and not task.factorizes
+        and task.own is None
+        and not named(options)
         and options.sampler in (None, SAMPLER)
         and not options.validation
         and options.store is None

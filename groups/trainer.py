@@ -16,16 +16,25 @@ from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.own import (
+    constant,
+    loss_of_one_class,
+    own_members,
+    refuse_labels,
+    refuse_lost,
+)
 from tuskml.groups.planning import Request, decide, first_plan
 from tuskml.groups.validation import EarlyStop, held_out_counts
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
-from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.algorithms import operators_of, transformed
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
 from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.open_rows import Open
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
+from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
 from tuskml.udas.tasks import Task
@@ -44,6 +53,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)
+    refuse_together(request.task, request.options)
     for places in alike(groups, request.options.ordered):
         models = train_alike(groups[places], request, memory)
         yield models.numbered(places[models.group])
@@ -96,6 +106,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = rows.groups
     labels = rows.labels()
     two = np.ones(len(groups), bool)
+    refuse_labels(request.task, labels)
     if request.task.classifies:
         refuse_third_class(request.task, labels)
         two = labels["low"] != labels["high"]
@@ -146,7 +157,9 @@ def fit(
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
-            if request.task.quadratic:  # their mean is the start, and sums depend on the order
+            if (
+                not request.task.classifies
+            ):  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
         problem = describe(rows, labels, plan, request)
         if question is not None:
@@ -175,7 +188,7 @@ def fit(
         status=status,
         plan=Strings.same(plan.describe(), n),
         seconds=share,
-        options=Strings.same(resolved(options, plan), n),
+        options=Strings.same(resolved(options, plan, own_members(request.task)), n),
     )
 
 
@@ -201,6 +214,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         rows,
         positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
         class_weight=class_weights(task, options, labels),
+        open=None if task.own is None else Open(task.own),
     )
     frequency = None
     if rows.sparse:
@@ -214,7 +228,8 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     size = None
     if task.quadratic:
         size = np.sqrt(labels["variance"] + labels["mean"] ** 2)
-    return Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    return transformed(problem, plan)
 
 
 def describe_sparse(
@@ -226,7 +241,7 @@ def describe_sparse(
     penalty asks how often a feature occurs.
     """
     shift = np.zeros((rows.n_groups, rows.n_features))
-    counted = options.l1 > 0 or options.l2 > 0 or plan.algorithm == "svrg"
+    counted = options.l1 > 0 or options.l2 > 0 or plan.family == "svrg"
     if not counted and rows.values_near_one():
         return shift, np.ones_like(shift), None
     count, largest = rows.feature_counts()
@@ -271,7 +286,9 @@ def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Float
         return v
     if problem.task.quadratic:
         v[:, -1] = labels["mean"]
-    elif problem.task.name == "logistic":
+    elif problem.task.own is not None and not problem.task.classifies:
+        v[:, -1] = constant(problem.task, labels["mean"])
+    elif "logistic" in (problem.task.name, problem.task.response):
         weight = problem.rows.class_weight
         low, high = class_sizes(labels)
         if weight is not None:
@@ -291,7 +308,6 @@ def descend(
     """Runs the plan's stages, each from where the one before it ended."""
     deadline = None if options.time is None else began + options.time
     v = start(problem, labels, options)
-    build = ALGORITHMS[plan.algorithm]
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     monitor = None
@@ -302,7 +318,7 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        state = run(part, build(part, within, v, deadline), monitor or report)
+        state = run(part, operators_of(part, within, v, deadline), monitor or report)
         iterations += state.iterations
         v = usable(state.v, v)
     state.iterations = iterations
@@ -311,6 +327,7 @@ def descend(
     if "current" in state.memory:
         finish_epochs(problem, state)
     settle_unknown(problem, state)
+    refuse_lost(problem, state)
     return state
 
 
@@ -378,12 +395,12 @@ def one_class(
         n_rows=rows.groups["n_rows"].copy(),
         n_skipped=rows.groups["n_skipped"].copy(),
         n_features=widths,
-        loss=np.log1p(np.exp(-odds)),
+        loss=loss_of_one_class(request.task, intercept),
         history=none,
         iterations=np.zeros(n, np.int64),
         converged=np.zeros(n, np.uint8),
         status=Strings.same("one class", n),
         plan=Strings.same("constant", n),
         seconds=np.zeros(n),
-        options=Strings.same(resolved(request.options, plan), n),
+        options=Strings.same(resolved(request.options, plan, own_members(request.task)), n),
     )

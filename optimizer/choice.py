@@ -200,7 +200,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     """The rule's own plan, or where that is better by the margin another."""
     options = question.options
     possible = [one for one in candidates if one.refusal is None]
-    favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
+    favourite, why = choose_algorithm(
+        replace(options, algorithm="auto"), question.seen, question.task
+    )
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
         limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
