@@ -15,7 +15,7 @@ from tuskml.errors import (
     OptionError,
     TuskError,
 )
-from tuskml.groups.counters import last_training
+from tuskml.groups.last_training import last_training
 from tuskml.model import Model
 from tuskml.progress import progress
 from tuskml.training import train

@@ -128,7 +128,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         allowed = min(allowed, OF_TIME * question.options.time)
     known = speculate(problem, start, tried, allowed)
     candidates = choice.assess(question, constants.of_host(), known)
-    return estimated(choice.select(question, candidates, own))
+    return estimated(replace(choice.select(question, candidates, own), known=known))
 
 
 def estimated(chosen: Choice) -> Choice:

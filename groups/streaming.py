@@ -69,6 +69,7 @@ def wanted(request: Request) -> bool:
         and not task.factorizes
         and task.own is None
         and not named(options)
+        and not options.explain
         and options.sampler in (None, SAMPLER)
         and not options.validation
         and options.store is None

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
+from tuskml.groups.explanation import Actual, document
+from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
 from tuskml.groups.own import (
@@ -23,8 +25,9 @@ from tuskml.groups.own import (
     refuse_labels,
     refuse_lost,
 )
-from tuskml.groups.planning import Request, decide, first_plan
+from tuskml.groups.planning import Request, by_statistics, decide, first_plan
 from tuskml.groups.validation import EarlyStop, held_out_counts
+from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
 from tuskml.udas.algorithms import operators_of, transformed
@@ -162,13 +165,18 @@ def fit(
             ):  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
         problem = describe(rows, labels, plan, request)
+        chosen = Choice(plan, ())
         if question is not None:
-            plan = decide(problem, start(problem, labels, options), plan, question).plan
+            chosen = decide(problem, start(problem, labels, options), plan, question)
+            plan = chosen.plan
         state = descend(problem, labels, held, plan, options, began)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
+        told = plan.describe()
+        if options.explain:
+            told = explained(rows.groups, request, chosen, question, state, began)
     n = len(labels)
     share = n_rows / n_rows.sum() * (time.monotonic() - began)
     return Models(
@@ -186,10 +194,26 @@ def fit(
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=status,
-        plan=Strings.same(plan.describe(), n),
+        plan=Strings.same(told, n),
         seconds=share,
         options=Strings.same(resolved(options, plan, own_members(request.task)), n),
     )
+
+
+def explained(
+    groups: NDArray[np.void],
+    request: Request,
+    chosen: Choice,
+    question: Question | None,
+    state: State,
+    began: float,
+) -> str:
+    """The whole explanation of a batch's training, with what it came to."""
+    if question is not None and not chosen.candidates:  # it was instant anyway
+        chosen = replace(chosen, candidates=by_statistics(chosen.plan, question).candidates)
+    took = time.monotonic() - began
+    actual = Actual(state.iterations, took, int(state.converged.sum()))
+    return written(document(groups, request, chosen, actual), request.options.format)
 
 
 def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:

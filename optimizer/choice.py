@@ -7,7 +7,7 @@ margin, which is larger where iterations are only usual ones.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
@@ -74,11 +74,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The plan, the candidates it was chosen from, and what cannot be met."""
+    """The plan, the candidates it was chosen from, what cannot be met, and what trials showed."""
 
     plan: Plan
     candidates: tuple[Candidate, ...]
     note: str | None = None
+    known: Mapping[str, Speculated] = field(default_factory=dict)
 
 
 def decades(epsilon: float) -> float:

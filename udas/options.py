@@ -288,6 +288,13 @@ TABLE = {
         Option("rank", integer(1, 4096), 10, "factors of matrix_factorization"),
         Option("biases", BOOLEAN, True, "biases of users and items in matrix_factorization"),
         Option("device", choice("auto", "cpu"), "auto", "where kernels run"),
+        Option(
+            "explain",
+            BOOLEAN,
+            False,
+            "whether the model's `plan` is the whole explanation, with what the training came to",
+        ),
+        Option("format", choice("text", "json"), "text", "of an explanation"),
     )
 }
 
@@ -322,6 +329,8 @@ class Options:
     rank: int
     biases: bool
     device: str
+    explain: bool = False
+    format: str = "text"
     given: frozenset[str] = frozenset()
 
     @property
@@ -387,6 +396,14 @@ def _check_together(options: Options) -> None:
     if options.schedule == "line_search" and algorithm != "bgd":
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{algorithm}', expected 'bgd'"
+        )
+
+
+def refuse_format(options: Options) -> None:
+    """Of a training: a format is that of an explanation."""
+    if "format" in options.given and not options.explain:
+        raise OptionError(
+            "option 'format' is of explain_training, or of option 'explain', which is false"
         )
 
 
