@@ -15,6 +15,7 @@ from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError
 from tuskml.expressions import dotted, one, quoted
+from tuskml.groups import last_training
 from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
@@ -186,7 +187,10 @@ def trained(groups: RowGroups | None, request: Request, n_features: int | None) 
     if groups is None or n_features is None:
         return None
     models = train_streamed(groups, request, n_features)
-    return None if models is None else Model.of_batch(models, 0)
+    if models is None:
+        return None
+    last_training.note(models, None)
+    return Model.of_batch(models, 0)
 
 
 def collected(

@@ -14,6 +14,7 @@ from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
+from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
 from tuskml.udas.tasks import Task
@@ -59,7 +60,7 @@ def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Questi
         kernels.most_rows(groups), int(groups["dim"].max()), bool(groups["kind"][0] >= 2)
     )
     plan = choose(request.task, options, seen)
-    if options.algorithm != "auto":
+    if options.algorithm != "auto" or named(options):
         return plan, None
     return plan, Question(request.task, options, statistics(groups), plan.threads)
 
@@ -139,7 +140,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         allowed = min(allowed, OF_TIME * question.options.time)
     known = speculate(problem, start, tried, allowed)
     candidates = choice.assess(question, constants.of_host(), known)
-    return estimated(choice.select(question, candidates, own))
+    return estimated(replace(choice.select(question, candidates, own), known=known))
 
 
 def estimated(chosen: Choice) -> Choice:

@@ -50,6 +50,7 @@ from tuskml.udas.algorithms.sgd import MeanOfEpoch, RunEpoch, StageEpochs, finis
 from tuskml.udas.kernels import Pass
 from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows, as_given, run
 from tuskml.udas.options import Options
+from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem, violations
 
@@ -75,6 +76,9 @@ def wanted(request: Request) -> bool:
     return (
         chosen
         and not task.factorizes
+        and task.own is None
+        and not named(options)
+        and not options.explain
         and options.sampler in (None, SAMPLER)
         and not options.validation
         and options.store is None

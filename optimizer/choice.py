@@ -7,7 +7,7 @@ by a margin.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
@@ -80,11 +80,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The plan, the candidates it was chosen from, and what cannot be met."""
+    """The plan, the candidates it was chosen from, what cannot be met, and what trials showed."""
 
     plan: Plan
     candidates: tuple[Candidate, ...]
     note: str | None = None
+    known: Mapping[str, Speculated] = field(default_factory=dict)
 
 
 BESIDE_LBFGS = {"bgd": (0.9, 1.7, 4.0), "svrg": (0.2, 0.6, 4.0)}
@@ -180,7 +181,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     """The rule's own plan, or where that is better by the margin another."""
     options = question.options
     possible = [one for one in candidates if one.refusal is None]
-    favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
+    favourite, why = choose_algorithm(
+        replace(options, algorithm="auto"), question.seen, question.task
+    )
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
         return kept(question, candidates, own)

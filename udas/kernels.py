@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted, TuskError
+from tuskml.udas.open_rows import Calling, Open
 
 Floats = NDArray[np.float64]
 Triangles = Any
@@ -196,6 +197,7 @@ class Pass:
     loss_only: bool = False
     stride: int = 1
     cancel_mark: int = -1
+    open: Open | None = None
 
     @property
     def n_groups(self) -> int:
@@ -223,6 +225,7 @@ class Pass:
             groups=self.groups[which],
             positive=None if self.positive is None else self.positive[which],
             class_weight=None if self.class_weight is None else self.class_weight[which],
+            open=None if self.open is None else self.open.of(which),
         )
 
     def head(self, rows: int) -> "Pass":
@@ -296,6 +299,8 @@ class Pass:
         """
         out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
         weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, None, None, out)
         _check(
             library().tk_gradient(ctypes.byref(self._struct()), _address(weights), _address(out))
         )
@@ -306,6 +311,8 @@ class Pass:
         p = self.p
         out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, shift, scale, out)
         code = library().tk_curvature(
             ctypes.byref(self._struct()),
             _address(weights),
@@ -323,6 +330,24 @@ class Pass:
         """The same, what `gradient` has and the curvature apart."""
         sums = self.curvature(weights, shift, scale, precise)
         return sums, sums[:, self.n_features + 3 :]
+
+    def _opened(
+        self, weights: Floats, shift: Floats | None, scale: Floats | None, out: Floats
+    ) -> Floats:
+        """`gradient`, or with shift and scale `curvature`, as `open` has it."""
+        assert self.open is not None
+        calling = Calling(self.open)
+        code = library().tk_open_pass(
+            ctypes.byref(self._struct()),
+            ctypes.byref(calling.struct),
+            _address(weights),
+            _address(shift),
+            _address(scale),
+            int(shift is not None),
+            _address(out),
+        )
+        _check(calling.check(code))
+        return out
 
     def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
         """One stochastic epoch; updates weights (G, p), fills average; sums of losses (G,)."""

@@ -10,12 +10,16 @@ units converge alike, and the objective stays the caller's. Shapes: G groups, d 
 p = d + 1.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from tuskml.udas import segments
 from tuskml.udas.kernels import Floats, Pass, Triangles
+from tuskml.udas.open_rows import Open, chosen_rows
 from tuskml.udas.tasks import Task
 
 Index = NDArray[np.intp]
@@ -136,6 +140,26 @@ class Problem:
     def on(self, rows: Pass) -> "Problem":
         """The same objective on other rows of the same groups."""
         return replace(self, rows=rows)
+
+    def take(self, rows: ArrayLike, weights: ArrayLike | None = None) -> "Problem":
+        """The same objective on chosen rows, whose losses count by their weights.
+
+        rows: (G, k), or a list of G arrays, of row numbers from 0, any number of times; weights:
+        of the same shape, None: 1. The mean loss is sum(weights * loss) / k: that of all n rows
+        is estimated without bias where row i is drawn with probability p_i and weighs 1 / (n p_i).
+        Raises OperatorError.
+        """
+        chosen = chosen_rows(rows, weights, self.rows.groups["n_rows"])
+        own = None if self.rows.open is None else self.rows.open.loss
+        return self.on(replace(self.rows, open=Open(own, chosen)))
+
+    def chunks(self, group: int) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+        """A group's rows where they lie: number of the first one, features and labels.
+
+        Features are (n, d), float32 or float64; of sparse rows (starts (n + 1,), ids, values). All
+        are views: not to be written, and good while the training lasts.
+        """
+        yield from segments.chunks(self.rows.groups[group])
 
     def to_caller(self, v: Floats) -> Floats:
         """Weights in the caller's units, the intercept last."""

@@ -25,7 +25,13 @@ extern "C" {
 
 #define TK_API __attribute__((visibility("default")))
 
-enum tk_code { TK_OK = 0, TK_CANCELLED = 1, TK_NO_MEMORY = 2, TK_DISK_FULL = 3 };
+enum tk_code {
+    TK_OK = 0,
+    TK_CANCELLED = 1,
+    TK_NO_MEMORY = 2,
+    TK_DISK_FULL = 3,
+    TK_LOSS_FAILED = 4 /* a loss of the caller's did not return 0 */
+};
 
 typedef struct tk_pass {
     const tusk_group *groups;
@@ -84,6 +90,21 @@ TK_API int tk_gradient(const tk_pass *pass, const double *weights, double *out);
  * curvature in those of z; rows of floats multiply in float unless `precise`, 64 at a time. */
 TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
                         const double *scale, int precise, double *out);
+/* A loss of the caller's own: fills loss, its derivative and, unless NULL, its curvature by the
+ * margin, each (n,), from margins and labels (n,), which are -1 and 1 where pass->loss is one of
+ * classes. Not 0: it failed. */
+typedef int (*tk_loss)(const double *margin, const double *label, int64_t n, double *loss,
+                       double *derivative, double *curvature);
+typedef struct tk_open {
+    tk_loss loss;          /* NULL: the pass's own */
+    int32_t any_thread;    /* 0: it is called on the caller's thread only, for up to 65,536 rows */
+    const int64_t *offset; /* (n_groups + 1,) */
+    const int64_t *row;    /* (offset[n_groups],) each group's rows to read, from 0; NULL: all */
+    const double *weight;  /* of these rows; NULL: 1 */
+} tk_open;
+/* tk_gradient, or with `curvature` tk_curvature (shift and scale are used then), of such rows. */
+TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,
+                        const double *shift, const double *scale, int curvature, double *out);
 /* Solves H step = gradient by Cholesky for each group, H's lower triangle row by row, `stride`
  * doubles from one group's to the next. A coordinate that depends on those before it gets step 0.
  * rank: (n_groups,) coordinates that do not; pivot: (n_groups,) the smallest of their pivots
