@@ -35,7 +35,7 @@ def skip_missing(app: Sphinx, page: str, source: list[str]) -> None:
     """Leaves pages out of the index that are not there."""
     if page == "index":
         lines = source[0].splitlines(keepends=True)
-        listed = {"python", "dbt", "notebook", "command_line"} - app.project.docnames
+        listed = {"python", "dbt", "registry", "notebook", "command_line"} - app.project.docnames
         source[0] = "".join(line for line in lines if line.strip() not in listed)
 
 

@@ -206,7 +206,9 @@ def arguments_in_c(call: str) -> list[str]:
 
 def default_in_c(default: str) -> str:
     """A constant that the build fills in has no value here."""
-    return "by `install`" if default.isupper() else default.replace("true", "on")
+    if default.isupper():
+        return "by `install`"
+    return {"true": "on", "false": "off", "": "none"}.get(default, default)
 
 
 def sizes_page() -> str:
@@ -250,8 +252,9 @@ def main(arguments: list[str]) -> int:
     """Writes or checks."""
     found = stale()
     if arguments == ["--check"]:
-        print("\n".join(f"docs/reference/{name} is stale: make docs" for name in found))
-        return bool(found)
+        for name in found:
+            print(f"docs/reference/{name} is stale: make docs")
+        return int(bool(found))
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in found.items():
         (FOLDER / name).write_text(text)

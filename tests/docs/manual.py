@@ -5,8 +5,8 @@ database, `pgsql` in one of PostgreSQL, `python` in one namespace, and the `tusk
 `console`. A `text` block behind one of them is what it printed, and so are the lines of `console`
 without a `$`. In a section with a line *DuckDB and PostgreSQL.*, `sql` runs in both and prints the
 same. On the line above a fence `<!-- saved as: NAME -->` saves the block instead of running it,
-and `<!-- not run: why -->` says why nothing is done with it. A page with a line
-`<!-- blocks run by: FILE -->` has a test of its own, which names it.
+and `<!-- not run: why -->` says why nothing is done with it. Pages with a test of their own are
+in OWN_TESTS.
 """
 
 import contextlib
@@ -26,7 +26,12 @@ FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (\S.*\S) -->\n\Z")
 COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*$", re.MULTILINE)
 SAVED = re.compile(r"<!-- saved as: ([\w.]+) -->\n\Z")
-OWN_TEST = re.compile(r"^<!-- blocks run by: (\S+) -->$", re.MULTILINE)
+OWN_TESTS = {
+    "dbt.md": "tests/dbt/test_flights.py",
+    "python.md": "tests/front/test_python_manual.py",
+    "registry.md": "tests/front/test_registry.py",
+}
+"""Pages whose blocks are not run here, and the tests that run what they show."""
 RUN = ("sql", "pgsql", "python", "console")
 
 
@@ -52,7 +57,7 @@ def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     found = []
     end, both = 0, False
-    own = OWN_TEST.search(text)
+    own = OWN_TESTS.get(page.name)
     for fence in FENCE.finditer(text):
         between = text[end : fence.start()]
         both = BOTH in between.rsplit("\n#", 1)[-1] or (both and "\n#" not in between)
@@ -60,7 +65,7 @@ def blocks(page: Path) -> list[Block]:
         line = text.count("\n", 0, fence.start()) + 1
         end = fence.end()
         if not fence[1].startswith("{"):
-            why = f"run by {own[1]}" if own else reason[1] if reason else None
+            why = f"run by {own}" if own else reason[1] if reason else None
             name = SAVED.search(between)
             found.append(
                 Block(
@@ -75,12 +80,6 @@ def blocks(page: Path) -> list[Block]:
                 )
             )
     return found
-
-
-def own_test(page: Path) -> str | None:
-    """The test that runs a page's blocks, if it has one of its own."""
-    found = OWN_TEST.search(page.read_text())
-    return found[1] if found else None
 
 
 def shown(results: list[script.Result]) -> str:

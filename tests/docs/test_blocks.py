@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from manual import BOTH, RUN, Block, Runner, Shown, blocks, in_postgres, own_test
+from manual import BOTH, OWN_TESTS, RUN, Block, Runner, Shown, blocks, in_postgres
 
 from tuskml import cli
 
@@ -49,9 +49,9 @@ def test_a_block_is_run_or_says_why_not(page: str) -> None:
     assert wrong == [], f"expected one of {RUN}, text behind one of them, or <!-- not run: why -->"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if own_test(DOCS / page)])
-def test_a_page_s_own_test_is_there(page: str, root: Path) -> None:
-    assert Path(page).name in (root / str(own_test(DOCS / page))).read_text()
+@pytest.mark.parametrize("page", sorted(OWN_TESTS.keys() & set(PAGES)))
+def test_a_page_s_own_test_names_it(page: str, root: Path) -> None:
+    assert page in (root / OWN_TESTS[page]).read_text()
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS)
