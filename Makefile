@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | test-duckdb | bench | lint | types | format | native | wheel | smoke | sanitize | sanitize-postgres
-#   make clean
+#   make demo | test | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
+#   make sanitize-postgres | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -17,7 +17,7 @@ NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
-.PHONY: demo test test-duckdb bench lint types format native wheel smoke sanitize sanitize-postgres clean \
+.PHONY: demo test test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -33,6 +33,11 @@ test-duckdb: $(READY)-test
 	    --target build/duckdb 'duckdb==$(VERSION)'
 	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
 
+# The manual, in build/docs/index.html: its reference anew from the code; a broken link fails.
+docs: $(READY)-docs
+	$(BIN)/python scripts/docs/reference.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
 
@@ -44,7 +49,7 @@ lint: $(READY)-test
 types: $(READY)-test
 	$(BIN)/python scripts/link_tree.py
 	$(BIN)/mypy
-	$(BIN)/mypy setup.py scripts/link_tree.py scripts/build
+	$(BIN)/mypy setup.py scripts/link_tree.py scripts/build scripts/docs
 
 format: $(READY)-test
 	$(BIN)/ruff check --fix .

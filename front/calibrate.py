@@ -30,6 +30,8 @@ def add_calibrate(commands: "Commands[Any]") -> None:
     )
     where = "write there, where no planner looks"
     files(made.add_argument("--output", type=Path, metavar="FILE", help=where))
+    refine = "let trainings on this host report what iterations took, for later plans"
+    made.add_argument("--refine", action="store_true", help=refine)
     add_json(made, "print what was measured as one JSON object")
 
 
@@ -40,6 +42,8 @@ def show_calibration(given: argparse.Namespace) -> None:
 
     told = sys.stderr.isatty()
     measured = measure(lambda part: print(f"measuring {part}", file=sys.stderr) if told else None)
+    if given.refine:
+        measured |= {"refine": True}
     path = given.output or host_file()
     save(measured, path)
     if given.json:

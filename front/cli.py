@@ -19,6 +19,7 @@ from tuskml.ctrl_c import ends_trainings
 from tuskml.demo import add_demo
 from tuskml.errors import Interrupted, TuskError
 from tuskml.explain_command import add_explain
+from tuskml.models_command import add_models
 from tuskml.partitions import add_partition
 from tuskml.postgres_command import add_postgres
 from tuskml.predict_command import add_predict
@@ -40,6 +41,7 @@ COMMANDS = (
     add_report,
     add_partition,
     add_stores,
+    add_models,
     add_postgres,
     add_calibrate,
 )
