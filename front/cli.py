@@ -5,6 +5,7 @@ Exit status: 0 done, 1 the job failed (one sentence on stderr), 2 wrong usage, 1
 
 import argparse
 import json
+import logging
 import os
 import platform
 import sys
@@ -91,6 +92,7 @@ def show_version(given: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would speak beside us
     try:
         given = parser().parse_args(argv)
         with ends_trainings():

@@ -266,7 +266,11 @@ def connected(database: str) -> Iterator["psycopg.Connection"]:
         with as_local_user(target := conninfo(database)):
             connection = psycopg.connect(target, autocommit=True)
         with connection:
-            yield connection
+            try:
+                yield connection
+            except KeyboardInterrupt:  # psycopg cancels only what it waits for
+                connection.cancel()
+                raise
     except psycopg.Error as error:
         raise ExtensionError(sentence(error)) from error
 

@@ -89,7 +89,8 @@ def show_report(given: argparse.Namespace) -> None:
         facts = {"page": str(given.output), "groups": len(groups), "bytes": size}
         print(json.dumps(facts | {"ok": sum(g.grade == "good" for g in groups)}))
     else:
-        print(f"{given.output}: {len(groups):,} groups, {size / 1024:,.0f} KiB")
+        count = f"{len(groups):,} group{'s' if len(groups) != 1 else ''}"
+        print(f"{given.output}: {count}, {size / 1024:,.0f} KiB")
 
 
 def shown_database(database: str) -> str:

@@ -1,13 +1,14 @@
-"""`tuskml sql`: a script of SQL, statement by statement, with tuskml loaded."""
+"""`tuskml sql`: a script of SQL, statement by statement, in either database."""
 
 import argparse
 import sys
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tuskml.bar import bar
 from tuskml.connection import connect
+from tuskml.databases import URLS
 from tuskml.script import Result, run
 from tuskml.usage import Commands, add_command, add_json, files
 
@@ -16,6 +17,8 @@ a tutorial, in memory:
   tuskml sql sql/examples/first_model.sql
 a database file that keeps its tables:
   tuskml sql train.sql --database flights.duckdb
+the same in PostgreSQL:
+  tuskml sql sql/examples/first_model.sql --database postgresql:///shop
 a statement from another program, its result to another:
   echo "SELECT * FROM models" | tuskml sql - --database flights.duckdb --json | jq '.[0]'
 """
@@ -28,22 +31,34 @@ def add_sql(commands: "Commands[Any]") -> None:
         "sql",
         show_script,
         "run a SQL script and print its results",
-        "Runs a SQL script in DuckDB with tuskml loaded, one statement after "
-        "the other, and prints what each returns. The first statement that fails ends it. "
-        "For PostgreSQL there is psql -f.",
+        "Runs a SQL script in DuckDB with tuskml loaded, or in PostgreSQL, one statement after "
+        "the other, and prints what each returns. The first statement that fails ends it.",
         EXAMPLES,
     )
     add = command.add_argument
     files(add("file", metavar="FILE", help="the script; - reads standard input"))
-    files(add("--database", default=":memory:", metavar="PATH", help="a DuckDB file (else none)"))
+    where = "a DuckDB file, or a URL such as postgresql://user@host/name (else in memory)"
+    files(add("--database", default=":memory:", metavar="PATH|URL", help=where))
     add_json(command, "print each result as JSON, an array in one line")
 
 
 def show_script(given: argparse.Namespace) -> None:
     """Runs a script and prints its results as they come."""
-    with closing(connect(given.database)) as connection, bar():
-        for place, result in enumerate(run(connection, *script(given.file))):
-            print(result.as_json() if given.json else as_text(result, place))
+    for place, result in enumerate(results(given.database, *script(given.file))):
+        print(result.as_json() if given.json else as_text(result, place))
+
+
+def results(database: str, text: str, name: str) -> Iterator[Result]:
+    """What the script's statements return, as they come."""
+    if database.startswith(URLS):
+        from tuskml.postgres import connected
+        from tuskml.postgres_script import run_in_postgres
+
+        with connected(database) as session:
+            yield from run_in_postgres(session, text, name)
+    else:
+        with connect(database) as connection, bar():
+            yield from run(connection, text, name)
 
 
 def script(file: str) -> tuple[str, str]:

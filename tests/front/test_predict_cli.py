@@ -1,6 +1,10 @@
 """`tuskml predict` and `tuskml explain`: rows scored by the model of their group, plans shown."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,6 +156,48 @@ def test_plans_are_explained_by_group(database: str, capsys) -> None:
     out = capsys.readouterr().out
     assert "90 x 1 features" in out
     assert "plan      lbfgs" in out
+
+
+def test_a_server_s_training_is_shown_to_a_terminal(postgres: str, capfd, monkeypatch) -> None:
+    endless = ["algorithm=sgd", "epsilon=0", "max_iter=100000000", "time=2s"]
+    options = [word for option in endless for word in ("--option", option)]
+    given = ["train", postgres, *TRAIN, "--group-by", "g", *options, "--json"]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert main(given) == 0
+    out, err = capfd.readouterr()
+    assert "time limit" in out
+    assert "training: " in err
+    assert "iteration=" in err
+
+
+def test_ctrl_c_ends_a_training_in_a_server(postgres: str, tmp_path: Path, cluster) -> None:
+    script = tmp_path / "endless.sql"
+    script.write_text(
+        "SELECT 'ready' AS word;\nSELECT train_model('logistic', i % 3 = 0, ARRAY[i, i % 7], "
+        """'{"algorithm": "sgd", "epsilon": 0, "max_iter": 100000000, "time": "60s"}') """
+        "FROM generate_series(1, 30000) AS t(i) -- endless"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "tuskml", "sql", str(script), "--database", postgres],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while "ready" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "tuskml: interrupted\n")
+    with cluster.connect("tusk_predict") as connection:
+        running = (
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE query LIKE '%generate_series(1, 30000)%' AND state = 'active' "
+            "AND pid <> pg_backend_pid()"
+        )
+        deadline = time.monotonic() + 20
+        while connection.execute(running).fetchone() != (0,):
+            assert time.monotonic() < deadline
 
 
 def test_nothing_is_explained_of_a_wrong_option(duck: str, capsys) -> None:

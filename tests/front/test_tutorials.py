@@ -92,6 +92,34 @@ def test_the_last_table_is_the_same_in_both(name: str, root: Path, cluster, data
         assert different == {}
 
 
+def test_the_command_runs_them_in_postgres_too(root: Path, cluster, database, capsys) -> None:
+    path = root / "sql" / "examples" / "first_model.sql"
+    url = f"postgresql://postgres@/{database}?host={cluster.folder}&port={cluster.port}"
+    assert main(["sql", str(path), "--database", url, "--json"]) == 0
+    there = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    here = in_duckdb(path, capsys)
+    assert len(here) == len(there)
+    assert here[-1] == [
+        {name: pytest.approx(value) for name, value in row.items()} for row in there[-1]
+    ]
+
+
+def test_statements_in_postgres_fail_by_line(cluster, database, tmp_path: Path, capsys) -> None:
+    url = f"postgresql://postgres@/{database}?host={cluster.folder}&port={cluster.port}"
+    path = tmp_path / "script.sql"
+    for text, line, message in (
+        ("SELECT 1 AS one; -- a ; comment\n\nSELECT ';' || $a$;$a$,\n nofun(1);", 3, "nofun"),
+        ("SELECT 1;\n\\copy t FROM 'x'", 2, "\\copy is a command of psql's"),
+        ("/* ; */\nSELECT 1 / 0", 2, "division by zero"),
+    ):
+        path.write_text(text)
+        assert main(["sql", str(path), "--database", url]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f"tuskml: {path}, line {line}: ")
+        assert message in err
+        assert err.count("\n") == 1
+
+
 def test_a_penalty_is_chosen_by_how_many_rows_there_are(root: Path, capsys) -> None:
     tables = in_duckdb(root / "sql" / "examples" / "choose_penalty.sql", capsys)
     last = {row["country"]: row for row in tables[-1]}
