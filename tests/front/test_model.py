@@ -178,7 +178,7 @@ def test_the_summary_is_statsmodels_s(trips, task: str, label: str) -> None:
 def test_the_summary_is_a_table_in_text_and_in_html(late: Model, trips) -> None:
     text = str(late.summary())
     assert "status      ok" in text
-    assert text.splitlines()[-3].split()[:2] == ["intercept", f"{late.intercept:.6g}"]
+    assert text.splitlines()[-3].split()[:2] == ["intercept", f"{late.intercept:#.6g}"]
     assert text.splitlines()[-4].split()[0].startswith("──")
     plain = train(trips, "svm", label="late", **GIVEN | {"features": "delay, hour < 3"}, l2=0.1)
     assert "std_err" not in str(plain.summary())
