@@ -19,6 +19,8 @@ ROOMS = {
     "kvstore": "tuskml.kvstore",
     "partitioner": "tuskml.partitioner",
 }
+DBT_PACKAGE = "tuskml.dbt_package"
+"""No room: macros that dbt reads, in a folder without an `__init__.py`, which would hide dbt's."""
 
 
 def packages() -> list[str]:
@@ -32,19 +34,33 @@ def packages() -> list[str]:
 
 
 setup(
-    packages=packages(),
-    package_dir={name: folder for folder, name in ROOMS.items()},
+    packages=[*packages(), DBT_PACKAGE],
+    package_dir={name: folder for folder, name in ROOMS.items()} | {DBT_PACKAGE: "dbt"},
     include_package_data=False,
     package_data={
         "tuskml": ["py.typed"],
+        "tuskml.report": ["page.css", "page.js"],
         "tuskml.sql": ["**/*.sql", "postgres/*.in"],
         "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
             "postgres/Makefile",
             "postgres/exports.txt",
             *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
+        "tuskml.udas.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
         "tuskml.optimizer": ["shipped.json"],
+        DBT_PACKAGE: [
+            "dbt_project.yml",
+            *(
+                f"{folder}/**/*.{kind}"
+                for folder in ("docs", "macros", "tests")
+                for kind in ("md", "sql", "yml")
+            ),
+            *(
+                f"integration_tests/{files}"
+                for files in ("*.yml", ".gitignore", "models/*", "seeds/*")
+            ),
+        ],
     },
     ext_modules=libraries(),
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},

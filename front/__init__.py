@@ -12,15 +12,23 @@ from tuskml.errors import (
     DataError,
     ExtensionError,
     Interrupted,
+    OperatorError,
     OptionError,
     TuskError,
 )
-from tuskml.groups.counters import last_training
+from tuskml.groups.last_training import last_training
 from tuskml.model import Model
 from tuskml.prediction import evaluate, predict
 from tuskml.progress import progress
 from tuskml.training import train
 from tuskml.udas.kernels import cancel
+from tuskml.udas.own_operators import (
+    register_algorithm,
+    register_operator,
+    unregister_algorithm,
+    unregister_operator,
+)
+from tuskml.udas.own_tasks import register_task, unregister_task
 from tuskml.version import VERSION as __version__
 
 __all__ = [
@@ -29,6 +37,7 @@ __all__ = [
     "Interrupted",
     "Model",
     "Models",
+    "OperatorError",
     "OptionError",
     "TuskError",
     "__version__",
@@ -39,5 +48,11 @@ __all__ = [
     "load",
     "predict",
     "progress",
+    "register_algorithm",
+    "register_operator",
+    "register_task",
     "train",
+    "unregister_algorithm",
+    "unregister_operator",
+    "unregister_task",
 ]

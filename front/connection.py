@@ -107,8 +107,31 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
     gets them by `load(cursor)`. In memory every cursor sees them.
     """
-    text = (Path(tuskml.sql.__file__).parent / "duckdb" / "macros.sql").read_text()
+    create_macros(connection, sql_text("macros.sql"))
+    run_registry_macros(connection)
+
+
+def sql_text(name: str) -> str:
+    """A script of those that DuckDB runs."""
+    return (Path(tuskml.sql.__file__).parent / "duckdb" / name).read_text()
+
+
+def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Macros of the connection, and in memory of the database."""
     connection.execute(text)
     row = connection.execute(IN_MEMORY).fetchone()
     if row is not None and row[0]:
         connection.execute(text.replace("TEMP MACRO", "MACRO"))
+
+
+REGISTRY = """
+SELECT 1 FROM duckdb_tables()
+WHERE database_name = current_database() AND schema_name = 'tuskml' AND table_name = 'models'
+"""
+
+
+def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Models by name, where the current database has a registry (sql/duckdb/registry.sql)."""
+    found = connection.execute(REGISTRY).fetchone()
+    if found is not None:
+        create_macros(connection, sql_text("registry_macros.sql"))

@@ -15,7 +15,7 @@ from tuskml.connection import connect, load
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
 from tuskml.model import FIELDS, Model
-from tuskml.script import sentence
+from tuskml.script import INTERRUPTED, sentence
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,7 +28,6 @@ PREDICTOR = (
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
 IN_MEMORY = ":memory:"
-INTERRUPTED = "the training was interrupted"
 URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
 DUCKDB_URL = "duckdb://"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
@@ -48,6 +47,12 @@ def kind_of(type_name: str) -> str:
 
 class Database(Protocol):
     """What a training asks of a database."""
+
+    connection: Any
+
+    def fetch(self, query: str) -> list[Row]:
+        """The rows of a query. TuskError, one sentence, where it fails."""
+        ...
 
     def columns(self, query: str) -> Columns:
         """Names and types of a query's columns. TuskError where it is wrong."""
@@ -79,10 +84,6 @@ class Database(Protocol):
 
     def model(self, model: Model | None) -> str:
         """A model value, as far as predictions need it."""
-        ...
-
-    def fetch(self, query: str) -> list[Row]:
-        """The rows of a query; what goes wrong is one sentence."""
         ...
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:

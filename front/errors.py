@@ -22,6 +22,10 @@ class DataError(TuskError, ValueError):
     sqlstate = "22023"
 
 
+class OperatorError(TuskError):
+    """A task, an operator or an algorithm of the user's own that failed, or answered wrongly."""
+
+
 class Interrupted(TuskError):
     """A training that was cancelled while it ran."""
 

@@ -15,6 +15,7 @@ from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError
 from tuskml.expressions import dotted, one, quoted
+from tuskml.groups import last_training
 from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
@@ -53,11 +54,14 @@ class Training:
     n_features: int | None
     given: Given
 
-    def query(self, database: Database) -> str:
-        """The query that trains: the keys' columns, and the model's."""
+    def query(self, database: Database, aggregate: str = "train_model") -> str:
+        """The query that trains: the keys' columns, and the model's.
+
+        aggregate: another with the same arguments, such as explain_training.
+        """
         given = f", {database.text(self.options)}" if self.options != "{}" else ""
         model = (
-            f"{database.function('train_model')}({database.text(self.task.name)}, {self.label}, "
+            f"{database.function(aggregate)}({database.text(self.task.name)}, {self.label}, "
             f"{self.features}{given})"
         )
         keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
@@ -183,7 +187,10 @@ def trained(groups: RowGroups | None, request: Request, n_features: int | None) 
     if groups is None or n_features is None:
         return None
     models = train_streamed(groups, request, n_features)
-    return None if models is None else Model.of_batch(models, 0)
+    if models is None:
+        return None
+    last_training.note(models, None)
+    return Model.of_batch(models, 0)
 
 
 def collected(

@@ -5,6 +5,8 @@ That function takes no arguments: the batch in work is asked for by name, in
 """
 
 import ctypes
+import importlib
+import signal
 import time
 from collections.abc import Callable
 
@@ -12,6 +14,7 @@ from tuskml.errors import ExtensionError
 from tuskml.groups import events
 from tuskml.groups.door import BATCH, answer, refuse
 from tuskml.udas import kernels
+from tuskml.udas.open_rows import raised
 
 NOTICE_SECONDS = 1.0
 
@@ -40,6 +43,7 @@ def trainer(version: str) -> Callable[[], None]:
     library.tuskml_current_batch.restype = BATCH
     library.tuskml_version.restype = ctypes.c_char_p
     library.tuskml_batch_bytes.restype = ctypes.c_int64
+    library.tuskml_modules_now.restype = ctypes.c_char_p
     kernels.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
     def call() -> None:
@@ -50,6 +54,7 @@ def trainer(version: str) -> Callable[[], None]:
             )
         try:
             check_version(library, version)
+            load_modules((library.tuskml_modules_now() or b"").decode())
             with events.listening(Progress(library)):
                 answer(library, pointer)
         except BaseException as error:
@@ -58,6 +63,30 @@ def trainer(version: str) -> Callable[[], None]:
             library.tuskml_answered()
 
     return call
+
+
+_loaded: set[str] = set()
+
+
+def load_modules(setting: str) -> None:
+    """Imports the modules that the setting `tuskml.modules` names, each once a session.
+
+    They register tasks and operators; threads that they start leave the server's signals to it.
+    """
+    for name in filter(None, (part.strip() for part in setting.split(","))):
+        if name in _loaded:
+            continue
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            raise ExtensionError(
+                f"tuskml.modules names '{name}', which {raised(error)}, expected a module in a "
+                "folder of tuskml.python_path"
+            ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _loaded.add(name)
 
 
 def check_version(library: ctypes.CDLL, version: str) -> None:

@@ -37,19 +37,3 @@ class Counters:
         shown = asdict(self)
         shown["seconds"] = {name: round(value, 6) for name, value in self.seconds.items()}
         return shown
-
-
-_last: list[Counters | None] = [None]
-
-
-def keep(counters: Counters) -> None:
-    """Makes these the last training's."""
-    _last[0] = counters
-
-
-def last_training() -> dict[str, Any] | None:
-    """The counters of the last stored model that this process trained, None before the first.
-
-    They are in the model value too: member "counters" of its `options`.
-    """
-    return None if _last[0] is None else _last[0].as_dict()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import TuskError
+from tuskml.groups import last_training
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
 from tuskml.groups.planning import Request
@@ -18,7 +19,7 @@ from tuskml.groups.receiving import receiver_of
 from tuskml.groups.trainer import train
 from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
-from tuskml.udas.options import parse
+from tuskml.udas.options import parse, refuse_format
 from tuskml.udas.tasks import task_named
 
 TRAIN, EXPLAIN = 0, 1
@@ -42,6 +43,7 @@ class _Batch(ctypes.Structure):
         ("error", ctypes.c_char * 1024),
         ("sqlstate", ctypes.c_char * 8),
         ("store_root", ctypes.c_char_p),
+        ("statement", ctypes.c_int64),
     ]
 
 
@@ -156,6 +158,7 @@ def answer_training(
         options = replace(options, threads=batch.threads)
     request = Request(task_named(task), options)
     if batch.request == TRAIN:
+        refuse_format(options)
         for models in trained(groups, request, batch):
             emission = Emission(models.numbered(places[models.group]))
             library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
@@ -183,12 +186,15 @@ def answer_offline(
 def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
     if request.options.store is None:
-        yield from train(groups, request, batch.memory)
-        return
-    from tuskml.groups.stored import train_stored  # the store's room takes a while to import
+        found = train(groups, request, batch.memory)
+    else:
+        from tuskml.groups.stored import train_stored  # the store's room takes a while to import
 
-    root = batch.store_root.decode() if batch.store_root else None
-    yield from train_stored(groups, request, batch.memory, root)
+        root = batch.store_root.decode() if batch.store_root else None
+        found = train_stored(groups, request, batch.memory, root)
+    for models in found:
+        last_training.note(models, groups[models.group], batch.statement)
+        yield models
 
 
 def sentence(error: BaseException) -> str:

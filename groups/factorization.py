@@ -8,19 +8,21 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
+from tuskml.groups.explanation import row_bytes
 from tuskml.groups.factorization_epochs import Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.validation import held_out_counts
 from tuskml.udas import kernels
 from tuskml.udas.factorization import Factorization, Ids, Shape, rating_ids
-from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.kernels import KINDS, Floats, Pass
 from tuskml.udas.options import Options
 
 MOST_NUMBERS = 1 << 26
@@ -203,3 +205,34 @@ def explain(group: NDArray[np.void], options: Options) -> str:
         f"  stops     {stop}",
     ]
     return "\n".join(lines)
+
+
+def document(group: NDArray[np.void], options: Options, text: str) -> dict[str, Any]:
+    """The same as data, in the schema of `explanation.document`; text: what `explain` says."""
+    settings = Settings.of(options)
+    lines = dict(line[2:].split(None, 1) for line in text.splitlines()[1:])
+    return {
+        "explanation": 1,
+        "task": "matrix_factorization",
+        "objective": text.splitlines()[0].split(": minimise ", 1)[1],
+        "groups": 1,
+        "rows": int(group["n_rows"][0]),
+        "rows_skipped": int(group["n_skipped"][0]),
+        "features": 2,
+        "storage": KINDS[group["kind"][0]],
+        "bytes": row_bytes(group),
+        "plan": {
+            "algorithm": settings.algorithm,
+            "description": settings.describe(),
+            "because": lines["because"],
+            "order": lines["order"],
+            "threads": settings.threads,
+            "max_iter": settings.max_iter,
+            "epsilon": settings.epsilon,
+            "converge": "loss",
+            "time": settings.time,
+        },
+        "cannot": None,
+        "candidates": [],
+        "actual": None,
+    }

@@ -121,8 +121,11 @@ def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -
         "seed": options.seed,
         "deterministic": options.ordered,
     }
-    if plan.algorithm not in ("newton", "lbfgs"):
+    shown |= dict(plan.own_parts())
+    if plan.family not in ("newton", "lbfgs"):
         shown |= {"step": plan.step, "schedule": plan.schedule, "batch_size": plan.batch_size}
+    if plan.device is not None:
+        shown["device"] = "gpu"
     if plan.estimated is not None:
         iterations, seconds = plan.estimated
         shown["estimated"] = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tuskml.optimizer.choice import SAMPLE_AT_LEAST, Candidate, Speculated
 from tuskml.optimizer.curves import fit
 from tuskml.optimizer.space import STOCHASTIC
-from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.algorithms import operators_of
 from tuskml.udas.kernels import Floats
 from tuskml.udas.operators import State, Tolerance, run
 from tuskml.udas.plan import Plan
@@ -119,7 +119,7 @@ def trial(
     for smoothing in plan.smoothing:
         rows = replace(problem.rows, stride=stride, smoothing=smoothing)
         part = problem.on(rows)
-        operators = ALGORITHMS[plan.algorithm](part, settings, v, deadline)
+        operators = operators_of(part, settings, v, deadline)
         watched = Errors(Tolerance(plan.converge, plan.epsilon), smoothing, errors)
         state = run(part, replace(operators, converge=watched))
         if state.out_of_time:

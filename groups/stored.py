@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
-from tuskml.groups import counters, events, stored_factorization
+from tuskml.groups import events, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.planning import Request, plan_for
@@ -29,8 +29,11 @@ from tuskml.groups.trainer import (
 )
 from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
+from tuskml.udas.gpu.placement import refuse_gpu
 from tuskml.udas.kernels import Pass
+from tuskml.udas.own_operators import refuse_own
 from tuskml.udas.plan import Plan
+from tuskml.udas.tasks import TASKS
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""
@@ -56,6 +59,7 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
     """Trains one group."""
     began = time.monotonic()
     refuse_elsewhere(request.options)
+    refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
     loss, mark = request.task.loss, kernels.cancel_count()
@@ -78,7 +82,6 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
             rows = replace(rows, groups=stack.enter_context(kept))
             labels = rows.labels()  # their mean depends on the order
         trained = Run(rows, labels, request, plan, StoreRoot(root))()
-    counters.keep(trained.counters)
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
     return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 
@@ -86,6 +89,17 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
+    if request.task.own is not None:
+        raise OptionError(
+            f"task '{request.task.name}' is not available with option 'store', expected "
+            f"{one_of(TASKS)}"
+        )
+    refuse_own(options, "option 'store'")
+    if options.explain:
+        raise OptionError(
+            "option 'explain' is not available with option 'store', expected explain_training, "
+            "and the counters in the model's options"
+        )
     if groups["kind"][0] < 2:
         raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
     if options.algorithm not in ALGORITHMS:

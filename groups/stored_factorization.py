@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups import counters, events
+from tuskml.groups import events
 from tuskml.groups.counters import Counters
 from tuskml.groups.factorization import shape_of
 from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
@@ -81,7 +81,6 @@ def train(groups: NDArray[np.void], request: Request, memory: int, root: str | N
     run = StoredRun(rows, memory, shape, settings, options, StoreRoot(root), began)
     with kernels.watching_sigint():
         trained = run()
-    counters.keep(trained.counters)
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
     return model_of(trained, groups, run, time.monotonic() - began)
 

@@ -14,18 +14,32 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
+from tuskml.groups.explanation import Actual, document
+from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
+from tuskml.groups.measured import Measured
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
-from tuskml.groups.planning import Request, decide, first_plan
+from tuskml.groups.own import (
+    constant,
+    loss_of_one_class,
+    own_members,
+    refuse_labels,
+    refuse_lost,
+)
+from tuskml.groups.planning import Request, by_statistics, decide, first_plan
 from tuskml.groups.validation import EarlyStop, held_out_counts
+from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
-from tuskml.udas.algorithms import ALGORITHMS
+from tuskml.udas.algorithms import operators_of, transformed
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.open_rows import Open
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
+from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
 from tuskml.udas.tasks import Task
@@ -41,9 +55,11 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     if request.task.factorizes:
+        placement.refuse_gpu(request.options.device, f"task '{request.task.name}'")
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)
+    refuse_together(request.task, request.options)
     for places in alike(groups, request.options.ordered):
         models = train_alike(groups[places], request, memory)
         yield models.numbered(places[models.group])
@@ -96,6 +112,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = rows.groups
     labels = rows.labels()
     two = np.ones(len(groups), bool)
+    refuse_labels(request.task, labels)
     if request.task.classifies:
         refuse_third_class(request.task, labels)
         two = labels["low"] != labels["high"]
@@ -146,16 +163,34 @@ def fit(
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
-            if request.task.quadratic:  # their mean is the start, and sums depend on the order
+            if (
+                not request.task.classifies
+            ):  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
+        gpu = wants_gpu(rows.groups, plan, request)
+        if gpu:
+            rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
+        measured, chosen = Measured(), Choice(plan, ())
         if question is not None:
-            plan = decide(problem, start(problem, labels, options), plan, question).plan
-        state = descend(problem, labels, held, plan, options, began)
+            asked = time.monotonic()
+            chosen = decide(problem, start(problem, labels, options), plan, question)
+            plan = chosen.plan
+            measured.planned(chosen, time.monotonic() - asked)
+        if gpu:
+            plan = replace(plan, device=placement.gpu_name())
+        state = descend(problem, labels, held, plan, options, began, measured)
+        if not gpu:  # its seconds say nothing of the CPU's
+            measured.report(plan, question)
+        if state.converged.all():  # what was said to be too little was not
+            plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
+        told = plan.describe()
+        if options.explain:
+            told = explained(rows.groups, request, chosen, question, state, began)
     n = len(labels)
     share = n_rows / n_rows.sum() * (time.monotonic() - began)
     return Models(
@@ -173,10 +208,40 @@ def fit(
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=status,
-        plan=Strings.same(plan.describe(), n),
+        plan=Strings.same(told, n),
         seconds=share,
-        options=Strings.same(resolved(options, plan), n),
+        options=Strings.same(
+            resolved(options, plan, measured.shown() | (own_members(request.task) or {})), n
+        ),
     )
+
+
+def wants_gpu(groups: NDArray[np.void], plan: Plan, request: Request) -> bool:
+    """Whether they train on the GPU. OptionError where that is asked for and cannot be."""
+    device = request.options.device
+    if request.task.own is not None:
+        placement.refuse_gpu(device, f"task '{request.task.name}'")
+    elif plan.base is not None or plan.own_parts():
+        placement.refuse_gpu(device, "an operator of your own")
+    else:
+        return placement.wants_gpu(device, groups)
+    return False
+
+
+def explained(
+    groups: NDArray[np.void],
+    request: Request,
+    chosen: Choice,
+    question: Question | None,
+    state: State,
+    began: float,
+) -> str:
+    """The whole explanation of a batch's training, with what it came to."""
+    if question is not None and not chosen.candidates:  # it was instant anyway
+        chosen = replace(chosen, candidates=by_statistics(chosen.plan, question).candidates)
+    took = time.monotonic() - began
+    actual = Actual(state.iterations, took, int(state.converged.sum()))
+    return written(document(groups, request, chosen, actual), request.options.format)
 
 
 def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
@@ -201,6 +266,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         rows,
         positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
         class_weight=class_weights(task, options, labels),
+        open=None if task.own is None else Open(task.own),
     )
     frequency = None
     if rows.sparse:
@@ -214,7 +280,8 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     size = None
     if task.quadratic:
         size = np.sqrt(labels["variance"] + labels["mean"] ** 2)
-    return Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    return transformed(problem, plan)
 
 
 def describe_sparse(
@@ -226,7 +293,7 @@ def describe_sparse(
     penalty asks how often a feature occurs.
     """
     shift = np.zeros((rows.n_groups, rows.n_features))
-    counted = options.l1 > 0 or options.l2 > 0 or plan.algorithm == "svrg"
+    counted = options.l1 > 0 or options.l2 > 0 or plan.family == "svrg"
     if not counted and rows.values_near_one():
         return shift, np.ones_like(shift), None
     count, largest = rows.feature_counts()
@@ -271,7 +338,9 @@ def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Float
         return v
     if problem.task.quadratic:
         v[:, -1] = labels["mean"]
-    elif problem.task.name == "logistic":
+    elif problem.task.own is not None and not problem.task.classifies:
+        v[:, -1] = constant(problem.task, labels["mean"])
+    elif "logistic" in (problem.task.name, problem.task.response):
         weight = problem.rows.class_weight
         low, high = class_sizes(labels)
         if weight is not None:
@@ -287,11 +356,11 @@ def descend(
     plan: Plan,
     options: Options,
     began: float,
+    measured: Measured,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended."""
     deadline = None if options.time is None else began + options.time
     v = start(problem, labels, options)
-    build = ALGORITHMS[plan.algorithm]
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     monitor = None
@@ -302,7 +371,9 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        state = run(part, build(part, within, v, deadline), monitor or report)
+        operators, clock = measured.watched(operators_of(part, within, v, deadline))
+        state = run(part, operators, monitor or report)
+        measured.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(state.v, v)
     state.iterations = iterations
@@ -311,6 +382,7 @@ def descend(
     if "current" in state.memory:
         finish_epochs(problem, state)
     settle_unknown(problem, state)
+    refuse_lost(problem, state)
     return state
 
 
@@ -378,12 +450,12 @@ def one_class(
         n_rows=rows.groups["n_rows"].copy(),
         n_skipped=rows.groups["n_skipped"].copy(),
         n_features=widths,
-        loss=np.log1p(np.exp(-odds)),
+        loss=loss_of_one_class(request.task, intercept),
         history=none,
         iterations=np.zeros(n, np.int64),
         converged=np.zeros(n, np.uint8),
         status=Strings.same("one class", n),
         plan=Strings.same("constant", n),
         seconds=np.zeros(n),
-        options=Strings.same(resolved(request.options, plan), n),
+        options=Strings.same(resolved(request.options, plan, own_members(request.task)), n),
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tuskml.errors import OptionError
 from tuskml.udas.options import STOCHASTIC, Options
+from tuskml.udas.own_operators import OPERATORS, base_of, steps_in_python
 from tuskml.udas.plan import Plan
 from tuskml.udas.tasks import Task
 
@@ -26,6 +27,8 @@ SAMPLE_ROWS = 1 << 15
 MAX_ITER = {"bgd": 1000, "lbfgs": 1000, "newton": 100, "svrg": 100}
 BATCH = {"sgd": 1, "hogwild": 1, "mgd": 32, "hogbatch": 32, "svrg": 32}
 EPOCHS = 20
+PYTHON_BATCH = 1024
+"""Rows a step where each step is some calls of Python."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,16 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def choose_algorithm(options: Options, seen: Statistics) -> tuple[str, str]:
+def choose_algorithm(
+    options: Options, seen: Statistics, task: Task | None = None
+) -> tuple[str, str]:
     """The algorithm and why."""
     if options.algorithm != "auto":
         return options.algorithm, "asked for"
+    if options.sampler in OPERATORS["sample"]:
+        return "mgd", f"sampler '{options.sampler}' is of mgd"
+    if task is not None and not task.curved:
+        return "lbfgs", f"task '{task.name}' has no curvature for newton"
     if options.l1 > 0:
         return "lbfgs", "l1 > 0 leaves no curvature for newton"
     if seen.n_features <= NEWTON_FEATURES:
@@ -76,25 +85,31 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
             "schedule 'linear' is of task 'matrix_factorization' alone, expected 'constant', "
             "'1/sqrt(i)', '1/i', '1/i^2' or 'line_search'"
         )
-    algorithm, reason = choose_algorithm(options, seen)
-    schedule = options.schedule or default_schedule(algorithm, seen)
-    smooth = task.smooth or not follows_corners(algorithm, schedule)
+    algorithm, reason = choose_algorithm(options, seen, task)
+    family = base_of(algorithm)
+    schedule = options.schedule or default_schedule(family, seen)
+    smooth = task.smooth or not follows_corners(family, schedule)
+    sampler = options.sampler if options.sampler in OPERATORS["sample"] else None
+    in_python = steps_in_python(algorithm, sampler, task.own is not None)
     return Plan(
         algorithm=algorithm,
-        max_iter=options.max_iter or MAX_ITER.get(algorithm, EPOCHS) * (1 if smooth else 5),
+        max_iter=options.max_iter or MAX_ITER.get(family, EPOCHS) * (1 if smooth else 5),
         epsilon=options.epsilon,
         converge=default_converge(task, options, smooth),
         step=options.step,
         schedule=schedule,
-        batch_size=options.batch_size or BATCH.get(algorithm, 1),
+        batch_size=options.batch_size or (PYTHON_BATCH if in_python else BATCH.get(family, 1)),
         canonical=options.ordered or options.validation > 0,
-        shuffle=algorithm in STOCHASTIC and options.sampler != "sequential",
-        lock_free=algorithm in SHARED and not options.ordered,
+        shuffle=family in STOCHASTIC and options.sampler != "sequential",
+        lock_free=family in SHARED and not options.ordered,
         seed=options.seed,
         threads=options.threads or cores(),
         smoothing=(0.0,) if smooth else corners(options.epsilon),
         sample_stride=stride(algorithm, options, seen),
         reason=reason,
+        base=None if family == algorithm else family,
+        sampler=sampler,
+        transform=None if options.transform == "lazy" else options.transform,
     )
 
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.rule import SHARED, choose
+from tuskml.udas.own_tasks import refusal
 from tuskml.udas.plan import Plan
 
 FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild")
@@ -36,6 +37,8 @@ def candidate(question: Question, algorithm: str) -> Plan:
 
 def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     """Why a plan cannot meet the request; None where it can."""
+    if (own := refusal(question.task, plan.algorithm)) is not None:
+        return own
     if plan.algorithm == "newton":
         return newton_refusal(question, memory)
     reasons = refusals(question, plan.algorithm)

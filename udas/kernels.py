@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted, TuskError
+from tuskml.udas.open_rows import Calling, Open
 
 Floats = NDArray[np.float64]
+Triangles = Any
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
+there (`tuskml.udas.gpu.triangles`)."""
 
 GROUP = np.dtype(
     [
@@ -192,6 +197,7 @@ class Pass:
     loss_only: bool = False
     stride: int = 1
     cancel_mark: int = -1
+    open: Open | None = None
 
     @property
     def n_groups(self) -> int:
@@ -219,6 +225,7 @@ class Pass:
             groups=self.groups[which],
             positive=None if self.positive is None else self.positive[which],
             class_weight=None if self.class_weight is None else self.class_weight[which],
+            open=None if self.open is None else self.open.of(which),
         )
 
     def head(self, rows: int) -> "Pass":
@@ -292,6 +299,8 @@ class Pass:
         """
         out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
         weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, None, None, out)
         _check(
             library().tk_gradient(ctypes.byref(self._struct()), _address(weights), _address(out))
         )
@@ -302,6 +311,8 @@ class Pass:
         p = self.p
         out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, shift, scale, out)
         code = library().tk_curvature(
             ctypes.byref(self._struct()),
             _address(weights),
@@ -311,6 +322,31 @@ class Pass:
             _address(out),
         )
         _check(code)
+        return out
+
+    def curvature_apart(
+        self, weights: Floats, shift: Floats, scale: Floats, precise: bool
+    ) -> tuple[Floats, Triangles]:
+        """The same, what `gradient` has and the curvature apart."""
+        sums = self.curvature(weights, shift, scale, precise)
+        return sums, sums[:, self.n_features + 3 :]
+
+    def _opened(
+        self, weights: Floats, shift: Floats | None, scale: Floats | None, out: Floats
+    ) -> Floats:
+        """`gradient`, or with shift and scale `curvature`, as `open` has it."""
+        assert self.open is not None
+        calling = Calling(self.open)
+        code = library().tk_open_pass(
+            ctypes.byref(self._struct()),
+            ctypes.byref(calling.struct),
+            _address(weights),
+            _address(shift),
+            _address(scale),
+            int(shift is not None),
+            _address(out),
+        )
+        _check(calling.check(code))
         return out
 
     def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
@@ -341,6 +377,10 @@ class Pass:
         )
         _check(code)
 
+    def newton_update(self, problem: Any, plan: Any) -> Any:
+        """An Update that makes Newton's iterations where the rows are; None: there is none."""
+        return None
+
     def gathered(self) -> "Pass":
         """The same rows side by side, where many small groups lie scattered over memory.
 
@@ -362,6 +402,32 @@ class Pass:
             )
         )  # fmt: skip
         return replace(self, groups=copy)
+
+    def copy_rows(
+        self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
+    ) -> None:
+        """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
+        group g's begin at start[g]; zeros where no row is.
+        """
+        _check(
+            library().tk_copy_rows(
+                ctypes.byref(self._struct()), _address(start), ctypes.c_int64(first),
+                ctypes.c_int64(len(labels)), _address(values), _address(labels),
+            )
+        )  # fmt: skip
+
+    def runs(
+        self, epoch: "Epoch"
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in
+        the group and number of rows of each.
+        """
+        offset = np.zeros(self.n_groups + 1, np.int64)
+        given = ctypes.byref(self._struct()), ctypes.byref(epoch.struct()), _address(offset)
+        _check(library().tk_runs(*given, None, None))
+        places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
+        _check(library().tk_runs(*given, _address(places), _address(rows)))
+        return offset, places, rows
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
@@ -435,8 +501,12 @@ class Solution:
     inverse_diagonal: Floats | None
 
 
-def solve(hessian: Floats, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
+def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
     """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
+    if not isinstance(hessian, np.ndarray) and not inverse:
+        solution: Solution = hessian.solve(gradient)
+        return solution
+    hessian = np.asarray(hessian)
     n, p = gradient.shape
     hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
     step = np.empty((n, p))

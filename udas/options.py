@@ -4,7 +4,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,35 @@ class Kind:
     parse: Callable[[Any], Any]
 
 
+OWN_NAMES: dict[str, Callable[[], Iterable[str]]] = {}
+"""By option, the names that users have given to operators and algorithms of their own."""
+
+
+@dataclass(frozen=True)
+class OpenChoice:
+    """One of some names, or of those that users have registered for this option."""
+
+    option: str
+    names: tuple[str, ...]
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (*self.names, *OWN_NAMES.get(self.option, tuple)())
+
+    @property
+    def allowed(self) -> str:
+        return one_of(self.all_names)
+
+    def parse(self, value: Any) -> str:
+        return str(choice(*self.all_names).parse(value))
+
+
 @dataclass(frozen=True)
 class Option:
     """One key of the options; default None: chosen with the algorithm."""
 
     name: str
-    kind: Kind
+    kind: Kind | OpenChoice
     default: Any
     meaning: str
 
@@ -176,7 +199,7 @@ BOOLEAN = Kind("true or false", _boolean)
 TABLE = {
     option.name: option
     for option in (
-        Option("algorithm", choice(*ALGORITHMS), "auto", "how to train"),
+        Option("algorithm", OpenChoice("algorithm", ALGORITHMS), "auto", "how to train"),
         Option("max_iter", integer(1, 2**31 - 1), None, "most iterations, or epochs"),
         Option("epsilon", real(0), 1e-6, "tolerance of `converge`; 0: run max_iter iterations"),
         Option(
@@ -187,7 +210,7 @@ TABLE = {
         ),
         Option(
             "converge",
-            choice("gradient", "weights", "loss"),
+            OpenChoice("converge", ("gradient", "weights", "loss")),
             "gradient",
             "what must fall below epsilon: the largest violation of the optimality condition, "
             "the largest change of a weight, or the relative change of the objective",
@@ -208,11 +231,16 @@ TABLE = {
         Option("batch_size", integer(1, 2**20), None, "rows a step of the stochastic algorithms"),
         Option(
             "sampler",
-            choice("shuffled-partition", "sequential"),
+            OpenChoice("sampler", ("shuffled-partition", "sequential")),
             None,
             "order of the rows: shuffled once, or as the database delivers them",
         ),
-        Option("transform", choice("lazy"), "lazy", "features are centred and scaled when read"),
+        Option(
+            "transform",
+            OpenChoice("transform", ("lazy",)),
+            "lazy",
+            "features are centred and scaled when read",
+        ),
         Option("l1", real(0), 0.0, "weight of the sum of |coefficients|"),
         Option(
             "l2",
@@ -259,7 +287,19 @@ TABLE = {
         Option("resume", BOOLEAN, False, "go on with an interrupted training of this store"),
         Option("rank", integer(1, 4096), 10, "factors of matrix_factorization"),
         Option("biases", BOOLEAN, True, "biases of users and items in matrix_factorization"),
-        Option("device", choice("auto", "cpu"), "auto", "where kernels run"),
+        Option(
+            "device",
+            choice("auto", "gpu", "cpu"),
+            "auto",
+            "where kernels run; gpu: dense features, with tuskml[gpu] and an NVIDIA GPU",
+        ),
+        Option(
+            "explain",
+            BOOLEAN,
+            False,
+            "whether the model's `plan` is the whole explanation, with what the training came to",
+        ),
+        Option("format", choice("text", "json"), "text", "of an explanation"),
     )
 }
 
@@ -294,6 +334,8 @@ class Options:
     rank: int
     biases: bool
     device: str
+    explain: bool = False
+    format: str = "text"
     given: frozenset[str] = frozenset()
 
     @property
@@ -359,6 +401,14 @@ def _check_together(options: Options) -> None:
     if options.schedule == "line_search" and algorithm != "bgd":
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{algorithm}', expected 'bgd'"
+        )
+
+
+def refuse_format(options: Options) -> None:
+    """Of a training: a format is that of an explanation."""
+    if "format" in options.given and not options.explain:
+        raise OptionError(
+            "option 'format' is of explain_training, or of option 'explain', which is false"
         )
 
 

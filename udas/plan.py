@@ -12,7 +12,9 @@ class Plan:
     model; smoothing: corners of the hinge to pass
     through, the last one final ((0.0,): none); sample_stride: train on every so-maniest chunk of
     rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
-    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does.
+    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does;
+    device: the name of the GPU that trains; base: the built-in algorithm that one of the user's
+    own is made of; sampler, transform: the user's own, if there are any.
     """
 
     algorithm: str
@@ -32,24 +34,43 @@ class Plan:
     reason: str
     estimated: tuple[float, float] | None = None
     unmet: str | None = None
+    device: str | None = None
+    base: str | None = None
+    sampler: str | None = None
+    transform: str | None = None
+
+    @property
+    def family(self) -> str:
+        """The built-in algorithm that it is, or is made of."""
+        return self.base or self.algorithm
 
     @property
     def power(self) -> int:
         """The kernels' number for the schedule: the step shrinks with t^(power/2)."""
         return {"constant": 0, "1/sqrt(i)": 1, "1/i": 2, "1/i^2": 4}[self.schedule]
 
+    def own_parts(self) -> list[tuple[str, str]]:
+        """The user's own operators that options name."""
+        given = {"sampler": self.sampler, "transform": self.transform}
+        if self.converge not in ("gradient", "weights", "loss"):
+            given["converge"] = self.converge
+        return [(kind, name) for kind, name in given.items() if name is not None]
+
     def describe(self) -> str:
         """One line for the model's `plan`."""
-        parts = [self.algorithm]
-        if self.algorithm in ("mgd", "hogbatch", "svrg"):
+        parts = [self.algorithm if self.base is None else f"{self.algorithm} (of {self.base})"]
+        if self.family in ("mgd", "hogbatch", "svrg"):
             parts.append(f"batches of {self.batch_size}")
-        if self.algorithm in ("bgd", "mgd", "sgd", "hogwild", "hogbatch"):
+        if self.family in ("bgd", "mgd", "sgd", "hogwild", "hogbatch"):
             parts.append(f"step {self.schedule}")
+        parts += [f"{kind} {name}" for kind, name in self.own_parts()]
         if self.sample_stride > 1:
             parts.append(f"started on 1/{self.sample_stride} of the rows")
         if len(self.smoothing) > 1:
             parts.append(f"hinge smoothed down to {self.smoothing[-1]:g}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        if self.device is not None:
+            parts.append(f"on {self.device}")
         if self.estimated is not None:
             iterations, seconds = self.estimated
             parts.append(f"estimated {iterations:.0f} iterations, {shown_seconds(seconds)}")

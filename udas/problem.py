@@ -10,12 +10,16 @@ units converge alike, and the objective stays the caller's. Shapes: G groups, d 
 p = d + 1.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas import segments
+from tuskml.udas.kernels import Floats, Pass, Triangles
+from tuskml.udas.open_rows import Open, chosen_rows
 from tuskml.udas.tasks import Task
 
 Index = NDArray[np.intp]
@@ -37,7 +41,7 @@ class Found:
     gradient: Floats
     violation: Floats
     slack: Floats
-    hessian: Floats | None = None
+    hessian: Triangles | None = None
 
     def of(self, which: NDArray[np.bool_] | Index) -> "Found":
         """The same for some of the groups."""
@@ -72,6 +76,30 @@ def diagonal(p: int) -> Index:
     """Where the diagonal lies in a packed lower triangle."""
     j = np.arange(p)
     return j * (j + 1) // 2 + j
+
+
+def add_to_diagonal(packed: Triangles, more: Floats) -> None:
+    """Adds more, (G, p) or (G, 1), to the diagonals of packed lower triangles."""
+    if isinstance(packed, np.ndarray):
+        p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
+        packed[:, diagonal(p)] += more
+    else:
+        packed.add_to_diagonal(more)
+
+
+def clear_last_row(packed: Triangles, p: int) -> None:
+    """Takes the last of p coordinates out of the systems."""
+    if isinstance(packed, np.ndarray):
+        packed[:, packed.shape[1] - p :] = 0.0
+    else:
+        packed.clear_last_row()
+
+
+def room_for(packed: Triangles, n: int) -> Triangles:
+    """Memory for n triangles of the same size where these are, not yet written."""
+    if isinstance(packed, np.ndarray):
+        return np.empty((n, packed.shape[1]))
+    return packed.room(n)
 
 
 @dataclass(frozen=True)
@@ -113,6 +141,26 @@ class Problem:
         """The same objective on other rows of the same groups."""
         return replace(self, rows=rows)
 
+    def take(self, rows: ArrayLike, weights: ArrayLike | None = None) -> "Problem":
+        """The same objective on chosen rows, whose losses count by their weights.
+
+        rows: (G, k), or a list of G arrays, of row numbers from 0, any number of times; weights:
+        of the same shape, None: 1. The mean loss is sum(weights * loss) / k: that of all n rows
+        is estimated without bias where row i is drawn with probability p_i and weighs 1 / (n p_i).
+        Raises OperatorError.
+        """
+        chosen = chosen_rows(rows, weights, self.rows.groups["n_rows"])
+        own = None if self.rows.open is None else self.rows.open.loss
+        return self.on(replace(self.rows, open=Open(own, chosen)))
+
+    def chunks(self, group: int) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+        """A group's rows where they lie: number of the first one, features and labels.
+
+        Features are (n, d), float32 or float64; of sparse rows (starts (n + 1,), ids, values). All
+        are views: not to be written, and good while the training lasts.
+        """
+        yield from segments.chunks(self.rows.groups[group])
+
     def to_caller(self, v: Floats) -> Floats:
         """Weights in the caller's units, the intercept last."""
         weights = np.empty_like(v)
@@ -149,7 +197,8 @@ class Problem:
         """One pass over the rows at v."""
         weights = self.to_caller(v)
         if curvature:
-            sums = self.rows.curvature(weights, self.shift, self.scale, self.precise)
+            given = weights, self.shift, self.scale, self.precise
+            sums, packed = self.rows.curvature_apart(*given)
         else:
             sums = self.rows.gradient(weights)
         n = sums[:, 1:2]
@@ -170,7 +219,7 @@ class Problem:
             gradient,
             self._violation(gradient, v, caller, coef, rounding),
             self._slack(objective, rounding),
-            self._hessian(sums[:, d + 3 :] / n) if curvature else None,
+            self._hessian(packed / n) if curvature else None,
         )
 
     def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
@@ -206,12 +255,13 @@ class Problem:
         found: Floats = np.maximum(conditioned.max(axis=1) - rounding, worst)
         return np.maximum(found, 0.0)
 
-    def _hessian(self, packed: Floats) -> Floats:
-        places = diagonal(self.d + 1)
+    def _hessian(self, packed: Triangles) -> Triangles:
         if self.l2:
-            packed[:, places[:-1]] += self.l2 * self.scale**2
+            more = np.zeros((self.n_groups, self.d + 1))
+            more[:, :-1] = self.l2 * self.scale**2
+            add_to_diagonal(packed, more)
         if not self.rows.fit_intercept:
-            packed[:, places[-1] - self.d :] = 0.0
+            clear_last_row(packed, self.d + 1)
         return packed
 
     def proximal(self, v: Floats, step: Floats) -> Floats:

@@ -51,6 +51,29 @@ def sparse_values(group: np.void) -> Iterator[NDArray[Any]]:
         place = int(header["next"])
 
 
+def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+    """Number of the first row, features and labels of each segment of a group.
+
+    Features are (n, d), of sparse rows (starts (n + 1,), ids, values). Views: they live as long as
+    the group.
+    """
+    dtype: np.dtype[Any] = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
+    sparse = zip(sparse_segments(group), sparse_values(group), strict=True)
+    place, first, d = int(group["head"]), 0, int(group["dim"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+        labels = _view(place + SEGMENT.itemsize, np.dtype(np.float64), rows)
+        if group["kind"] >= 2:
+            (starts, ids), values = next(sparse)
+            yield first, (starts, ids, values), labels
+        else:
+            at = place + SEGMENT.itemsize + 8 * cap_rows
+            yield first, _view(at, dtype, rows * d).reshape(rows, d), labels
+        first += rows
+        place = int(header["next"])
+
+
 def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
     if not n:
         return np.empty(0, dtype)

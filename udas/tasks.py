@@ -1,12 +1,17 @@
 """The tasks, as data: what is predicted, with which loss, and what statistics the result allows.
 
 Losses are functions of the margin m = w.x + b; their formulas, derivatives and curvatures are in
-`udas/native/losses.hpp`.
+`udas/native/losses.hpp`, or the user's own (`own_tasks.py`).
 """
 
+import math
 from dataclasses import dataclass
 
 from tuskml.errors import OptionError, nearest, one_of
+from tuskml.udas.open_rows import OwnLoss
+
+RESPONSES = ("identity", "exp", "logistic")
+"""What a number is predicted as, of its margin; `udas/scalars/model.c` knows them."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,8 @@ class Task:
 
     loss: the kernels' number; classifies: labels are two classes; test: the statistic of a
     coefficient over its standard error, `t`, `z` or none; factorizes: features are [user, item]
-    (`factorization.py`).
+    (`factorization.py`); own: the user's loss, which loss only says the labels of (0: numbers, 1:
+    classes), response: how it predicts, low and high: where its labels lie.
     """
 
     name: str
@@ -26,6 +32,15 @@ class Task:
     smooth: bool
     test: str | None
     factorizes: bool = False
+    own: OwnLoss | None = None
+    response: str | None = None
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def curved(self) -> bool:
+        """Whether the loss has a curvature."""
+        return self.own is None or self.own.curved
 
 
 TASKS = {
@@ -37,10 +52,14 @@ TASKS = {
         Task("matrix_factorization", 0, "1/2 (m - y)^2", False, True, True, None, True),
     )
 }
+OWN: dict[str, Task] = {}
+"""The user's."""
 
 
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
-    if name not in TASKS:
-        raise OptionError(f"task is '{name}', expected {one_of(TASKS)}{nearest(name, TASKS)}")
-    return TASKS[name]
+    task = TASKS.get(name) or OWN.get(name)
+    if task is None:
+        names = [*TASKS, *OWN]
+        raise OptionError(f"task is '{name}', expected {one_of(names)}{nearest(name, names)}")
+    return task

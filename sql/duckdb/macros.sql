@@ -30,7 +30,8 @@ tuskml_estimates AS (
            CASE WHEN feature = 0 THEN 'intercept' ELSE 'x' || feature END AS term,
            CASE WHEN feature = 0 THEN fitted.intercept ELSE fitted.coef[feature] END AS estimate,
            fitted.std_err[feature + 1] AS std_err,
-           CASE fitted.task WHEN 'linear' THEN 't' WHEN 'logistic' THEN 'z' END AS test,
+           CASE WHEN fitted.task = 'linear' THEN 't'
+                WHEN fitted.task = 'logistic' OR fitted.std_err IS NOT NULL THEN 'z' END AS test,
            fitted.n_rows - len(list_filter(fitted.std_err, lambda e: e IS NOT NULL)) AS freedom
     FROM tuskml_terms)
 SELECT feature, term, estimate, std_err, test, estimate / std_err AS statistic,

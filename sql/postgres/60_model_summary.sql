@@ -34,6 +34,7 @@ p AS (
     SELECT p.value, p.place - 1 AS feature
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
 SELECT feature::integer, CASE feature WHEN 0 THEN 'intercept' ELSE 'x' || feature END, estimate, std_err,
-       CASE (model).task WHEN 'linear' THEN 't' WHEN 'logistic' THEN 'z' END, statistic, p.value
+       CASE WHEN (model).task = 'linear' THEN 't'
+            WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value
 FROM terms LEFT JOIN p USING (feature) ORDER BY feature
 $$;

@@ -108,6 +108,8 @@ static era *era_new(eras *all, int64_t cancels) {
         free(e);
         return NULL;
     }
+    static _Atomic int64_t eras_so_far;
+    e->number = atomic_fetch_add(&eras_so_far, 1) + 1;
     e->next = all->list;
     all->list = e;
     return e;
@@ -157,6 +159,8 @@ static void merge(era *a, era *b) {
         b->family = a;
         a->n_runs += b->n_runs;
         a->n_joined += b->n_joined;
+        if (b->number < a->number)
+            a->number = b->number;
     }
     a->n_joined++;
 }
@@ -178,6 +182,14 @@ void run_join(run *a, run *b) {
 void run_drop_state(run *r) {
     if (atomic_fetch_sub(&r->era->n_states, 1) == 1)
         atomic_store(&r->era->all->untidy, true);
+}
+
+int64_t run_statement(run *r) {
+    eras *all = r->era->all;
+    pthread_mutex_lock(&all->lock);
+    int64_t number = head(r->era)->number;
+    pthread_mutex_unlock(&all->lock);
+    return number;
 }
 
 void run_close(run *r) {

@@ -23,6 +23,7 @@ typedef struct era {
     eras *all;
     tusk_memory *memory; /* of its states' rows */
     int64_t born;        /* cancels so far */
+    int64_t number;      /* from 1 on; in its head the least of the family */
     atomic_bool over;
     /* What follows is eras.c's own. */
     _Atomic int64_t n_states;
@@ -55,6 +56,8 @@ static inline void run_add_state(run *r) {
     atomic_fetch_add_explicit(&r->era->n_states, 1, memory_order_relaxed);
 }
 void run_drop_state(run *r);
+/* A number of the statement. */
+int64_t run_statement(run *r);
 /* The statement trains: no other one joins its era. */
 void run_close(run *r);
 /* The statement has failed. */

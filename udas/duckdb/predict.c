@@ -257,8 +257,8 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
         tusk_forget_model(&s);
         if (!done)
             return;
-        if (o->answer == TUSK_PREDICT && tusk_has_classes(&s))
-            tusk_to_classes(&s, c.out + row, n);
+        if (o->answer == TUSK_PREDICT)
+            tusk_to_predictions(&s, c.out + row, n);
     }
     if (o->answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(c.out, c.n);

@@ -377,7 +377,7 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
 
 /* False when there are no models. */
 static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *states,
-                        duckdb_vector result, idx_t n, idx_t offset) {
+                        duckdb_vector result, idx_t n, idx_t offset, int64_t statement) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
@@ -393,7 +393,8 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .specs = c.specs,
                             .request = (int32_t)o->request,
                             .memory = o->door->memory,
-                            .store_root = store_root(o->door)};
+                            .store_root = store_root(o->door),
+                            .statement = statement};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
@@ -415,7 +416,8 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
     run *run = run_of(info, states, n, &refused);
     if (run)
         run_close(run);
-    if (refused || !train_batch(info, states, result, n, offset)) {
+    int64_t statement = run ? run_statement(run) : 0;
+    if (refused || !train_batch(info, states, result, n, offset, statement)) {
         if (run)
             run_fail(run);
         drop_all(states, n); /* DuckDB 1.x forgets states whose finalize failed */

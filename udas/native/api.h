@@ -25,7 +25,13 @@ extern "C" {
 
 #define TK_API __attribute__((visibility("default")))
 
-enum tk_code { TK_OK = 0, TK_CANCELLED = 1, TK_NO_MEMORY = 2, TK_DISK_FULL = 3 };
+enum tk_code {
+    TK_OK = 0,
+    TK_CANCELLED = 1,
+    TK_NO_MEMORY = 2,
+    TK_DISK_FULL = 3,
+    TK_LOSS_FAILED = 4 /* a loss of the caller's did not return 0 */
+};
 
 typedef struct tk_pass {
     const tusk_group *groups;
@@ -84,6 +90,21 @@ TK_API int tk_gradient(const tk_pass *pass, const double *weights, double *out);
  * curvature in those of z; rows of floats multiply in float unless `precise`, 64 at a time. */
 TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
                         const double *scale, int precise, double *out);
+/* A loss of the caller's own: fills loss, its derivative and, unless NULL, its curvature by the
+ * margin, each (n,), from margins and labels (n,), which are -1 and 1 where pass->loss is one of
+ * classes. Not 0: it failed. */
+typedef int (*tk_loss)(const double *margin, const double *label, int64_t n, double *loss,
+                       double *derivative, double *curvature);
+typedef struct tk_open {
+    tk_loss loss;          /* NULL: the pass's own */
+    int32_t any_thread;    /* 0: it is called on the caller's thread only, for up to 65,536 rows */
+    const int64_t *offset; /* (n_groups + 1,) */
+    const int64_t *row;    /* (offset[n_groups],) each group's rows to read, from 0; NULL: all */
+    const double *weight;  /* of these rows; NULL: 1 */
+} tk_open;
+/* tk_gradient, or with `curvature` tk_curvature (shift and scale are used then), of such rows. */
+TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,
+                        const double *shift, const double *scale, int curvature, double *out);
 /* Solves H step = gradient by Cholesky for each group, H's lower triangle row by row, `stride`
  * doubles from one group's to the next. A coordinate that depends on those before it gets step 0.
  * rank: (n_groups,) coordinates that do not; pivot: (n_groups,) the smallest of their pivots
@@ -133,6 +154,18 @@ TK_API int tk_scattered(const tk_pass *pass);
 /* Copies dense groups of one kind and width, each into one segment at memory + place[g], which has
  * room for its header, labels and values and is aligned to 8 bytes. The copies own nothing. */
 TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out);
+
+/* --- rows for a device --- */
+/* Copies dense rows, one group's behind the other's, into values (n_rows, d) and labels (n_rows,).
+ * start: (n_groups,) rising places of each group's first row; places from `first` on, n_rows of
+ * them, are written, zeros where no row is. */
+TK_API int tk_copy_rows(const tk_pass *pass, const int64_t *start, int64_t first, int64_t n_rows,
+                        void *values, double *labels);
+/* The runs of neighbouring rows that an epoch visits, in its order: place and rows of each, a
+ * group's from offset[g] to offset[g + 1], which a call with places NULL fills. Places are within
+ * the group. */
+TK_API int tk_runs(const tk_pass *pass, const tk_epoch *epoch, int64_t *offset, int64_t *places,
+                   int32_t *rows);
 
 /* --- models whose weights live in a store --- */
 

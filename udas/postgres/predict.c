@@ -3,7 +3,7 @@
  * A model is read once and kept as long as the rows that follow bring the same bytes: usually all
  * rows of a query have one model, as a few bytes that say where TOAST keeps it.
  */
-#include "features.h"
+#include "predict.h"
 
 #include "access/htup_details.h"
 #include "executor/executor.h"
@@ -15,15 +15,15 @@
 
 enum argument { A_MODEL, A_FEATURES };
 
-/* What a call site keeps from row to row. */
-typedef struct predictor {
+/* A model that was read. */
+struct predictor {
     MemoryContext model; /* holds the bytes and what the scorer points to */
     const void *bytes;   /* of the model that was read last; NULL: none */
     Size size;
     tusk_scorer scorer;
     number_buffer buffer;
     MemoryContextCallback end;
-} predictor;
+};
 
 static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *sentence) {
     const char *state = s->sqlstate ? s->sqlstate : "22023";
@@ -77,7 +77,7 @@ static struct varlena *telling_bytes(Datum model) {
     return pointer ? pg_detoast_datum(bytes) : bytes;
 }
 
-static void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
+void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
     tusk_forget_model(&p->scorer);
     MemoryContextReset(p->model);
@@ -98,18 +98,19 @@ static void forget(void *p) {
     tusk_forget_model(&((predictor *)p)->scorer);
 }
 
-static predictor *new_predictor(FmgrInfo *site) {
-    predictor *p = MemoryContextAllocZero(site->fn_mcxt, sizeof *p);
-    p->model = AllocSetContextCreate(site->fn_mcxt, "tuskml model", ALLOCSET_START_SMALL_SIZES);
-    p->buffer.context = site->fn_mcxt;
+predictor *new_predictor(MemoryContext context) {
+    predictor *p = MemoryContextAllocZero(context, sizeof *p);
+    p->model = AllocSetContextCreate(context, "tuskml model", ALLOCSET_START_SMALL_SIZES);
+    p->buffer.context = context;
     p->end = (MemoryContextCallback){.func = forget, .arg = p};
-    MemoryContextRegisterResetCallback(site->fn_mcxt, &p->end);
-    site->fn_extra = p;
+    MemoryContextRegisterResetCallback(context, &p->end);
     return p;
 }
 
 static predictor *predictor_of(FmgrInfo *site, Datum model, enum tusk_answer answer) {
-    predictor *p = site->fn_extra ? site->fn_extra : new_predictor(site);
+    if (!site->fn_extra)
+        site->fn_extra = new_predictor(site->fn_mcxt);
+    predictor *p = site->fn_extra;
     const struct varlena *bytes = telling_bytes(model);
     if (!p->bytes || p->size != VARSIZE_ANY(bytes) || memcmp(p->bytes, bytes, p->size) != 0)
         read_model(p, bytes, answer);
@@ -128,28 +129,36 @@ static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, ch
 static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
     if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(&margin, 1);
-    else if (answer == TUSK_PREDICT && tusk_has_classes(s))
-        tusk_to_classes(s, &margin, 1);
+    else if (answer == TUSK_PREDICT)
+        tusk_to_predictions(s, &margin, 1);
     return margin;
+}
+
+NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,
+                             bool sparse) {
+    const NullableDatum null = {.isnull = true};
+    if (p->scorer.null || features.isnull)
+        return null;
+    const char *name = TUSK_ANSWER_NAMES[answer];
+    feature_row row = sparse ? read_sparse(features.value, &p->buffer, name)
+                             : read_dense(features.value, &p->buffer, name, "features");
+    if (row.null)
+        return null;
+    char sentence[TUSK_SENTENCE];
+    double margin;
+    if (!margin_of(&p->scorer, &row, &margin, sentence))
+        refuse(&p->scorer, answer, sentence);
+    return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
 static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse) {
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    if (p->scorer.null || PG_ARGISNULL(A_FEATURES))
+    NullableDatum found = score_features(p, fcinfo->args[A_FEATURES], answer, sparse);
+    if (found.isnull)
         PG_RETURN_NULL();
-    const char *name = TUSK_ANSWER_NAMES[answer];
-    Datum features = PG_GETARG_DATUM(A_FEATURES);
-    feature_row row = sparse ? read_sparse(features, &p->buffer, name)
-                             : read_dense(features, &p->buffer, name, "features");
-    if (row.null)
-        PG_RETURN_NULL();
-    char sentence[TUSK_SENTENCE];
-    double margin;
-    if (!margin_of(&p->scorer, &row, &margin, sentence))
-        refuse(&p->scorer, answer, sentence);
-    PG_RETURN_FLOAT8(answer_of(&p->scorer, margin, answer));
+    return found.value;
 }
 
 #define DEFINE_SCORE(name, answer, sparse)    \

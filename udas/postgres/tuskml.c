@@ -24,6 +24,7 @@ extern bool pq_check_connection(void);
 extern PGDLLIMPORT int client_connection_check_interval;
 
 char *tuskml_python_path;
+static char *tuskml_modules;
 int tuskml_memory_limit;
 int tuskml_threads;
 bool tuskml_progress;
@@ -32,6 +33,7 @@ char *tuskml_store_root;
 PGDLLEXPORT void _PG_init(void);
 PGDLLEXPORT const char *tuskml_version(void);
 PGDLLEXPORT const char *tuskml_python_path_now(void);
+PGDLLEXPORT const char *tuskml_modules_now(void);
 PGDLLEXPORT int tuskml_interrupted(void);
 
 void _PG_init(void) {
@@ -39,6 +41,10 @@ void _PG_init(void) {
         "tuskml.python_path", "The folder of Python packages that holds tuskml and numpy.",
         "Set by tuskml postgres install; superusers only.", &tuskml_python_path,
         TUSKML_PYTHON_PATH, PGC_SUSET, 0, NULL, NULL, NULL);
+    DefineCustomStringVariable(
+        "tuskml.modules", "Python modules that register tasks and operators of one's own.",
+        "Names, separated by commas, that the next training imports; superusers only.",
+        &tuskml_modules, "", PGC_SUSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.memory_limit",
                             "Memory for the rows of a session's trainings; more rows spill to "
                             "disk.",
@@ -66,6 +72,10 @@ const char *tuskml_version(void) {
 
 const char *tuskml_python_path_now(void) {
     return tuskml_python_path;
+}
+
+const char *tuskml_modules_now(void) {
+    return tuskml_modules;
 }
 
 /* What CHECK_FOR_INTERRUPTS does about client_connection_check_interval, without its error. */

@@ -10,6 +10,7 @@
 
 static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
                                                    "matrix_factorization"};
+static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
     snprintf(sentence, TUSK_SENTENCE, "%s", text);
@@ -52,15 +53,37 @@ static bool check_format(tusk_text options, char *sentence) {
     return false;
 }
 
-static bool read_task(tusk_text name, enum tusk_answer answer, tusk_scorer *s, char *sentence) {
-    for (int t = 0; name.data && t < TUSK_TASKS; t++) {
-        if (name.length != strlen(TASK_NAMES[t]) ||
-            memcmp(name.data, TASK_NAMES[t], name.length) != 0)
+static bool is_text(tusk_text given, const char *text) {
+    return given.data && given.length == strlen(text) &&
+           memcmp(given.data, text, given.length) == 0;
+}
+
+/* The options of a user's own task say how it predicts, its classes whether it has any: it does as
+ * one of ours then. */
+static bool read_own_task(const tusk_model_fields *m, tusk_scorer *s) {
+    tusk_text response = tusk_json_member(m->options, "response");
+    for (int r = 0; r < TUSK_RESPONSES; r++) {
+        if (!is_text(response, RESPONSE_NAMES[r]))
             continue;
-        s->task = (enum tusk_task)t;
-        if (answer != TUSK_PREDICT_PROBA || s->task == TUSK_LOGISTIC)
-            return true;
+        bool classes = m->classes.n > 0;
+        s->task = !classes ? TUSK_LINEAR : r == TUSK_INVERSE_LOGIT ? TUSK_LOGISTIC : TUSK_SVM;
+        s->response = classes ? TUSK_IDENTITY : (enum tusk_response)r;
+        return true;
     }
+    return false;
+}
+
+static bool read_task(const tusk_model_fields *m, enum tusk_answer answer, tusk_scorer *s,
+                      char *sentence) {
+    tusk_text name = m->task;
+    bool known = false;
+    for (int t = 0; t < TUSK_TASKS && !known; t++) {
+        known = is_text(name, TASK_NAMES[t]);
+        s->task = (enum tusk_task)t;
+    }
+    known = known || (name.data && read_own_task(m, s));
+    if (known && (answer != TUSK_PREDICT_PROBA || s->task == TUSK_LOGISTIC))
+        return true;
     snprintf(sentence, TUSK_SENTENCE,
              answer == TUSK_PREDICT_PROBA
                  ? "model is '%.*s', only 'logistic' models give probabilities; use decision()"
@@ -163,7 +186,7 @@ static bool check_factors(tusk_scorer *s, char *sentence) {
 bool tusk_read_model(const tusk_model_fields *m, enum tusk_answer answer, tusk_scorer *s,
                      char *sentence) {
     *s = (tusk_scorer){.null = false};
-    if (check_format(m->options, sentence) && read_task(m->task, answer, s, sentence) &&
+    if (check_format(m->options, sentence) && read_task(m, answer, s, sentence) &&
         read_classes(m, s, sentence) && read_coef(m, s, sentence) && check_factors(s, sentence))
         return true;
     tusk_forget_model(s);

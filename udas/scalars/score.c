@@ -1,6 +1,7 @@
 /* The arithmetic of predictions, over runs of rows. */
 #include "score.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,10 +103,20 @@ void tusk_to_probabilities(double *m, uint64_t n) {
 }
 
 /* The class on each side of the margin; a margin that is not a number has none. */
-void tusk_to_classes(const tusk_scorer *s, double *m, uint64_t n) {
+static void to_classes(const tusk_scorer *s, double *m, uint64_t n) {
     double negative = s->negative, positive = s->positive;
     for (uint64_t i = 0; i < n; i++)
         m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
+}
+
+void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
+    if (tusk_has_classes(s))
+        to_classes(s, m, n);
+    else if (s->response == TUSK_INVERSE_LOGIT)
+        probabilities(m, n);
+    else if (s->response == TUSK_EXP)
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = exp(m[i]);
 }
 
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const double *w, double b,

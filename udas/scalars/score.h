@@ -46,6 +46,9 @@ typedef struct tusk_model_fields {
 
 enum tusk_task { TUSK_LINEAR, TUSK_LOGISTIC, TUSK_SVM, TUSK_FACTORIZATION, TUSK_TASKS };
 
+/* What a number is predicted as, of its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
+enum tusk_response { TUSK_IDENTITY, TUSK_EXP, TUSK_INVERSE_LOGIT, TUSK_RESPONSES };
+
 /* The coefficients of a matrix factorization are one vector a user, then one an item: its bias, if
  * there are biases, and its factors. Feature `row * width + k` of a store is element k of vector
  * `row`. */
@@ -60,6 +63,7 @@ typedef struct tusk_factors {
 typedef struct tusk_scorer {
     bool null; /* its predictions are NULL */
     enum tusk_task task;
+    enum tusk_response response;
     const double *coef;
     uint64_t n_coef;
     sealed_file *stored;
@@ -94,8 +98,8 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
     return s->task == TUSK_LOGISTIC || s->task == TUSK_SVM;
 }
 
-/* Margins to the classes that they stand for. */
-void tusk_to_classes(const tusk_scorer *s, double *m, uint64_t n);
+/* Margins to the classes that they stand for, or to the numbers that are predicted. */
+void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
 void tusk_to_probabilities(double *m, uint64_t n);
 
 #endif

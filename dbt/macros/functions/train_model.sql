@@ -1,0 +1,30 @@
+{# The aggregate that trains: an expression for a query with GROUP BY, or without. #}
+{% macro train_model(task, label, features, options={}) %}
+  {{ return(adapter.dispatch('train_model', 'tuskml')(task, label, features, options)) }}
+{% endmacro %}
+
+{% macro default__train_model(task, label, features, options={}) %}
+  {{ return('train_model(' ~ tuskml.training_arguments(task, label, features, options) ~ ')') }}
+{% endmacro %}
+
+{# The plans for such a training, as text; nothing is trained. #}
+{% macro explain_training(task, label, features, options={}) %}
+  {{ return(adapter.dispatch('explain_training', 'tuskml')(task, label, features, options)) }}
+{% endmacro %}
+
+{% macro default__explain_training(task, label, features, options={}) %}
+  {{ return('explain_training(' ~ tuskml.training_arguments(task, label, features, options) ~ ')') }}
+{% endmacro %}
+
+{% macro training_arguments(task, label, features, options) %}
+  {% set arguments = [tuskml.literal(task), label, tuskml.features_of(features)] %}
+  {% if options %}
+    {% do arguments.append(tuskml.literal(tojson(options, sort_keys=true))) %}
+  {% endif %}
+  {{ return(arguments | join(', ')) }}
+{% endmacro %}
+
+{# Features as SQL: a list of numbers becomes an array, text is an array or sparse(...) already. #}
+{% macro features_of(features) %}
+  {{ return(features if features is string else tuskml.array_of(features)) }}
+{% endmacro %}

@@ -1,0 +1,146 @@
+{# The steps of a training per group, each a statement. Temporary tables are named after the relation. #}
+
+{% macro temporary(part) %}
+  {{ return('tusk_' ~ part ~ '_' ~ local_md5(this | string)[:12]) }}
+{% endmacro %}
+
+{% macro create_temporary(part, query) %}
+  {% do run_query('drop table if exists ' ~ tuskml.temporary(part)) %}
+  {% do run_query('create temporary table ' ~ tuskml.temporary(part) ~ ' as ' ~ query) %}
+{% endmacro %}
+
+{# The rows as they are now: fingerprint, training and metrics are all of these. Rows whose key is NULL belong to no
+   group. #}
+{% macro take_rows(settings, sql) %}
+  {% set features = settings['features'] %}
+  {% set listed = features is not string %}
+  {% set expressions = [settings['label']] + (features if listed else []) %}
+  {% set types = tuskml.types_of(expressions, sql) %}
+  {% set items = [] %}
+  {% if listed %}
+    {% for feature in features %}{% do items.append(tuskml.as_double(feature, types[loop.index])) %}{% endfor %}
+  {% endif %}
+  {% set query %}
+    select
+      {%- for key in settings['group_by'] %}
+      src.{{ key }},
+      {%- endfor %}
+      {{ tuskml.group_key_of(settings['group_by']) }} as tuskml_group,
+      ({{ settings['label'] }}) as tuskml_label,
+      {{ tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
+      {{ tuskml.array_of(items) if listed else features }} as tuskml_features,
+      coalesce(({{ settings['held_out'] }}), false) as tuskml_held_out
+    from (
+{{ sql }}
+    ) as src
+    {%- for key in settings['group_by'] %}
+    {{ 'where' if loop.first else 'and' }} src.{{ key }} is not null
+    {%- endfor %}
+  {% endset %}
+  {% do tuskml.create_temporary('rows', query) %}
+{% endmacro %}
+
+{# The groups, and which of them are due: new ones, and those whose newest version had other rows or another recipe. #}
+{% macro find_due(settings, name, recipe) %}
+  {% set hash = tuskml.row_hash('tuskml_label', 'tuskml_features', 'tuskml_held_out') %}
+  {% set query %}
+    with groups as (
+      select
+        {%- for key in settings['group_by'] %}
+        {{ key }},
+        {%- endfor %}
+        tuskml_group as group_key,
+        md5(cast(count(*) as text) || ':' || cast(sum({{ hash }}) as text)) as data_fingerprint
+      from {{ tuskml.temporary('rows') }}
+      group by {% for key in settings['group_by'] %}{{ key }}, {% endfor %}tuskml_group
+    ),
+    newest as (
+      select m.group_key, m.data_fingerprint, m.recipe,
+             row_number() over (partition by m.group_key order by m.version desc) as place
+      from tuskml.models as m where m.name = {{ tuskml.literal(name) }}
+    )
+    select groups.*,
+           {% if flags.FULL_REFRESH -%} true {%- else -%}
+           not coalesce(newest.data_fingerprint = groups.data_fingerprint
+                        and newest.recipe = {{ tuskml.literal(recipe) }}, false)
+           {%- endif %} as due
+    from groups left join newest on newest.group_key = groups.group_key and newest.place = 1
+  {% endset %}
+  {% do tuskml.create_temporary('groups', query) %}
+  {% set counts = run_query('select count(*), coalesce(sum(case when due then 1 else 0 end), 0) from '
+                            ~ tuskml.temporary('groups')) %}
+  {% set row = counts.rows[0] %}
+  {{ return({'groups': row[0] | int, 'due': row[1] | int}) }}
+{% endmacro %}
+
+{# Trains the groups that are due, on the rows that are not held out. #}
+{% macro train_due(settings) %}
+  {% set query %}
+    select r.tuskml_group as group_key,
+           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', 'r.tuskml_features', settings['options']) }} as model
+    from {{ tuskml.temporary('rows') }} as r
+    join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
+    where g.due and not r.tuskml_held_out
+    group by r.tuskml_group
+  {% endset %}
+  {% do tuskml.create_temporary('trained', query) %}
+{% endmacro %}
+
+{# Their metrics: on the rows held out, or where there are none on those of the training. #}
+{% macro evaluate_trained(settings) %}
+  {% set positive = '(r.tuskml_number = (t.model).classes[2])' %}
+  {% set metrics = tuskml.metrics_of(settings['task'], 'r.tuskml_number', positive, 't.model', 'r.tuskml_features') %}
+  {% set pairs = ["'rows'", 'count(*)', "'on'", "case when o.held_out then 'held out' else 'training' end"] %}
+  {% for metric, expression in metrics.items() %}
+    {% do pairs.append("'" ~ metric ~ "'") %}
+    {% do pairs.append(expression) %}
+  {% endfor %}
+  {% set query %}
+    with o as (
+      select tuskml_group as group_key, count(case when tuskml_held_out then 1 end) > 0 as held_out
+      from {{ tuskml.temporary('rows') }} group by tuskml_group
+    )
+    select t.group_key, {{ tuskml.json_object(pairs) }} as metrics
+    from {{ tuskml.temporary('rows') }} as r
+    join o on o.group_key = r.tuskml_group and o.held_out = r.tuskml_held_out
+    join {{ tuskml.temporary('trained') }} as t on t.group_key = r.tuskml_group
+    where (t.model).task is not null and r.tuskml_number is not null
+    group by t.group_key, o.held_out
+  {% endset %}
+  {% do tuskml.create_temporary('metrics', query) %}
+{% endmacro %}
+
+{# One version number a run, one more than the model's last. A group without usable rows has no model. #}
+{% macro register_trained(name, recipe) %}
+  {% set text = tuskml.literal(name) %}
+  {% do run_query('
+    insert into tuskml.models
+      (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
+    select ' ~ text ~ ', t.group_key,
+           (select coalesce(max(version), 0) + 1 from tuskml.models where name = ' ~ text ~ '),
+           (t.model).task, (t.model).status, (t.model).plan,
+           coalesce(e.metrics, cast(\'{}\' as ' ~ tuskml.json_type() ~ ')),
+           cast((t.model).options as ' ~ tuskml.json_type() ~ '), ' ~ tuskml.literal(recipe) ~ ',
+           g.data_fingerprint, t.model
+    from ' ~ tuskml.temporary('trained') ~ ' as t
+    join ' ~ tuskml.temporary('groups') ~ ' as g on g.group_key = t.group_key
+    left join ' ~ tuskml.temporary('metrics') ~ ' as e on e.group_key = t.group_key
+    where (t.model).task is not null') %}
+{% endmacro %}
+
+{# What the relation holds: of each group the newest version of these stages. groups: a relation with the keys and
+   group_key. #}
+{% macro newest_models(name, keys, groups, stages=['candidate', 'deployed', 'retired']) %}
+    with newest as (
+      select m.*, row_number() over (partition by m.group_key order by m.version desc) as place
+      from tuskml.models as m
+      where m.name = {{ tuskml.literal(name) }}
+        and m.stage in ({% for stage in stages %}{{ tuskml.literal(stage) }}{{ ', ' if not loop.last }}{% endfor %})
+    )
+    select
+      {%- for key in keys %}
+      g.{{ key }},
+      {%- endfor %}
+      g.group_key, n.version, n.created as trained_at, n.task, n.status, n.metrics, n.data_fingerprint, n.model
+    from {{ groups }} as g join newest as n on n.group_key = g.group_key and n.place = 1
+{% endmacro %}

@@ -1,0 +1,62 @@
+{# What the two databases spell differently. #}
+
+{% macro array_of(items) %}{{ return(adapter.dispatch('array_of', 'tuskml')(items)) }}{% endmacro %}
+{% macro default__array_of(items) %}{{ return('ARRAY[' ~ items | join(', ') ~ ']') }}{% endmacro %}
+{% macro duckdb__array_of(items) %}{{ return('[' ~ items | join(', ') ~ ']') }}{% endmacro %}
+
+{% macro json_type() %}{{ return(adapter.dispatch('json_type', 'tuskml')()) }}{% endmacro %}
+{% macro default__json_type() %}{{ return('jsonb') }}{% endmacro %}
+{% macro duckdb__json_type() %}{{ return('JSON') }}{% endmacro %}
+
+{% macro json_object(pairs) %}{{ return(adapter.dispatch('json_object', 'tuskml')(pairs)) }}{% endmacro %}
+{% macro default__json_object(pairs) %}{{ return('jsonb_build_object(' ~ pairs | join(', ') ~ ')') }}{% endmacro %}
+{% macro duckdb__json_object(pairs) %}{{ return('json_object(' ~ pairs | join(', ') ~ ')') }}{% endmacro %}
+
+{# A number or boolean as double precision; PostgreSQL casts no boolean to it. #}
+{% macro as_double(expression, type) %}
+  {{ return(adapter.dispatch('as_double', 'tuskml')(expression, type)) }}
+{% endmacro %}
+{% macro default__as_double(expression, type) %}
+  {% set by_way_of = '::integer' if type == 'boolean' else '' %}
+  {{ return('(' ~ expression ~ ')' ~ by_way_of ~ '::double precision') }}
+{% endmacro %}
+{% macro duckdb__as_double(expression, type) %}{{ return('(' ~ expression ~ ')::DOUBLE') }}{% endmacro %}
+
+{# The types of expressions over a query, in their order; DuckDB has no need of them. #}
+{% macro types_of(expressions, query) %}
+  {{ return(adapter.dispatch('types_of', 'tuskml')(expressions, query)) }}
+{% endmacro %}
+{% macro duckdb__types_of(expressions, query) %}{{ return([''] * expressions | length) }}{% endmacro %}
+{% macro default__types_of(expressions, query) %}
+  {% set probe %}
+    select
+    {% for expression in expressions %}
+      pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))::text {{ ',' if not loop.last }}
+    {% endfor %}
+  {% endset %}
+  {% set found = run_query('with src as (' ~ query ~ '\n) ' ~ probe) %}
+  {{ return(found.rows[0].values() | list) }}
+{% endmacro %}
+
+{# 64 bits of a row's MD5, as a number whose sum does not depend on the order of the rows. A sum, since by XOR two equal
+   rows would cancel each other. #}
+{% macro row_hash(label, features, held_out) %}
+  {{ return(adapter.dispatch('row_hash', 'tuskml')(label, features, held_out)) }}
+{% endmacro %}
+{% macro default__row_hash(label, features, held_out) %}
+  {% set row = 'row(' ~ [label, features, held_out] | join(', ') ~ ')' %}
+  {{ return("('x' || substr(md5(" ~ row ~ "::text), 1, 16))::bit(64)::bigint::numeric") }}
+{% endmacro %}
+{% macro duckdb__row_hash(label, features, held_out) %}
+  {% set row = "{'y': " ~ label ~ ", 'x': " ~ features ~ ", 'held_out': " ~ held_out ~ "}" %}
+  {{ return('md5_number_lower(to_json(' ~ row ~ ')::VARCHAR)::HUGEINT') }}
+{% endmacro %}
+
+{# A statement in a transaction of its own. #}
+{% macro run_and_commit(sql) %}
+  {% call statement('tuskml', fetch_result=true, auto_begin=true) %}{{ sql }}{% endcall %}
+  {% do adapter.commit() %}
+  {{ return(load_result('tuskml').table) }}
+{% endmacro %}
+
+{% macro literal(text) %}{{ return("'" ~ (text | string | replace("'", "''")) ~ "'") }}{% endmacro %}

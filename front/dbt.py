@@ -1,0 +1,105 @@
+"""The plugin of dbt-duckdb that loads tuskml, and the way to the dbt package.
+
+A profile needs no more than
+
+    plugins:
+      - module: tuskml.dbt
+
+and a project's packages.yml what `python -m tuskml.dbt` prints; `python -m tuskml.dbt init FOLDER`
+makes a project that runs.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from dbt.adapters.duckdb.plugins import BasePlugin
+
+import tuskml
+from tuskml import registry
+from tuskml.connection import UNSIGNED, load, run_macros
+from tuskml.errors import DataError, ExtensionError, TuskError
+
+CONFIG = ("registry", "store_root")
+
+
+class Plugin(BasePlugin):
+    """Loads tuskml into dbt's DuckDB.
+
+    config: `registry: false` makes no registry of models (materialization `model` needs it);
+    `store_root` is the directory of stored models.
+    """
+
+    def initialize(self, plugin_config: dict[str, Any]) -> None:
+        unknown = sorted(set(plugin_config) - set(CONFIG))
+        if unknown:
+            allowed = " or ".join(CONFIG)
+            raise ValueError(
+                f"the plugin tuskml.dbt has a config {unknown[0]!r}, expected {allowed}"
+            )
+        self.registry = plugin_config.get("registry", True)
+        self.store_root = plugin_config.get("store_root")
+
+    def update_connection_config(self, creds: Any, config: dict[str, Any]) -> None:
+        config[UNSIGNED] = True
+
+    def configure_connection(self, conn: duckdb.DuckDBPyConnection) -> None:
+        load(conn, self.store_root)
+        if self.registry:
+            registry.create(conn)
+
+    def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        run_macros(cursor)
+
+
+def package_path() -> Path:
+    """The folder of the dbt package: in the checkout, or beside the installed modules."""
+    here = Path(tuskml.__file__).resolve().parent
+    for folder in (here / "dbt_package", here.parent / "dbt"):
+        if (folder / "dbt_project.yml").is_file():
+            return folder
+    raise ExtensionError(f"the dbt package is not installed: no {here / 'dbt_package'}")
+
+
+def packages() -> str:
+    """What a project's packages.yml says."""
+    return f"packages:\n  - local: {package_path()}\n"
+
+
+def init(folder: Path) -> None:
+    """Makes a project: flights, features, a model a carrier, predictions, metrics."""
+    if folder.exists():
+        raise DataError(f"{folder} is there already, expected a folder that is to be made")
+    left_out = shutil.ignore_patterns(
+        "target", "dbt_packages", "logs", "*.duckdb", "package-lock.yml"
+    )
+    shutil.copytree(package_path() / "integration_tests", folder, ignore=left_out)
+    (folder / "packages.yml").write_text(packages())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m tuskml.dbt [init FOLDER]`; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tuskml.dbt", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    action = actions.add_parser("init", help="make a project that runs, of flights")
+    action.add_argument("folder", type=Path, metavar="FOLDER", help="where; it must not exist")
+    given = parser.parse_args(argv)
+    try:
+        if given.action == "init":
+            init(given.folder)
+            print(f"next: cd {given.folder} && dbt deps && dbt build")
+        else:
+            print(packages(), end="")
+    except (TuskError, OSError) as error:
+        print(f"tuskml: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

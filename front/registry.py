@@ -1,0 +1,267 @@
+"""The registry: versions of models by name and group in `tuskml.models`, one of which is deployed.
+
+The table lies in the database, DuckDB's or PostgreSQL's, where `predict('name', features)` finds
+what is deployed (sql/duckdb/registry.sql, sql/postgres/70_registry.sql). Every function takes the
+connections that `tuskml.train` takes.
+
+>>> import tuskml
+>>> from tuskml import registry
+>>> con = tuskml.connect()
+>>> _ = con.execute("CREATE TABLE t AS SELECT x, 2 * x AS y FROM range(9) t(x)")
+>>> registry.create(con)
+>>> model = tuskml.train(con, "linear", source="t", label="y", features="x")
+>>> registry.register(con, "double", model)
+1
+>>> registry.deploy(con, "double")
+1
+>>> con.execute("SELECT round(predict('double', [21.0]))").fetchone()
+(42.0,)
+"""
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tuskml.connection import run_registry_macros, sql_text
+from tuskml.databases import Database, DuckDB, Postgres, opened
+from tuskml.errors import DataError
+from tuskml.model import FIELDS, Model
+
+STAGES = ("candidate", "deployed", "retired", "withdrawn")
+SAME_NAME = (
+    "the database is called tuskml, as the schema of the registry is, and DuckDB cannot tell them "
+    "apart: give its file another name"
+)
+NO_REGISTRY = "the database has no registry of models: tuskml models create DATABASE makes one"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A version of a model, as the registry's row has it, without the model.
+
+    group_key: "" of a model without groups; stage: one of STAGES; created, deployed_at: in UTC;
+    metrics, options: what JSON holds; recipe: what the model was made by, as its maker wrote it;
+    data_fingerprint: of the rows it was trained on.
+    """
+
+    name: str
+    group_key: str
+    version: int
+    created: datetime.datetime
+    stage: str
+    deployed_at: datetime.datetime | None
+    task: str | None
+    status: str | None
+    plan: str | None
+    metrics: dict[str, Any]
+    options: dict[str, Any] | None
+    recipe: str | None
+    data_fingerprint: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Column by column, for JSON."""
+        return asdict(self)
+
+
+COLUMNS = tuple(Entry.__dataclass_fields__)
+
+
+def create(connection: Any) -> None:
+    """Makes the registry, unless the database has it."""
+    with opened(connection) as database:
+        if isinstance(database, DuckDB):
+            if database.fetch("SELECT lower(current_database())") == [("tuskml",)]:
+                raise DataError(SAME_NAME)
+            for statement in sql_text("registry.sql").split(";\n\n"):
+                database.fetch(statement)
+            run_registry_macros(database.connection)
+        else:
+            database.fetch(f"SELECT {database.function('create_registry')}()")
+
+
+def register(
+    connection: Any,
+    name: str,
+    models: "Model | Mapping[Any, Model | None]",
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    recipe: str | None = None,
+) -> int:
+    """Keeps what `tuskml.train` returned as the next version of a name; returns its number.
+
+    models: a model, or models by group; groups get one number, one more than the name's last, and
+    those without a model are left out. metrics: kept with each as JSON. Nothing is deployed.
+    """
+    batch = models if isinstance(models, Mapping) else {"": models}
+    rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
+    if not rows:
+        raise DataError(f"there is no model to register as {name!r}: no group has one")
+    with _registry(connection) as database:
+        text = database.text
+        number = f"(SELECT max(version) FROM tuskml.models WHERE name = {text(name)})"
+        found = text(json.dumps(dict(metrics or {})))
+        values = [
+            f"({text(name)}, {text(group)}, coalesce({number}, 0) + 1, {text(model.task)}, "
+            f"{text(model.status)}, {text(model.plan)}, CAST({found} AS {_json(database)}), "
+            f"CAST({text(json.dumps(model.options))} AS {_json(database)}), "
+            f"{'NULL' if recipe is None else text(recipe)}, {_value(database, model)})"
+            for group, model in rows
+        ]
+        given = "name, group_key, version, task, status, plan, metrics, options, recipe, model"
+        made = database.fetch(
+            f"INSERT INTO tuskml.models ({given}) VALUES {', '.join(values)} RETURNING version"
+        )
+    return int(made[0][0])
+
+
+def group_key(key: Any) -> str:
+    """A group as the registry names it: its values as text, joined by `/`.
+
+    >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
+    ('AA/7', 'AA', 'a\\\\/b/c')
+    """
+    if not isinstance(key, tuple):
+        return _as_text(key)
+    return "/".join(_as_text(part).replace("\\", "\\\\").replace("/", "\\/") for part in key)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def entries(connection: Any, name: str | None = None) -> list[Entry]:
+    """The versions of a model, or of all, by name, group and version."""
+    with _registry(connection) as database:
+        chosen = "" if name is None else f"WHERE name = {database.text(name)}"
+        columns = ", ".join(COLUMNS)
+        rows = database.fetch(
+            f"SELECT {columns} FROM tuskml.models {chosen} ORDER BY name, group_key, version"
+        )
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    value = dict(zip(COLUMNS, row, strict=True))
+    for time in ("created", "deployed_at"):
+        if value[time] is not None:
+            utc = datetime.UTC
+            at = value[time]
+            value[time] = at.astimezone(utc) if at.tzinfo else at.replace(tzinfo=utc)
+    for column in ("metrics", "options"):
+        if isinstance(value[column], str):
+            value[column] = json.loads(value[column])
+    return Entry(**value)
+
+
+def model(connection: Any, name: str, group: str = "", version: int | None = None) -> Model:
+    """A version of a model, else the deployed one. DataError where there is none."""
+    with _registry(connection) as database:
+        chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
+        query = (
+            f"SELECT version, model FROM tuskml.models WHERE name = {database.text(name)} "
+            f"AND group_key = {database.text(group)} AND {chosen}"
+        )
+        for _, value in database.models(query):
+            if value is not None:
+                return Model.of(value)
+    which = "no deployed version" if version is None else f"no version {version}"
+    within = f" in group {group!r}" if group else ""
+    raise DataError(f"there is {which} of a model {name!r}{within}")
+
+
+def deploy(
+    connection: Any, name: str, version: int | None = None, group: str | None = None
+) -> int:
+    """Deploys a version, else the newest that was not rolled back, of one group or of all.
+
+    Returns how many groups changed. DataError where there is no such version.
+    """
+    return _change(connection, "deploy", name, to_version=version, in_group=group)
+
+
+def rollback(connection: Any, name: str, group: str | None = None) -> int:
+    """Undoes the last deployment, or that of one group; returns how many groups changed.
+
+    What was deployed before is deployed again, and what was deployed is withdrawn. A group that
+    has no earlier version stays as it is. DataError where no group has one.
+    """
+    return _change(connection, "rollback", name, in_group=group)
+
+
+def drop(connection: Any, name: str, version: int | None = None, group: str | None = None) -> int:
+    """Forgets a model, or a version of it that is not deployed; returns how many rows went."""
+    with _registry(connection) as database:
+        text = database.text
+        rows = [f"name = {text(name)}"]
+        rows += [] if group is None else [f"group_key = {text(group)}"]
+        rows += [] if version is None else [f"version = {int(version)}"]
+        chosen = f"FROM tuskml.models WHERE {' AND '.join(rows)}"
+        if version is not None and database.fetch(f"SELECT 1 {chosen} AND stage = 'deployed'"):
+            raise DataError(f"version {version} of {name!r} is deployed, deploy another one first")
+        found = database.fetch(f"DELETE {chosen} RETURNING version")
+    if not found:
+        what = "model" if version is None else f"version {version} of a model"
+        within = "" if group is None else f" in group {group!r}"
+        raise DataError(f"there is no {what} {name!r}{within}")
+    return len(found)
+
+
+# --- the two databases ---
+
+
+@contextmanager
+def _registry(connection: Any) -> Iterator[Database]:
+    """The database, if it has a registry."""
+    with opened(connection) as database:
+        if database.relation(["tuskml", "models"]) is None:
+            raise DataError(NO_REGISTRY)
+        yield database
+
+
+def _change(connection: Any, function: str, name: str, **given: int | str | None) -> int:
+    """Calls deploy or rollback: in PostgreSQL a function, in DuckDB a macro of changed rows."""
+    with _registry(connection) as database:
+        named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
+        call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
+        if isinstance(database, Postgres):
+            return int(database.fetch(f"SELECT {call}")[0][0])
+        rows = database.fetch(
+            f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM {call} RETURNING stage"
+        )
+        return sum(stage == "deployed" for (stage,) in rows)
+
+
+def _literal(database: Database, value: int | str) -> str:
+    return str(value) if isinstance(value, int) else database.text(value)
+
+
+def _json(database: Database) -> str:
+    return "JSON" if isinstance(database, DuckDB) else "jsonb"
+
+
+def _value(database: Database, model: Model) -> str:
+    """A model value as SQL."""
+    given = asdict(model) | {"options": json.dumps(model.options, separators=(",", ":"))}
+    if isinstance(database, DuckDB):
+        return "{" + ", ".join(f"'{n}': {_sql(database, given[n])}" for n in FIELDS) + "}"
+    fields = ", ".join(_sql(database, given[name]) for name in FIELDS)
+    return f"ROW({fields})::{database.function('tuskml_model')}"
+
+
+def _sql(database: Database, value: Any) -> str:
+    """A field of a model as SQL; floats as text, since DuckDB may read a literal as DECIMAL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"'{value!r}'::double precision" if isinstance(value, float) else str(value)
+    if isinstance(value, str):
+        return database.text(value)
+    items = ", ".join("NULL" if item is None else f"'{float(item)!r}'" for item in value)
+    return f"{database.array([items] if items else [])}::double precision[]"

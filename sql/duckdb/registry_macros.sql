@@ -1,0 +1,92 @@
+-- What a database with a registry has besides: models by name. A macro cannot write: those that register, deploy and roll
+-- back answer the rows as they shall be, for INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('late').
+
+-- The deployed version; NULL where there is none.
+CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS (
+    SELECT m.model FROM tuskml.models AS m
+    WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed');
+
+-- What predict needs of a model without groups, which must be there.
+CREATE OR REPLACE TEMP MACRO _tusk_deployed(model_name) AS coalesce(
+    (SELECT predictor(m.model) FROM tuskml.models AS m
+     WHERE m.name = model_name AND m.group_key = '' AND m.stage = 'deployed'),
+    CASE WHEN model_name IS NOT NULL
+         THEN error('there is no deployed model ''' || model_name || ''' without groups, tuskml.models lists what there is') END);
+
+-- By a model, by the name of a deployed one, and by its name and group: one look-up a query.
+CREATE OR REPLACE TEMP MACRO predict
+    (model_name VARCHAR, features) AS _tusk_predict(_tusk_deployed(model_name), features),
+    (model, features) AS _tusk_predict(predictor(model), features),
+    (model_name, in_group, features) AS _tusk_predict(
+        (SELECT predictor(m.model) FROM tuskml.models AS m
+         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+
+CREATE OR REPLACE TEMP MACRO predict_proba
+    (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
+    (model, features) AS _tusk_predict_proba(predictor(model), features),
+    (model_name, in_group, features) AS _tusk_predict_proba(
+        (SELECT predictor(m.model) FROM tuskml.models AS m
+         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+
+CREATE OR REPLACE TEMP MACRO decision
+    (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),
+    (model, features) AS _tusk_decision(predictor(model), features),
+    (model_name, in_group, features) AS _tusk_decision(
+        (SELECT predictor(m.model) FROM tuskml.models AS m
+         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+
+-- The next version of each group of a table or query with a column `model`, as a candidate. in_group, metrics (JSON) and
+-- data_fingerprint are SQL as text, over its columns; a model that is NULL is not registered.
+CREATE OR REPLACE TEMP MACRO register_model(
+    model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
+) AS TABLE
+SELECT model_name AS name, s.tuskml_group AS group_key,
+       coalesce(as_version, (SELECT max(m.version) + 1 FROM tuskml.models AS m
+                             WHERE m.name = model_name AND m.group_key = s.tuskml_group), 1)::INTEGER AS version,
+       s.model.task AS task, s.model.status AS status, s.model.plan AS plan,
+       s.tuskml_metrics AS metrics, s.model.options::JSON AS options, recipe AS recipe,
+       s.tuskml_fingerprint AS data_fingerprint, s.model AS model
+FROM query('SELECT (' || in_group || chr(10) || ')::VARCHAR AS tuskml_group, (' || metrics || chr(10)
+           || ')::JSON AS tuskml_metrics, (' || data_fingerprint || chr(10) || ')::VARCHAR AS tuskml_fingerprint, model FROM ('
+           || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END
+           || source || chr(10) || ')') AS s
+WHERE s.model IS NOT NULL;
+
+-- Deploys a version, else the newest that was not rolled back, of one group or of all.
+CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE
+WITH tuskml_chosen AS (
+    SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
+    WHERE m.name = model_name AND (in_group IS NULL OR m.group_key = in_group)
+      AND CASE WHEN to_version IS NULL THEN m.stage <> 'withdrawn' ELSE m.version = to_version END
+    GROUP BY m.group_key),
+tuskml_checked AS (
+    SELECT unnest(coalesce(found, error(
+        'deploy: there is no ' || CASE WHEN to_version IS NULL THEN 'deployable ' ELSE '' END || 'version'
+        || coalesce(' ' || to_version::VARCHAR, '') || ' of a model ''' || model_name || ''''
+        || coalesce(' in group ''' || in_group::VARCHAR || '''', '') || ', tuskml.models lists what there is'))) AS chosen
+    FROM (SELECT list({'group_key': c.group_key, 'version': c.version}) AS found FROM tuskml_chosen AS c))
+SELECT m.* REPLACE (
+    CASE WHEN m.version = c.chosen.version THEN 'deployed' ELSE 'retired' END AS stage,
+    CASE WHEN m.version <> c.chosen.version THEN m.deployed_at
+         ELSE (SELECT greatest(make_timestamp(epoch_us(now())), max(d.deployed_at) + INTERVAL 1 MICROSECOND)
+               FROM tuskml.models AS d WHERE d.name = model_name) END AS deployed_at)
+FROM tuskml.models AS m JOIN tuskml_checked AS c ON m.group_key = c.chosen.group_key
+WHERE m.name = model_name AND (m.stage = 'deployed') <> (m.version = c.chosen.version);
+
+-- Undoes the last deployment, or that of one group: what was deployed before is deployed again, and what was deployed is
+-- withdrawn. A group that has no earlier version stays as it is.
+CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE
+WITH tuskml_earlier AS (
+    SELECT m.group_key, m.version, d.deployed_at, max(d.deployed_at) OVER () AS last,
+           row_number() OVER (PARTITION BY m.group_key ORDER BY m.deployed_at DESC) AS place
+    FROM tuskml.models AS m JOIN tuskml.models AS d ON d.name = m.name AND d.group_key = m.group_key AND d.stage = 'deployed'
+    WHERE m.name = model_name AND m.stage = 'retired' AND (in_group IS NULL OR m.group_key = in_group)),
+tuskml_checked AS (
+    SELECT unnest(coalesce(found, error(
+        'rollback: no version of a model ''' || model_name || '''' || coalesce(' in group ''' || in_group::VARCHAR || '''', '')
+        || ' was deployed before the present one, tuskml.models lists what there is'))) AS chosen
+    FROM (SELECT list({'group_key': e.group_key, 'version': e.version}) AS found
+          FROM tuskml_earlier AS e WHERE e.place = 1 AND e.deployed_at = e.last))
+SELECT m.* REPLACE (CASE WHEN m.version = c.chosen.version THEN 'deployed' ELSE 'withdrawn' END AS stage)
+FROM tuskml.models AS m JOIN tuskml_checked AS c ON m.group_key = c.chosen.group_key
+WHERE m.name = model_name AND (m.stage = 'deployed' OR m.version = c.chosen.version);

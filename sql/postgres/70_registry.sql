@@ -1,0 +1,206 @@
+-- The registry: versions of models by name and group, of which one a group is deployed. tuskml.models is a table as any
+-- other: made on request, owned by who asked, kept by pg_dump, its rights given by GRANT. Nothing here runs with
+-- another's rights: to predict takes SELECT on it, to register INSERT, to deploy UPDATE, to drop DELETE.
+CREATE FUNCTION @extschema@.create_registry() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name;
+BEGIN
+    IF to_regclass('tuskml.models') IS NOT NULL THEN
+        RETURN;
+    END IF;
+    -- Who owns the schema could put another table in this one's place.
+    SELECT r.rolname INTO owner FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner
+    WHERE n.nspname = 'tuskml' AND NOT r.rolsuper AND r.rolname <> current_user;
+    IF owner IS NOT NULL THEN
+        RAISE EXCEPTION 'create_registry: the schema tuskml belongs to %, expected one of your own or of a superuser', owner
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF to_regnamespace('tuskml') IS NULL THEN
+        CREATE SCHEMA tuskml;
+    END IF;
+    CREATE TABLE tuskml.models (
+        name text NOT NULL CHECK (name <> ''),
+        group_key text NOT NULL DEFAULT '',
+        version integer NOT NULL CHECK (version > 0),
+        created timestamptz NOT NULL DEFAULT clock_timestamp(),
+        stage text NOT NULL DEFAULT 'candidate' CHECK (stage IN ('candidate', 'deployed', 'retired', 'withdrawn')),
+        deployed_at timestamptz CHECK ((deployed_at IS NULL) = (stage = 'candidate')),
+        task text, status text, plan text, metrics jsonb NOT NULL DEFAULT '{}', options jsonb, recipe text,
+        data_fingerprint text,
+        model @extschema@.tuskml_model NOT NULL,
+        PRIMARY KEY (name, group_key, version));
+    CREATE UNIQUE INDEX models_deployed ON tuskml.models (name, group_key) WHERE stage = 'deployed';
+    COMMENT ON TABLE tuskml.models IS 'Versions of models by name and group; stage says which is deployed';
+    CREATE VIEW tuskml.deployed WITH (security_barrier) AS
+        SELECT name, group_key, version, created, deployed_at, task, status, plan, metrics, options, recipe,
+               data_fingerprint, model
+        FROM tuskml.models WHERE stage = 'deployed';
+    COMMENT ON VIEW tuskml.deployed IS 'The deployed version of each model and group';
+    -- Who trains registers candidates; what is deployed the table's owner decides, and whom the owner lets UPDATE it.
+    GRANT USAGE ON SCHEMA tuskml TO tuskml_user;
+    GRANT SELECT ON tuskml.models, tuskml.deployed TO tuskml_user;
+    GRANT INSERT (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
+        ON tuskml.models TO tuskml_user;
+END
+$$;
+COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, where there is none yet';
+
+-- The next version of a model, as a candidate; the version is one more than the group's last unless it is given. A model
+-- that is NULL, of a group without usable rows, is not registered.
+CREATE FUNCTION @extschema@.register_model(
+    model_name text, model tuskml_model, in_group text DEFAULT '', metrics jsonb DEFAULT '{}',
+    recipe text DEFAULT NULL, data_fingerprint text DEFAULT NULL, as_version integer DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer;
+BEGIN
+    IF model_name IS NULL OR in_group IS NULL THEN
+        RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (a model without groups has the group '''')'
+            USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    IF (register_model.model).task IS NULL THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
+    SELECT coalesce(as_version, max(m.version) + 1, 1) INTO number FROM tuskml.models AS m
+    WHERE m.name = model_name AND m.group_key = in_group;
+    INSERT INTO tuskml.models (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
+    VALUES (model_name, in_group, number, (register_model.model).task, (register_model.model).status,
+            (register_model.model).plan, coalesce(register_model.metrics, '{}'), (register_model.model).options::jsonb,
+            register_model.recipe, register_model.data_fingerprint, register_model.model);
+    RETURN number;
+END
+$$;
+COMMENT ON FUNCTION register_model(text, tuskml_model, text, jsonb, text, text, integer) IS
+    'Keeps a model as the next version of a name, a candidate until it is deployed';
+
+-- Deploys a version, else the newest that was not rolled back, of one group or of all; returns how many groups changed.
+CREATE FUNCTION @extschema@.deploy(model_name text, to_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    groups text[];
+    versions integer[];
+    changed integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
+    SELECT array_agg(c.group_key), array_agg(c.version) INTO groups, versions
+    FROM (SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
+          WHERE m.name = model_name AND (in_group IS NULL OR m.group_key = in_group)
+            AND CASE WHEN to_version IS NULL THEN m.stage <> 'withdrawn' ELSE m.version = to_version END
+          GROUP BY m.group_key) AS c;
+    IF groups IS NULL THEN
+        RAISE EXCEPTION 'deploy: there is no %version% of a model ''%''%, tuskml.models lists what there is',
+            CASE WHEN to_version IS NULL THEN 'deployable ' ELSE '' END, coalesce(' ' || to_version, ''), model_name,
+            coalesce(' in group ''' || in_group || '''', '') USING ERRCODE = 'undefined_object';
+    END IF;
+    UPDATE tuskml.models AS m SET stage = 'retired' FROM unnest(groups, versions) AS c (group_key, version)
+    WHERE m.name = model_name AND m.group_key = c.group_key AND m.stage = 'deployed' AND m.version <> c.version;
+    UPDATE tuskml.models AS m SET stage = 'deployed', deployed_at = moment.now
+    FROM unnest(groups, versions) AS c (group_key, version),
+         (SELECT greatest(clock_timestamp(), max(deployed_at) + interval '1 microsecond') AS now
+          FROM tuskml.models WHERE name = model_name) AS moment
+    WHERE m.name = model_name AND m.group_key = c.group_key AND m.version = c.version AND m.stage <> 'deployed';
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    RETURN changed;
+END
+$$;
+COMMENT ON FUNCTION deploy(text, integer, text) IS 'Deploys a version of a model, else the newest';
+
+-- Undoes the last deployment, or that of one group: what was deployed before is deployed again, and what was deployed is
+-- withdrawn. A group that has no earlier version stays as it is. Returns how many groups changed.
+CREATE FUNCTION @extschema@.rollback(model_name text, in_group text DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    groups text[];
+    versions integer[];
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
+    WITH earlier AS (
+        SELECT m.group_key, m.version, d.deployed_at, max(d.deployed_at) OVER () AS last,
+               row_number() OVER (PARTITION BY m.group_key ORDER BY m.deployed_at DESC) AS place
+        FROM tuskml.models AS m JOIN tuskml.models AS d ON d.name = m.name AND d.group_key = m.group_key AND d.stage = 'deployed'
+        WHERE m.name = model_name AND m.stage = 'retired' AND (in_group IS NULL OR m.group_key = in_group))
+    SELECT array_agg(e.group_key), array_agg(e.version) INTO groups, versions
+    FROM earlier AS e WHERE e.place = 1 AND e.deployed_at = e.last;
+    IF groups IS NULL THEN
+        RAISE EXCEPTION 'rollback: no version of a model ''%''% was deployed before the present one, tuskml.models lists what there is',
+            model_name, coalesce(' in group ''' || in_group || '''', '') USING ERRCODE = 'undefined_object';
+    END IF;
+    UPDATE tuskml.models AS m SET stage = 'withdrawn'
+    WHERE m.name = model_name AND m.group_key = ANY (groups) AND m.stage = 'deployed';
+    UPDATE tuskml.models AS m SET stage = 'deployed' FROM unnest(groups, versions) AS c (group_key, version)
+    WHERE m.name = model_name AND m.group_key = c.group_key AND m.version = c.version;
+    RETURN cardinality(groups);
+END
+$$;
+COMMENT ON FUNCTION rollback(text, text) IS 'Undoes the last deployment of a model';
+
+-- Forgets a model, a version of it, or a group; a version that is deployed goes only with all of them.
+CREATE FUNCTION @extschema@.drop_model(model_name text, the_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    dropped integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
+    IF the_version IS NOT NULL AND EXISTS (
+        SELECT FROM tuskml.models AS m WHERE m.name = model_name AND m.version = the_version AND m.stage = 'deployed'
+           AND (in_group IS NULL OR m.group_key = in_group)) THEN
+        RAISE EXCEPTION 'drop_model: version % of ''%'' is deployed, deploy another one first', the_version, model_name
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    DELETE FROM tuskml.models AS m WHERE m.name = model_name AND (the_version IS NULL OR m.version = the_version)
+        AND (in_group IS NULL OR m.group_key = in_group);
+    GET DIAGNOSTICS dropped = ROW_COUNT;
+    RETURN dropped;
+END
+$$;
+COMMENT ON FUNCTION drop_model(text, integer, text) IS 'Forgets a model, or a version of it that is not deployed';
+
+-- The deployed version; NULL where there is none.
+CREATE FUNCTION @extschema@.deployed_model(model_name text, in_group text DEFAULT '') RETURNS tuskml_model
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT m.model FROM tuskml.models AS m WHERE m.name = model_name AND m.group_key = in_group AND m.stage = 'deployed');
+END
+$$;
+COMMENT ON FUNCTION deployed_model(text, text) IS 'The deployed version of a model, by name';
+
+-- Predictions by the name of a deployed model, and its group if it has groups: looked up once a query, with the
+-- caller's rights to tuskml.models. A group without a model predicts NULL, a name without one is an error.
+CREATE FUNCTION predict(model_name text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, in_group text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, in_group text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, in_group text, features anyarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;

@@ -1,0 +1,296 @@
+"""dbt/integration_tests as a user runs it, on both databases: train, skip, test, deploy, roll back."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tuskml
+from tuskml import registry
+
+pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
+
+from tuskml import dbt as plugin
+
+SECONDS = 120
+CARRIERS = ["AA", "B6", "DL", "UA"]
+
+
+ODD = {
+    "odd_models.sql": """{{ config(materialized='model', task='linear', label='arr_delay', features=['dep_delay', 'hour', 'late'], model_name='odd', options={'max_iter': 1, 'algorithm': 'bgd'}) }}
+select arr_delay, hour, dep_delay, arr_delay > 15 as late from {{ ref('flights') }}""",
+    "odd_pairs.sql": """{{ config(materialized='model', task='linear', label='arr_delay', features='features', group_by=['carrier', 'part']) }}
+select carrier, case hour % 3 when 0 then 'early/late' when 1 then 'x' end as part, arr_delay, {{ tuskml.array_of(['distance', 'hour']) }} as features from {{ ref('flights') }}""",
+    "odd_delays.sql": "select 5 + dep_delay as dep_delay from {{ ref('flight_features') }}",
+    "odd.yml": """
+models:
+  - name: odd_models
+    columns: [{name: model, data_tests: [tuskml.model_converged, tuskml.model_status_ok]}]
+  - name: odd_delays
+    columns: [{name: dep_delay, data_tests: [tuskml.no_drift_from: {arguments: {reference: ref('flight_features')}}]}]
+""",
+}
+"""A model that cannot converge, of all rows, and delays of five minutes more: each test that fails."""
+
+
+class Project:
+    """A copy of the project, and a process that runs dbt in it."""
+
+    def __init__(
+        self, folder: Path, environment: dict[str, str], connect: Callable[[], Any]
+    ) -> None:
+        self.folder = folder
+        self.connect = connect
+        driver = Path(__file__).with_name("driver.py")
+        self.log = (folder / "dbt.log").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, str(driver)],
+            cwd=folder, env=os.environ | environment | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+        )  # fmt: skip
+
+    def dbt(self, *arguments: str, success: bool = True) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(arguments) + "\n")
+        self.process.stdin.flush()
+        timer = threading.Timer(SECONDS, self.process.kill)
+        timer.start()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        told = (self.folder / "dbt.log").read_text()
+        assert line, told
+        answer = json.loads(line)
+        assert answer["success"] is success, (answer, told[-4000:])
+        return answer
+
+    def sql(self, query: str) -> list[tuple]:
+        with self.connect() as connection:
+            return connection.execute(query).fetchall()
+
+    def stages(self) -> dict[tuple[str, int], str]:
+        with self.connect() as connection:
+            return {
+                (e.group_key, e.version): e.stage for e in registry.entries(connection, self.name)
+            }
+
+    @property
+    def schema(self) -> str:
+        return "analytics" if "postgres" in str(self.folder) else "main"
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.late_models"
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        path = self.folder / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.log.close()
+
+
+def drop_role(cluster: Any) -> None:
+    with cluster.connect("tusk_dbt") as connection:
+        connection.execute("DROP OWNED BY dbt_user CASCADE; DROP ROLE dbt_user")
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
+def project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    folder = tmp_path_factory.mktemp(f"dbt_{request.param}") / "flights"
+    plugin.init(folder)
+    with ExitStack() as stack:
+        if request.param == "duckdb":
+            environment = {"TUSKML_DBT_TARGET": "duckdb"}
+            found = Project(folder, environment, lambda: tuskml.connect(folder / "flights.duckdb"))
+        else:
+            cluster = request.getfixturevalue("cluster")
+            cluster.create_database("tusk_dbt")
+            stack.callback(cluster.drop_database, "tusk_dbt")
+            with cluster.connect(
+                "tusk_dbt"
+            ) as connection:  # what docs/dbt.md asks for, and no more
+                connection.execute(
+                    "CREATE ROLE dbt_user LOGIN IN ROLE tuskml_user; GRANT CREATE ON DATABASE tusk_dbt TO dbt_user"
+                )
+            stack.callback(drop_role, cluster)
+            environment = {
+                "TUSKML_DBT_TARGET": "postgres",
+                "PGHOST": str(cluster.folder),
+                "PGPORT": str(cluster.port),
+                "PGUSER": "dbt_user",
+                "PGDATABASE": "tusk_dbt",
+            }
+            found = Project(folder, environment, lambda: cluster.connect("tusk_dbt"))
+        stack.callback(found.close)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def built(project: Project) -> dict[str, Any]:
+    """The first build; what comes later in this file goes on from it."""
+    project.dbt("deps")
+    return project.dbt("build")["nodes"]
+
+
+def test_the_first_build_trains_and_deploys_all(project: Project, built: dict[str, Any]) -> None:
+    assert built["late_models"] == ["success", "TRAIN 4 of 4"]
+    assert {status for status, _ in built.values()} <= {"success", "pass"}
+    assert project.stages() == {(carrier, 1): "deployed" for carrier in CARRIERS}
+    table = project.sql(
+        f"SELECT carrier, group_key, version, status, task FROM {project.schema}.late_models ORDER BY 1"
+    )
+    assert table == [(carrier, carrier, 1, "ok", "logistic") for carrier in CARRIERS]
+    runs = project.sql(
+        f"SELECT model, built, models, trained, deployed, waiting, tests_failed, tests_not_run FROM {project.schema}.tuskml_runs"
+    )
+    assert runs == [(project.name, "success", 4, 4, 4, 0, 0, 0)]
+
+
+def test_the_models_are_those_of_train_model(
+    project: Project, built: dict[str, Any], con: Any, root: Path
+) -> None:
+    """Each by itself, in another session, on the rows that were not held out."""
+    con.execute(f"CREATE TABLE flights AS FROM '{root}/dbt/integration_tests/seeds/flights.csv'")
+    expected = con.execute(
+        "SELECT carrier, (m).coef, (m).n_rows FROM (SELECT carrier, train_model('logistic', arr_delay > 15, [dep_delay, distance, hour], '{\"l2\": 0.001}') AS m FROM flights WHERE day(date) % 5 <> 0 OR day(date) > 30 GROUP BY carrier) ORDER BY 1"
+    ).fetchall()
+    found = project.sql(
+        f"SELECT carrier, (model).coef, (model).n_rows FROM {project.schema}.late_models ORDER BY 1"
+    )
+    assert [(c, pytest.approx(coef, rel=1e-4), n) for c, coef, n in expected] == found
+
+
+def test_predictions_metrics_and_summaries(project: Project, built: dict[str, Any]) -> None:
+    schema = project.schema
+    by_hand = project.sql(
+        f"SELECT carrier, auc(late, probability), count(late) FROM {schema}.flight_predictions WHERE held_out GROUP BY carrier ORDER BY 1"
+    )
+    by_macro = project.sql(f"SELECT carrier, auc FROM {schema}.carrier_metrics ORDER BY 1")
+    kept = project.sql(
+        f"SELECT carrier, CAST(metrics ->> 'auc' AS double precision), CAST(metrics ->> 'rows' AS int), metrics ->> 'on' FROM {schema}.late_models ORDER BY 1"
+    )
+    assert by_macro == [(c, pytest.approx(auc)) for c, auc, _ in by_hand]
+    assert kept == [(c, pytest.approx(auc), n, "held out") for c, auc, n in by_hand]
+    assert project.sql(
+        f"SELECT carrier, term FROM {schema}.late_coefficients WHERE carrier = 'DL' ORDER BY feature"
+    ) == [("DL", term) for term in ("intercept", "dep_delay", "distance", "hour")]
+    assert "newton" in project.sql(f"SELECT plan FROM {schema}.training_plan")[0][0]
+    named = f"predict_proba('{project.name}', 'AA', {'ARRAY' if schema == 'analytics' else ''}[60.0, 1000, 12])"
+    assert 0.5 < project.sql(f"SELECT {named}")[0][0] < 1
+
+
+def test_a_version_that_fails_its_tests_is_not_deployed(
+    project: Project, built: dict[str, Any]
+) -> None:
+    """One row of one carrier changes: that carrier trains, and no other. No model reaches an AUC of 1."""
+    before = project.sql(f"SELECT * FROM {project.schema}.late_models ORDER BY 1")
+    project.edit(
+        "seeds/flights.csv", "2013-01-01,AA,12,1389,-7,10\n", "2013-01-01,AA,12,1389,-7,99\n"
+    )
+    project.edit("dbt_project.yml", "least_auc: 0.7", "least_auc: 1.1")
+    for name, text in ODD.items():
+        (project.folder / "models" / name).write_text(text)
+    nodes = project.dbt("build", success=False)["nodes"]
+    assert nodes["late_models"] == ["success", "TRAIN 1 of 4"]
+    assert nodes["flight_predictions"][0] == "skipped"
+    assert project.stages() == {(carrier, 1): "deployed" for carrier in CARRIERS} | {
+        ("AA", 2): "candidate"
+    }
+    assert project.sql(f"SELECT * FROM {project.schema}.late_models ORDER BY 1") == before
+    failed = {name for name, (status, _) in nodes.items() if status == "fail"}
+    assert failed == {
+        "tuskml_auc_at_least_late_models_metrics___var_least_auc_",
+        "tuskml_model_converged_odd_models_model",
+        "tuskml_model_status_ok_odd_models_model",
+        "tuskml_no_drift_from_odd_delays_dep_delay__ref_flight_features_",
+    }
+    assert project.sql(
+        "SELECT group_key, stage, status, metrics ->> 'on', CAST(metrics ->> 'rows' AS int) > 1900 FROM tuskml.models WHERE name = 'odd'"
+    ) == [("", "candidate", "not converged", "training", True)]
+    assert project.sql(f"SELECT * FROM {project.schema}.odd_models") == [], "nothing is deployed"
+    assert nodes["odd_pairs"] == ["success", "TRAIN 8 of 8"], (
+        "rows whose key is NULL belong to no group"
+    )
+    pairs = project.sql(
+        f"SELECT carrier, part, group_key FROM {project.schema}.odd_pairs ORDER BY 1, 2"
+    )
+    expected = [(carrier, part) for carrier in CARRIERS for part in ("early/late", "x")]
+    assert pairs == [(*key, registry.group_key(key)) for key in expected]
+    assert project.sql(
+        "SELECT DISTINCT stage FROM tuskml.models WHERE name LIKE '%odd_pairs'"
+    ) == [("deployed",)], "it has no tests"
+    for name in ODD:
+        (project.folder / "models" / name).unlink()
+
+
+def test_it_is_deployed_when_they_pass(project: Project, built: dict[str, Any]) -> None:
+    """Nothing changed but the test: nothing is trained. The order of the rows is no change."""
+    project.edit("dbt_project.yml", "least_auc: 1.1", "least_auc: 0.7")
+    path = project.folder / "seeds/flights.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]) + "\n")
+    assert project.dbt("build")["nodes"]["late_models"] == ["success", "TRAIN 0 of 4"]
+    assert project.stages() == {(carrier, 1): "deployed" for carrier in CARRIERS} | {
+        ("AA", 1): "retired",
+        ("AA", 2): "deployed",
+    }
+    assert project.sql(f"SELECT version FROM {project.schema}.late_models ORDER BY carrier") == [
+        (2,),
+        (1,),
+        (1,),
+        (1,),
+    ]
+
+
+def test_a_rollback(project: Project, built: dict[str, Any]) -> None:
+    rollback = ["run-operation", "tuskml_rollback", "--args"]
+    project.dbt(*rollback, "{model: late_models}")
+    assert project.stages() == {(carrier, 1): "deployed" for carrier in CARRIERS} | {
+        ("AA", 2): "withdrawn"
+    }
+    assert project.sql(f"SELECT DISTINCT version FROM {project.schema}.late_models") == [(1,)]
+    failed = project.dbt(*rollback, "{model: late_model}", success=False)
+    assert "model is 'late_model', expected a model of materialization 'model': late_models" in (
+        failed["error"] + (project.folder / "dbt.log").read_text()
+    )
+
+
+def test_dbt_run_waits_for_dbt_test(project: Project, built: dict[str, Any]) -> None:
+    """A row that comes twice is a change, of one carrier."""
+    if project.schema == "analytics":
+        pytest.skip("the same macros as in DuckDB, where it takes less time")
+    path = project.folder / "seeds/flights.csv"
+    text = path.read_text()
+    row = next(line for line in text.splitlines() if ",DL," in line)
+    path.write_text(text + row + "\n")
+    project.dbt("seed")
+    assert project.dbt("run", "--select", "flight_features", "late_models")["nodes"][
+        "late_models"
+    ] == [
+        "success",
+        "TRAIN 1 of 4",
+    ]
+    assert project.stages()["DL", 3] == "candidate"
+    project.dbt("test", "--select", "late_models")
+    assert project.stages()["DL", 3] == "deployed"
+    assert project.stages()["AA", 1] == "deployed", "what was withdrawn stays so"

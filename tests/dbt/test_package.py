@@ -1,0 +1,84 @@
+"""The dbt package and the plugin by themselves."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tuskml
+
+pytest.importorskip(
+    "dbt.adapters.duckdb", reason="dbt is not installed: pip install 'tuskml[dbt]'"
+)
+
+from tuskml import dbt as plugin
+
+
+@pytest.mark.smoke
+def test_the_package_is_where_it_says() -> None:
+    folder = plugin.package_path()
+    project = (folder / "dbt_project.yml").read_text()
+    assert f'version: "{tuskml.__version__}"' in project
+    assert (folder / "macros" / "materializations" / "model.sql").is_file()
+    assert (folder / "tests" / "generic" / "no_drift_from.sql").is_file()
+    assert (folder / "docs" / "tuskml.md").is_file()
+
+
+@pytest.mark.smoke
+def test_the_lines_for_packages_yml(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tuskml.dbt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"packages:\n  - local: {plugin.package_path()}\n"
+
+
+def test_a_project_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """tests/dbt/test_flights.py runs it."""
+    folder = tmp_path / "new"
+    assert plugin.main(["init", str(folder)]) == 0
+    assert capsys.readouterr().out == f"next: cd {folder} && dbt deps && dbt build\n"
+    assert (folder / "packages.yml").read_text() == plugin.packages()
+    assert (folder / "seeds" / "flights.csv").read_text().startswith("date,carrier,hour")
+    assert plugin.main(["init", str(folder)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_config_that_is_none() -> None:
+    with pytest.raises(ValueError, match="has a config 'stores', expected registry or store_root"):
+        plugin.Plugin(name="tuskml", plugin_config={"stores": "x"})
+
+
+def test_a_project_may_do_without_the_registry(tmp_path: Path) -> None:
+    import duckdb
+
+    config: dict = {}
+    made = plugin.Plugin(
+        name="tuskml", plugin_config={"registry": False, "store_root": str(tmp_path)}
+    )
+    made.update_connection_config(None, config)
+    with duckdb.connect(tmp_path / "some.duckdb", config=config) as connection:
+        made.configure_connection(connection)
+        cursor = connection.cursor()
+        made.configure_cursor(cursor)
+        assert cursor.execute("SELECT (predictor(NULL)).coef").fetchone() == (None,)
+        assert cursor.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (0,)
+
+
+def test_every_macro_for_users_is_documented(root: Path) -> None:
+    """What a user's project calls stands in macros/schema.yml with all its arguments."""
+    import yaml
+
+    folder = root / "dbt" / "macros"
+    listed = yaml.safe_load((folder / "schema.yml").read_text())["macros"]
+    documented = {one["name"]: [a["name"] for a in one.get("arguments", [])] for one in listed}
+    files = [*sorted((folder / "functions").glob("*.sql")), folder / "registry" / "rollback.sql"]
+    text = "\n".join(path.read_text() for path in files)
+    defined = re.findall(r"{% macro (\w+)\((.*?)\) %}", text)
+    private = {"training_arguments", "features_of", "metrics_of"}
+    for name, arguments in defined:
+        if name not in private and not name.startswith("default__"):
+            names = re.findall(r"(\w+)(?:=(?:\[\]|\{\}|[^,]+))?(?:,|$)", arguments)
+            assert documented.get(name) == names, name
+    tests = [path.stem for path in (root / "dbt" / "tests" / "generic").glob("*.sql")]
+    assert sorted(tests) == ["auc_at_least", "model_converged", "model_status_ok", "no_drift_from"]

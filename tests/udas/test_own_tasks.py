@@ -1,0 +1,415 @@
+"""Tasks of the user's own: the same answers as scipy, statsmodels and tuskml's own losses."""
+
+import ctypes
+import json
+import subprocess
+
+import duckdb
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from fitting import fit, put
+from own import HUBER, LOGIT, POISSON, huber_loss, own_things
+from rows import block, entries_of, rows_pass, together
+from scipy.optimize import minimize
+
+import tuskml
+from tuskml.errors import OperatorError, OptionError
+from tuskml.udas.open_rows import Open, chosen_rows
+from tuskml.udas.problem import Problem
+from tuskml.udas.tasks import OWN, TASKS
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture(autouse=True)
+def _registered():
+    with own_things():
+        tuskml.register_task("huber", **HUBER)
+        tuskml.register_task("poisson", **POISSON)
+        tuskml.register_task("logit", **LOGIT)
+        yield
+
+
+@pytest.fixture
+def counted(con):
+    """3,000 rows: outliers in y, counts c, groups k."""
+    rng = np.random.default_rng(5)
+    n = 3000
+    x = rng.normal(size=(n, 3)) * [1.0, 20.0, 0.1] + [0.0, 5.0, 0.0]
+    y = x @ [1.0, -0.2, 3.0] + 2 + rng.standard_t(2, size=n)
+    c = rng.poisson(np.exp(x @ [0.3, 0.02, -1.0] + 0.2))
+    put(con, x, y, c=c, k=np.arange(n) % 5)
+    return x, y, c, np.arange(n) % 5
+
+
+def huber_optimum(x, y, l2=0.0):
+    """Coefficients and intercept by scipy."""
+    wide = np.column_stack([x, np.ones(len(x))])
+    ridge = np.r_[np.full(x.shape[1], l2), 0.0]
+
+    def objective(w):
+        r = np.clip(wide @ w - y, -1.345, 1.345)
+        return huber_loss(wide @ w, y).mean() + ridge @ w**2 / 2, wide.T @ r / len(y) + ridge * w
+
+    start = np.linalg.lstsq(wide, y, rcond=None)[0]
+    found = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-10})
+    return found.x, found.fun
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "newton", "lbfgs", "bgd"])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_huber_regression(con, counted, algorithm, l2):
+    x, y, _, _ = counted
+    model = fit(con, "huber", algorithm=algorithm, l2=l2, epsilon=1e-8, max_iter=1000)
+    expected, loss = huber_optimum(x, y, l2)
+    np.testing.assert_allclose([*model.coef, model.intercept], expected, rtol=1e-5)
+    assert model.loss == pytest.approx(loss, rel=1e-9)
+    assert model.status == "ok"
+    assert model.std_err is None
+
+
+def test_poisson_regression_and_its_predictions(con, counted):
+    x, _, c, k = counted
+    rows = con.execute(
+        "SELECT k, train_model('poisson', c, x) FROM t GROUP BY k ORDER BY k"
+    ).fetchall()
+    for group, model in rows:
+        there = k == group
+        peer = sm.GLM(c[there], sm.add_constant(x[there]), family=sm.families.Poisson()).fit()
+        np.testing.assert_allclose([model["intercept"], *model["coef"]], peer.params, rtol=1e-5)
+        np.testing.assert_allclose(model["std_err"], peer.bse, rtol=1e-4)
+    con.execute("CREATE TABLE m AS SELECT train_model('poisson', c, x) AS model FROM t")
+    found = con.execute(
+        "SELECT predict(model, x), decision(model, x) FROM t, m ORDER BY t.rowid"
+    ).fetchnumpy()
+    mean, margin = found.values()
+    peer = sm.GLM(c, sm.add_constant(x), family=sm.families.Poisson()).fit()
+    np.testing.assert_allclose(mean, peer.predict(), rtol=1e-5)
+    np.testing.assert_allclose(margin, np.log(peer.predict()), atol=1e-5)
+    summary = con.execute("FROM model_summary((SELECT model FROM m))").fetchall()
+    assert {row[4] for row in summary} == {"z"}
+    np.testing.assert_allclose([row[6] for row in summary], peer.pvalues, rtol=1e-3, atol=1e-12)
+
+
+def test_predictions_outlive_the_registration(con, counted):
+    con.execute("CREATE TABLE m AS SELECT train_model('poisson', c, x) AS model FROM t")
+    before = con.execute("SELECT sum(predict(model, x)) FROM t, m").fetchall()
+    tuskml.unregister_task("poisson")
+    assert con.execute("SELECT sum(predict(model, x)) FROM t, m").fetchall() == before
+    with pytest.raises(duckdb.Error, match="only 'logistic' models give probabilities"):
+        con.execute("SELECT predict_proba(model, x) FROM t, m").fetchall()
+
+
+@pytest.mark.parametrize("features", ["x", "sparse([0, 1, 2], x)"])
+@pytest.mark.parametrize(
+    "options", [{}, {"class_weight": [1.0, 3.0]}, {"l1": 0.02}, {"threads": 1}]
+)
+def test_a_copy_of_the_logistic_loss_does_as_the_compiled_one(con, counted, features, options):
+    x, y, _, k = counted
+    put(con, x, y > np.median(y), k=k)
+    own, ours = (
+        con.execute(
+            f"SELECT k, train_model('{task}', y, {features}, $1) FROM t GROUP BY k ORDER BY k",
+            [json.dumps(options | {"epsilon": 1e-9, "max_iter": 2000})],
+        ).fetchall()
+        for task in ("logit", "logistic")
+    )
+    for (_, mine), (_, other) in zip(own, ours, strict=True):
+        np.testing.assert_allclose(mine["coef"], other["coef"], rtol=1e-5, atol=1e-7)
+        assert mine["loss"] == pytest.approx(other["loss"], rel=1e-9)
+        assert mine["classes"] == other["classes"]
+        if other["std_err"] is not None:
+            np.testing.assert_allclose(mine["std_err"], other["std_err"], rtol=1e-4)
+    con.execute("CREATE TABLE m AS SELECT train_model('logit', y, x) AS model FROM t")
+    con.execute("CREATE TABLE o AS SELECT train_model('logistic', y, x) AS model FROM t")
+    far = (
+        "SELECT max(abs(predict_proba(m.model, x) - predict_proba(o.model, x))), "
+        "count(*) FILTER (predict(m.model, x) <> predict(o.model, x)) FROM t, m, o"
+    )
+    distance, different = con.execute(far).fetchone()
+    assert distance < 1e-5
+    assert different <= 2
+
+
+def test_one_class_is_a_constant_model(con):
+    con.execute("CREATE TABLE t AS SELECT 1 AS y, [x::DOUBLE] AS x FROM range(9) r(x)")
+    model = fit(con, "logit")
+    assert model.status == "one class"
+    assert model.loss == pytest.approx(np.log1p(np.exp(-model.intercept)))
+
+
+def test_no_groups_no_rows(con):
+    con.execute("CREATE TABLE t (y DOUBLE, x DOUBLE[])")
+    assert con.execute("SELECT train_model('huber', y, x) FROM t").fetchall() == [(None,)]
+
+
+# --- the kernel ---
+
+
+def sums(x, y, v, shift, scale, weight=1.0):
+    """Losses, rows, gradient and curvature of Poisson's loss, by NumPy."""
+    m = x @ v[:-1] + v[-1]
+    z = np.column_stack([(x - shift) * scale, np.ones(len(x))])
+    r, h = weight * (np.exp(m) - y), weight * np.exp(m)
+    lower = np.tril_indices(x.shape[1] + 1)
+    return np.concatenate(
+        [
+            [(weight * (np.exp(m) - y * m)).sum(), len(y)],
+            x.T @ r,
+            [r.sum()],
+            ((z * h[:, None]).T @ z)[lower],
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", ["dense float64", "sparse float64"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_over_groups_larger_and_smaller_than_a_tile(kind, threads):
+    rng = np.random.default_rng(0)
+    d = 9
+    blocks, data = [], []
+    for n in (5, 70_000, 1, 300):
+        x = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5) * 0.3
+        y = rng.poisson(1.0, n).astype(float)
+        rows = entries_of(x) if kind.startswith("sparse") else x
+        blocks.append(block(rows, y, kind, segment_rows=20_000, dim=d))
+        data.append((x, y))
+    rows = rows_pass(together(blocks), "linear", threads=threads)
+    rows = type(rows)(**rows.__dict__ | {"open": Open(OWN["poisson"].own)})
+    v = rng.normal(size=(4, d + 1)) * 0.1
+    shift, scale = np.zeros((4, d)), rng.uniform(0.5, 2, (4, d))
+    found = rows.curvature(v, shift, scale, True)
+    for g, (x, y) in enumerate(data):
+        np.testing.assert_allclose(
+            found[g], sums(x, y, v[g], shift[g], scale[g]), rtol=1e-9, atol=1e-9
+        )
+    np.testing.assert_allclose(rows.gradient(v), found[:, : d + 3], rtol=1e-12)
+    some = rows.of(np.array([1, 3])).gradient(v[[1, 3]])
+    np.testing.assert_array_equal(some, rows.gradient(v)[[1, 3]])
+
+
+@pytest.mark.parametrize("kind", ["dense float64", "sparse float64"])
+@pytest.mark.parametrize("task", ["linear", "logistic", "poisson"])
+def test_chosen_rows_with_weights(kind, task):
+    rng = np.random.default_rng(1)
+    d = 4
+    blocks, data = [], []
+    for n in (500, 7):
+        x = rng.normal(size=(n, d)) * 0.3
+        y = rng.integers(0, 2, n).astype(float)
+        rows = entries_of(x) if kind.startswith("sparse") else x
+        blocks.append(block(rows, y, kind, segment_rows=64, dim=d))
+        data.append((x, y))
+    own = OWN[task].own if task in OWN else None
+    rows = rows_pass(together(blocks), "linear" if own else task)
+    rows = type(rows)(**rows.__dict__ | {"open": Open(own) if own else None})
+    problem = Problem(
+        rows, OWN.get(task) or TASKS[task], 0.0, 0.0, np.zeros((2, d)), np.ones((2, d))
+    )
+    chosen = [rng.integers(0, n, 300) for n in (500, 7)]
+    weights = [rng.random(300) for _ in chosen]
+    v = rng.normal(size=(2, d + 1))
+    found = problem.take(chosen, weights).evaluate(v, curvature=True)
+    step = 1e-6
+    for g, (x, y) in enumerate(data):
+        x, y = x[chosen[g]], y[chosen[g]]  # noqa: PLW2901
+
+        def loss(at, x=x, y=y, weight=weights[g]):
+            m = x @ at[:-1] + at[-1]
+            each = {
+                "linear": (m - y) ** 2 / 2,
+                "logistic": np.logaddexp(0, -(2 * y - 1) * m),
+                "poisson": np.exp(m) - y * m,
+            }[task]
+            return (weight * each).sum() / len(y)
+
+        assert found.objective[g] == pytest.approx(loss(v[g]), rel=1e-12)
+        by = [(loss(v[g] + step * e) - loss(v[g] - step * e)) / (2 * step) for e in np.eye(d + 1)]
+        np.testing.assert_allclose(found.gradient[g], by, rtol=1e-5, atol=1e-8)
+    again = problem.take(chosen, weights).of(np.array([1]))
+    alone = again.evaluate(v[[1]], curvature=True)
+    np.testing.assert_array_equal(alone.hessian, found.hessian[[1]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights", "sentence"),
+    [
+        ([[0, 9]], None, "rows has 9, expected 0 to 4 in this group"),
+        ([[-1]], None, "rows has -1, expected 0 to 4"),
+        ([[]], None, "rows are of 0 groups, expected at least one row of each of 1 groups"),
+        ([[0.5]], None, "rows are of type float64, expected whole numbers"),
+        ([[0]], [[1.0, 2.0]], "there are 2 weights for 1 rows"),
+        ([[0]], [[-1.0]], "weights are negative or not finite"),
+        ([[[0]]], None, "rows are not one array a group"),
+        (3, None, "rows are 3, expected an array"),
+    ],
+)
+def test_rows_that_cannot_be_chosen(rows, weights, sentence):
+    with pytest.raises(OperatorError, match=sentence):
+        chosen_rows(rows, weights, np.array([5]))
+
+
+# --- what users do wrong ---
+
+
+def broken(m, y):
+    if len(m) > 1000:
+        raise ZeroDivisionError("by zero\nin line two")
+    return np.exp(m) - y * m
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"loss": broken}, "task 'mine': loss raised ZeroDivisionError: by zero in line two in "),
+        (
+            {"derivative": lambda m, y: (np.exp(m) - y)[:40]},
+            r"task 'mine': derivative returned an array of shape \(40,\), expected \(3000,\)",
+        ),
+        (
+            {"loss": lambda m, y: np.exp(m) - y * m if len(m) < 99 else m * np.nan},
+            "task 'mine': the mean loss is nan, expected a finite number",
+        ),
+        (
+            {"curvature": lambda m, y: ["a"] * len(m) if len(m) > 100 else np.exp(m)},
+            "task 'mine': curvature raised ValueError: could not convert",
+        ),
+    ],
+)
+def test_errors_in_a_loss_are_one_sentence(con, counted, change, sentence):
+    tuskml.register_task("mine", **POISSON | change)
+    with pytest.raises(duckdb.Error, match=sentence) as caught:
+        con.execute("SELECT train_model('mine', c, x) FROM t").fetchall()
+    assert "\n" not in str(caught.value)
+    assert con.execute("SELECT (train_model('huber', y, x)).status FROM t").fetchall() == [("ok",)]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"derivative": lambda m, y: np.exp(m) + y}, "task 'mine': derivative is .* at margin"),
+        ({"curvature": lambda m, y: np.exp(-m)}, "task 'mine': curvature is"),
+        ({"derivative": None}, "derivative of task 'mine' is None, expected a function"),
+        ({"curvature": 3}, "curvature of task 'mine' is 3, expected a function"),
+        ({"curvature": None}, "is a likelihood, whose standard errors need a curvature"),
+        ({"response": "log"}, "response is 'log', expected 'identity', 'exp' or 'logistic'"),
+        ({"labels": "classes"}, "response 'exp' is for numbers"),
+        ({"labels": (2, 1)}, r"labels is \(2, 1\), expected 'numbers', 'classes' or"),
+        ({"address": 8}, "has an address and functions"),
+    ],
+)
+def test_tasks_that_cannot_be(change, sentence):
+    with pytest.raises(OptionError, match=sentence):
+        tuskml.register_task("mine", **POISSON | change)
+    assert "mine" not in OWN
+
+
+@pytest.mark.parametrize("name", ["linear", "matrix_factorization", "a b", "", 7, "x" * 64])
+def test_names_that_cannot_be(name):
+    with pytest.raises(OptionError, match=r"one of tuskml's own|expected a letter"):
+        tuskml.register_task(name, **HUBER)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("'poison', c, x", "expected .*'poisson' or 'logit'; did you mean 'poisson'?"),
+        ("'poisson', y, x", "label is -.*, 'poisson' needs labels of at least 0"),
+        ("'logit', c, x", "'logit' needs two classes"),
+        ("'huber', y, x, '{\"algorithm\": \"sgd\"}'", "'sgd' is not available with task 'huber'"),
+        (
+            "'huber', y, sparse([0], [x[1]]), '{\"store\": \"s\"}'",
+            "not available with option 'store'",
+        ),
+    ],
+)
+def test_calls_that_cannot_be(con, counted, call, sentence):
+    with pytest.raises(duckdb.Error, match=sentence):
+        con.execute(f"SELECT train_model({call}) FROM t").fetchall()
+
+
+def test_without_a_curvature_there_is_no_newton(con, counted):
+    x, y, _, _ = counted
+    tuskml.register_task("mine", **HUBER | {"curvature": None})
+    model = fit(con, "mine", epsilon=1e-8)
+    assert model.options["algorithm"] == "lbfgs"
+    np.testing.assert_allclose([*model.coef, model.intercept], huber_optimum(x, y)[0], rtol=1e-5)
+    with pytest.raises(duckdb.Error, match=r"'newton' is not available .* has no curvature"):
+        fit(con, "mine", algorithm="newton")
+
+
+def test_a_user_may_register_a_name_anew(con, counted):
+    before = fit(con, "huber").coef
+    wide = {k: (lambda m, y, f=f: f(m / 2, y / 2)) for k, f in HUBER.items() if k != "formula"}
+    chained = {
+        "loss": lambda m, y: 4 * wide["loss"](m, y),
+        "derivative": lambda m, y: 2 * wide["derivative"](m, y),
+        "curvature": wide["curvature"],
+    }
+    tuskml.register_task("huber", **chained)  # delta twice as large
+    assert not np.allclose(before, fit(con, "huber").coef, rtol=1e-6)
+
+
+# --- compiled losses ---
+
+SOURCE = """
+#include <math.h>
+#include <stdint.h>
+int poisson(const double *m, const double *y, int64_t n, double *loss, double *d, double *h) {
+    for (int64_t i = 0; i < n; i++) {
+        double mean = exp(m[i]);
+        loss[i] = mean - y[i] * m[i];
+        d[i] = mean - y[i];
+        if (h)
+            h[i] = mean;
+    }
+    return 0;
+}
+int refusing(const double *m, const double *y, int64_t n, double *loss, double *d, double *h) {
+    return 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loss")
+    (folder / "loss.c").write_text(SOURCE)
+    library = folder / "loss.so"
+    subprocess.run(
+        ["cc", "-O2", "-shared", "-fPIC", "-o", library, folder / "loss.c", "-lm"], check=True
+    )
+    return ctypes.CDLL(str(library))
+
+
+def test_a_compiled_loss(con, counted, compiled):
+    tuskml.register_task(
+        "fast", address=compiled.poisson, curved=True, response="exp", likelihood=True
+    )
+    con.execute("CREATE OR REPLACE TABLE t AS SELECT * REPLACE (c AS y) FROM t")
+    one, two = (fit(con, task, epsilon=1e-10) for task in ("poisson", "fast"))
+    np.testing.assert_allclose(one.coef, two.coef, rtol=1e-8)
+    np.testing.assert_allclose(one.std_err, two.std_err, rtol=1e-8)
+    assert (two.task, two.options["response"]) == ("fast", "exp")
+
+
+def test_a_compiled_loss_may_refuse(con, counted, compiled):
+    tuskml.register_task("no", address=ctypes.cast(compiled.refusing, ctypes.c_void_p).value)
+    with pytest.raises(duckdb.Error, match="the compiled loss did not return 0"):
+        fit(con, "no")
+
+
+@pytest.mark.parametrize("address", [0, "x", None, -3])
+def test_addresses_that_cannot_be(address):
+    with pytest.raises(OptionError, match=r"address|loss of task"):
+        tuskml.register_task("mine", address=address)
+
+
+def test_a_training_is_repeatable(con):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4000, 3))
+    put(con, x, rng.poisson(np.exp(x[:, 0])))
+    orders = [f"(FROM t ORDER BY hash({order}))" for order in ("y", "y + 1", "x")]
+    found = {tuple(fit(con, "poisson", table=order, threads=1).coef) for order in orders}
+    assert len(found) == 1
