@@ -35,7 +35,7 @@ class Models(dict[Any, "Model | None"]):
     def _repr_html_(self) -> str:
         head = [", ".join(self.group_by) or "group", "status", "rows", "loss", "iterations"]
         shown = list(self.items())[:MOST_ROWS]
-        rows = [html_row("th", head), *(html_row("td", cells(*group)) for group in shown)]
+        rows = [html_row("th", head, 2), *(html_row("td", cells(*group), 2) for group in shown)]
         if len(self) > len(shown):
             hidden = escape(f"and {len(self) - len(shown):,} more")
             rows.append(f'<tr><td colspan="{len(head)}">{hidden}</td></tr>')

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tuskml.databases import Columns, Database
 from tuskml.errors import DataError
-from tuskml.training import Source, find_source
+from tuskml.sources import Source, find_source
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from tuskml.expressions import column_named, quoted, renamed
 from tuskml.model_tables import ModelTable, model_table
 from tuskml.rows_arguments import add_database, add_source, keys
 from tuskml.script import plain
+from tuskml.sources import Scope, find_source, listed
 from tuskml.table import table
-from tuskml.training import Scope, find_source, listed, new_table
+from tuskml.training import new_table
 from tuskml.usage import Commands, add_command, add_json
 
 MOST_ROWS = 100

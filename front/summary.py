@@ -65,7 +65,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        facts = " · ".join(f"{escape(name)} <b>{escape(value)}</b>" for name, value in self.facts)
+        facts = " · ".join(f"<b>{escape(name)}</b> {escape(value)}" for name, value in self.facts)
         return f"<div>{facts}</div>" + (self.html_table() if self.terms else "")
 
     def html_table(self) -> str:
@@ -78,9 +78,9 @@ class Summary:
         return f'<table style="margin-top: 4px">{"".join(rows)}</table>'
 
 
-def html_row(tag: str, cells: list[str]) -> str:
-    """A row, numbers to the right."""
-    sides = ["left", *["right"] * (len(cells) - 1)]
+def html_row(tag: str, cells: list[str], texts: int = 1) -> str:
+    """A row: so many texts, and numbers, which stand right."""
+    sides = ["left"] * texts + ["right"] * (len(cells) - texts)
     parts = [
         f'<{tag} style="{CELL.format(side)}">{escape(cell)}</{tag}>'
         for side, cell in zip(sides, cells, strict=True)
@@ -89,8 +89,8 @@ def html_row(tag: str, cells: list[str]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Six digits."""
-    return "" if value is None else f"{value:.6g}"
+    """Six digits, the last ones too where they are 0."""
+    return "" if value is None else f"{value:#.6g}".rstrip(".")
 
 
 def fixed(value: float | None, digits: int) -> str:

@@ -20,7 +20,7 @@ from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
 from tuskml.model import Model
-from tuskml.sources import Rows, Source, listed, rows_of, scope_of
+from tuskml.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
 from tuskml.udas.options import parse
 from tuskml.udas.tasks import Task, task_named
 
@@ -252,19 +252,20 @@ def new_table(name: str) -> str:
 def resolve(
     database: Database,
     task: Task,
-    source: Source,
+    source: Source | FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
     options: str,
 ) -> Training:
     """Checks what a caller gave against the source's columns."""
-    scope = scope_of(database, source)
+    rows = source if isinstance(source, Source) else find_source(database, source)
+    scope = scope_of(database, rows)
     texts, keys = listed(features, "features"), listed(group_by, "group_by")
     sql, n_features = scope.features(texts)
     return Training(
         task,
-        source,
+        rows,
         scope.label(one(label, "label")),
         sql,
         tuple(map(scope.key, keys)),

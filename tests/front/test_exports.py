@@ -15,8 +15,6 @@ from tuskml.export_mlflow import Served, load_model, log_model, save_model
 from tuskml.export_onnx import save_onnx, to_onnx
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when it is imported
-onnxruntime = pytest.importorskip("onnxruntime")
-mlflow = pytest.importorskip("mlflow")
 ROWS = """
 CREATE TABLE trips AS
 SELECT hash(i) % 100 / 10.0 AS delay, hash(i + 1) % 7 + 0.5 AS hour,
@@ -34,6 +32,12 @@ KINDS = {"prediction": "predict", "decision": "decision", "probability": "predic
 
 
 @pytest.fixture
+def mlflow() -> Any:
+    """MLflow, which takes seconds to import: not while tests are collected."""
+    return pytest.importorskip("mlflow")
+
+
+@pytest.fixture
 def trips(con):
     con.execute(ROWS)
     return con
@@ -45,6 +49,7 @@ def fitted(trips: Any, task: str, label: str) -> tuple[Model, pd.DataFrame]:
 
 
 def run_onnx(graph: bytes, features: np.ndarray) -> dict[str, np.ndarray]:
+    onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, {"features": features}), strict=True))
@@ -89,7 +94,7 @@ def test_onnx_predicts_ratings(con, biases: bool) -> None:
 
 
 @pytest.mark.parametrize(("task", "label"), CASES)
-def test_mlflow_predicts_the_same(trips, tmp_path: Path, task: str, label: str) -> None:
+def test_mlflow_predicts_the_same(trips, mlflow, tmp_path: Path, task: str, label: str) -> None:
     model, frame = fitted(trips, task, label)
     save_model(model, tmp_path / "saved")
     served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
@@ -101,7 +106,7 @@ def test_mlflow_predicts_the_same(trips, tmp_path: Path, task: str, label: str) 
     assert load_model(tmp_path / "saved") == model
 
 
-def test_mlflow_s_folder_holds_no_pickle(trips, tmp_path: Path) -> None:
+def test_mlflow_s_folder_holds_no_pickle(trips, mlflow, tmp_path: Path) -> None:
     model, frame = fitted(trips, "logistic", "late")
     save_model(model, tmp_path / "saved", input_example=frame.head(2))
     files = [path for path in (tmp_path / "saved").rglob("*") if path.is_file()]
@@ -114,7 +119,7 @@ def test_mlflow_s_folder_holds_no_pickle(trips, tmp_path: Path) -> None:
     assert signature.inputs.input_names() == FEATURES
 
 
-def test_a_model_is_logged_to_a_run(trips, tmp_path: Path, monkeypatch) -> None:
+def test_a_model_is_logged_to_a_run(trips, mlflow, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # mlflow-skinny has no database
     model, frame = fitted(trips, "linear", "fare")
     mlflow.set_tracking_uri(f"file://{tmp_path}/runs")
@@ -126,7 +131,7 @@ def test_a_model_is_logged_to_a_run(trips, tmp_path: Path, monkeypatch) -> None:
     assert load_model(info.model_uri) == model
 
 
-def test_a_damaged_folder_is_refused(trips, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(trips, mlflow, tmp_path: Path) -> None:
     model, frame = fitted(trips, "linear", "fare")
     save_model(model, tmp_path / "saved")
     file = tmp_path / "saved" / "data" / "model.json"
@@ -140,7 +145,7 @@ def test_a_damaged_folder_is_refused(trips, tmp_path: Path) -> None:
         Served(model).predict(frame, {"kind": "proba"})
 
 
-def test_what_cannot_be_exported_is_said(trips, tmp_path: Path, monkeypatch) -> None:
+def test_what_cannot_be_exported_is_said(trips, mlflow, tmp_path: Path, monkeypatch) -> None:
     model, _ = fitted(trips, "linear", "fare")
     stored = replace(model, coef=None, store="ads@1")
     with pytest.raises(DataError, match="lie in the store"):

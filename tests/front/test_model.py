@@ -9,7 +9,6 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 import statsmodels.api as sm
@@ -178,7 +177,7 @@ def test_the_summary_is_statsmodels_s(trips, task: str, label: str) -> None:
 def test_the_summary_is_a_table_in_text_and_in_html(late: Model, trips) -> None:
     text = str(late.summary())
     assert "status      ok" in text
-    assert text.splitlines()[-3].split()[:2] == ["intercept", f"{late.intercept:.6g}"]
+    assert text.splitlines()[-3].split()[:2] == ["intercept", f"{late.intercept:#.6g}"]
     assert text.splitlines()[-4].split()[0].startswith("──")
     plain = train(trips, "svm", label="late", **GIVEN | {"features": "delay, hour < 3"}, l2=0.1)
     assert "std_err" not in str(plain.summary())
@@ -193,6 +192,8 @@ def test_the_summary_is_a_table_in_text_and_in_html(late: Model, trips) -> None:
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 @pytest.mark.parametrize("city", [0, 1])
 def test_predictions_are_sql_s(trips, task: str, city: int) -> None:
+    import polars as pl
+
     label = "CASE WHEN city > 0 THEN late::INT * 3 - 5 ELSE -2 END"  # in city 0 one class
     model = train(trips, task, label=label, group_by="city", l2=0.01, **GIVEN)[city]
     frame = trips.execute(f"SELECT hour, city, delay FROM trips WHERE city = {city}").df()

@@ -1,12 +1,12 @@
 """`tuskml.predict` and `tuskml.evaluate` in DuckDB: SQL's predictions, scikit-learn's metrics."""
 
 import datetime
+import importlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import sqlalchemy
@@ -121,8 +121,10 @@ def test_rows_without_label_or_features_do_not_count(trips) -> None:
     assert evaluate(trips, model, source=holes)["n_rows"] == 295
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames_are_sources_and_come_back_as_they_are(trips, make) -> None:
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_frames_are_sources_and_come_back_as_they_are(trips, package: str) -> None:
+    module = importlib.import_module(package)
+    make = module.table if package == "pyarrow" else module.DataFrame
     columns = trips.execute("SELECT delay, hour, late, city FROM trips").fetchnumpy()
     frame = make(columns)
     exact = train(trips, "logistic", label="late", **GIVEN)
@@ -144,6 +146,8 @@ def test_frames_are_sources_and_come_back_as_they_are(trips, make) -> None:
 def test_rows_come_in_the_form_that_is_asked_for(trips) -> None:
     model = train(trips, "linear", label="fare", **GIVEN)
     nulls = "SELECT nullif(i, 1) AS i, 'a' AS a, delay, hour FROM trips LIMIT 2"
+    import polars as pl
+
     forms = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table, "numpy": dict}
     for form, kind in forms.items():
         rows = predict(trips, model, source=nulls, columns=["i", "a"], returns=form)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import psycopg
 import pyarrow as pa
 import pytest
@@ -99,6 +98,8 @@ def test_a_null_key_has_its_model(pg) -> None:
 def test_rows_come_in_the_form_that_is_asked_for(pg) -> None:
     model = train(pg, "linear", label="fare", **GIVEN)
     source = "SELECT nullif(i, 1) AS i, 'a'::text AS a, delay, hour FROM trips ORDER BY 1 LIMIT 2"
+    import polars as pl
+
     forms = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table, "numpy": dict}
     for form, kind in forms.items():
         rows = predict(pg, model, source=source, columns=["i", "a"], returns=form)

@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tuskml import Model
 
 
+@pytest.mark.filterwarnings("ignore:.*input example was not provided")
 def test_the_manual_s_python_runs(root: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     text = (root / "docs" / "python.md").read_text()
     monkeypatch.chdir(tmp_path)
