@@ -1,0 +1,44 @@
+"""`scripts/bench/gpu.py` runs to its end, on the stand-in: its numbers mean nothing there."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from standin import MISSING, StandIn
+
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+
+
+def test_every_figure_is_there(root, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    import gpu
+
+    monkeypatch.setattr(gpu, "GROUP_ROWS", 40)
+    report = gpu.main(
+        ["--scale", "1e-5", "--sql-rows", "0", "--json", str(tmp_path / "gpu.json")], StandIn()
+    )
+    assert json.loads((tmp_path / "gpu.json").read_text()) == report
+    reached = {entry["work"]: entry["reached"] for entry in report["lines"]}
+    assert None not in reached.values()
+    assert len(reached) == 12
+    off = [value for work, value in reached.items() if "optimum" in work]
+    assert len(off) == 2
+    assert max(off) < 1e-6
+
+
+def test_a_plain_checkout_says_that_there_is_no_gpu(root):
+    """Without the package, in an interpreter that sees NumPy alone."""
+    code = (
+        "import sys, runpy; sys.modules['cupy'] = None; sys.modules['duckdb'] = None;"
+        "sys.path = [p for p in sys.path if 'tuskml' not in p];"
+        "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)];"
+        "sys.argv = ['gpu.py'];"
+        f"runpy.run_path({str(root / 'scripts' / 'bench' / 'gpu.py')!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+        cwd="/",
+    )  # fmt: skip
+    assert "no GPU to measure: CuPy is not installed" in done.stderr
