@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | test-duckdb | bench | lint | types | format | native | wheel | smoke | sanitize | sanitize-postgres
-#   make clean
+#   make demo | test | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
+#   make sanitize-postgres | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -17,13 +17,13 @@ NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
 
-.PHONY: demo test test-duckdb bench lint types format native wheel smoke sanitize sanitize-postgres clean \
-    postgres-packages
+.PHONY: demo test test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
+    postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
-test: $(READY)-test postgres-packages
+test: $(READY)-test postgres-packages browser-packages
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 # The same build with another DuckDB: make test-duckdb VERSION='1.5.*'
@@ -32,6 +32,11 @@ test-duckdb: $(READY)-test
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps \
 	    --target build/duckdb 'duckdb==$(VERSION)'
 	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
+
+# The manual, in build/docs/index.html: its reference anew from the code; a broken link fails.
+docs: $(READY)-docs
+	$(BIN)/python scripts/docs/reference.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
@@ -44,7 +49,7 @@ lint: $(READY)-test
 types: $(READY)-test
 	$(BIN)/python scripts/link_tree.py
 	$(BIN)/mypy
-	$(BIN)/mypy setup.py scripts/link_tree.py scripts/build
+	$(BIN)/mypy setup.py scripts/link_tree.py scripts/build scripts/docs
 
 format: $(READY)-test
 	$(BIN)/ruff check --fix .
@@ -83,6 +88,10 @@ sanitize-postgres: $(READY)-test postgres-packages
 # As root on Debian and Ubuntu, what the PostgreSQL tests need; they are skipped without it.
 postgres-packages:
 	@scripts/postgres_packages.sh
+
+# The same for the browser that looks at reports, and the shells that complete commands.
+browser-packages:
+	@scripts/browser_packages.sh
 
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis

@@ -39,12 +39,14 @@ setup(
     include_package_data=False,
     package_data={
         "tuskml": ["py.typed"],
+        "tuskml.report": ["page.css", "page.js"],
         "tuskml.sql": ["**/*.sql", "postgres/*.in"],
         "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
             "postgres/Makefile",
             "postgres/exports.txt",
             *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
+        "tuskml.udas.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
         "tuskml.optimizer": ["shipped.json"],
         DBT_PACKAGE: [

@@ -6,6 +6,7 @@
 ([2.0],)
 """
 
+from tuskml.by_group import Models
 from tuskml.connection import connect, load
 from tuskml.errors import (
     DataError,
@@ -16,6 +17,7 @@ from tuskml.errors import (
 )
 from tuskml.groups.counters import last_training
 from tuskml.model import Model
+from tuskml.prediction import evaluate, predict
 from tuskml.progress import progress
 from tuskml.training import train
 from tuskml.udas.kernels import cancel
@@ -26,13 +28,16 @@ __all__ = [
     "ExtensionError",
     "Interrupted",
     "Model",
+    "Models",
     "OptionError",
     "TuskError",
     "__version__",
     "cancel",
     "connect",
+    "evaluate",
     "last_training",
     "load",
+    "predict",
     "progress",
     "train",
 ]

@@ -4,20 +4,35 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
+
+from tuskml.usage import Commands, add_command, add_json, files
+
+EXAMPLES = """
+measure this machine, and keep it for the planner:
+  tuskml calibrate
+look at the figures without keeping them where a planner looks:
+  tuskml calibrate --output /tmp/here.json --json
+"""
 
 
-def add_calibrate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_calibrate(commands: "Commands[Any]") -> None:
     """The grammar."""
-    made = commands.add_parser(
+    made = add_command(
+        commands,
         "calibrate",
-        help="measure what this machine takes, for the choice of training plans",
-        description="Measures in a few seconds what passes over rows and work on weights take "
+        show_calibration,
+        "measure what this machine takes, for the choice of training plans",
+        "Measures in a few seconds what passes over rows and work on weights take "
         "on this machine, and keeps it for the planner, which otherwise counts with the figures "
         "of another machine. Deterministic trainings do not look at it.",
+        EXAMPLES,
     )
-    add = made.add_argument
-    add("--output", type=Path, metavar="FILE", help="write there, where no planner looks")
-    add("--json", action="store_true", help="print what was measured as one JSON object")
+    where = "write there, where no planner looks"
+    files(made.add_argument("--output", type=Path, metavar="FILE", help=where))
+    refine = "let trainings on this host report what iterations took, for later plans"
+    made.add_argument("--refine", action="store_true", help=refine)
+    add_json(made, "print what was measured as one JSON object")
 
 
 def show_calibration(given: argparse.Namespace) -> None:
@@ -27,6 +42,8 @@ def show_calibration(given: argparse.Namespace) -> None:
 
     told = sys.stderr.isatty()
     measured = measure(lambda part: print(f"measuring {part}", file=sys.stderr) if told else None)
+    if given.refine:
+        measured |= {"refine": True}
     path = given.output or host_file()
     save(measured, path)
     if given.json:

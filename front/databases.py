@@ -3,27 +3,33 @@
 Statements are made of what `expressions.py` has checked; names are quoted here.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import duckdb
 
 from tuskml.connection import connect, load
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
-from tuskml.model import FIELDS
-from tuskml.script import sentence
+from tuskml.model import FIELDS, Model
+from tuskml.script import INTERRUPTED, sentence
 
 if TYPE_CHECKING:
     import psycopg
 
 Columns = list[tuple[str, str]]
+FUNCTIONS = ("train_model: ", "explain_training: ", "predict: ", "predict_proba: ", "decision: ")
+PREDICTOR = (
+    "STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR)"
+)
 Row = tuple[Any, ...]
+Result = TypeVar("Result")
 IN_MEMORY = ":memory:"
-INTERRUPTED = "the training was interrupted"
-URLS = ("postgresql://", "postgres://")
+URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
+DUCKDB_URL = "duckdb://"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
 
 
@@ -42,8 +48,10 @@ def kind_of(type_name: str) -> str:
 class Database(Protocol):
     """What a training asks of a database."""
 
+    connection: Any
+
     def fetch(self, query: str) -> list[Row]:
-        """The rows of a statement; what goes wrong is one sentence."""
+        """The rows of a query. TuskError, one sentence, where it fails."""
         ...
 
     def columns(self, query: str) -> Columns:
@@ -74,6 +82,10 @@ class Database(Protocol):
         """A function of tuskml, wherever it lies."""
         ...
 
+    def model(self, model: Model | None) -> str:
+        """A model value, as far as predictions need it."""
+        ...
+
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         """Keys and model value of each row; the query's last column is the model."""
         ...
@@ -91,12 +103,22 @@ class DuckDB:
         if not self.fetch(
             "SELECT 1 FROM duckdb_functions() WHERE function_name = 'sparse' LIMIT 1"
         ):
-            load(connection)
+            try:
+                load(connection)
+            except duckdb.CatalogException as error:  # it began before the functions were there
+                raise ExtensionError(
+                    "tuskml cannot be loaded within a transaction: give the connection before one "
+                    "begins, or the engine"
+                ) from error
 
     def fetch(self, query: str) -> list[Row]:
         """The rows of a query; what goes wrong is one sentence."""
+        return self.told(lambda connection: connection.execute(query).fetchall())
+
+    def told(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        """What work does with the connection; what goes wrong is one sentence."""
         try:
-            return self.connection.execute(query).fetchall()
+            return work(self.connection)
         except duckdb.Error as error:
             raise failure(error, sentence(error)) from error
         except RuntimeError as error:  # what DuckDB makes of a Ctrl-C that came while it ran
@@ -130,6 +152,21 @@ class DuckDB:
 
     def function(self, name: str) -> str:
         return name
+
+    def model(self, model: Model | None) -> str:
+        if model is None:
+            return f"NULL::{PREDICTOR}"
+        fields = {
+            "task": self.text(model.task),
+            "coef": f"{self.text(listed(model.coef))}::DOUBLE[]" if model.coef else "NULL",
+            "intercept": f"{self.text(repr(model.intercept))}::DOUBLE",
+            "classes": f"{self.text(listed(model.classes))}::DOUBLE[]"
+            if model.classes
+            else "NULL",
+            "options": self.text(as_options(model)),
+        }
+        members = ", ".join(f"'{name}': {sql}" for name, sql in fields.items())
+        return f"CAST({{{members}}} AS {PREDICTOR})"
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         for *keys, value in self.fetch(query):
@@ -220,6 +257,21 @@ class Postgres:
     def function(self, name: str) -> str:
         return f"{self.schema}.{name}"
 
+    def model(self, model: Model | None) -> str:
+        if model is None:
+            return f"NULL::{self.function('tuskml_model')}"
+        fields = {
+            "task": self.text(model.task),
+            "coef": f"{self.text(braced(model.coef))}::float8[]" if model.coef else "NULL",
+            "intercept": f"{self.text(repr(model.intercept))}::float8",
+            "classes": f"{self.text(braced(model.classes))}::float8[]"
+            if model.classes
+            else "NULL",
+            "options": self.text(as_options(model)),
+        }
+        row = ", ".join(fields.get(name, "NULL") for name in FIELDS)
+        return f"CAST(ROW({row}) AS {self.function('tuskml_model')})"
+
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         keys = len(self.columns(query)) - 1
         names = [f"tusk_k{i}" for i in range(keys)]
@@ -237,11 +289,27 @@ class Postgres:
         return int(self._run(f"CREATE TABLE {name} AS {query}").rowcount)
 
 
+def listed(numbers: Sequence[float]) -> str:
+    """Doubles as text that gives the same doubles again."""
+    return f"[{', '.join(map(repr, numbers))}]"
+
+
+def braced(numbers: Sequence[float]) -> str:
+    """The same as PostgreSQL writes arrays."""
+    return f"{{{','.join(map(repr, numbers))}}}"
+
+
+def as_options(model: Model) -> str:
+    """A model's options as text; the version of the format comes first, where `predict` looks."""
+    first = {name: model.options[name] for name in ("tuskml",) if name in model.options}
+    return json.dumps(first | model.options, separators=(",", ":"))
+
+
 def failure(error: Exception, message: str) -> TuskError:
     """A database's error in one sentence; of what tuskml itself refuses, without the function."""
     if INTERRUPTED in message or isinstance(error, duckdb.InterruptException):
         return Interrupted(INTERRUPTED)
-    for function in ("train_model: ", "explain_training: "):
+    for function in FUNCTIONS:
         if message.startswith(function):
             return DataError(message.removeprefix(function))
     if isinstance(error, duckdb.OutOfMemoryException):
@@ -260,29 +328,53 @@ def opened(connection: object) -> Iterator[Database]:
     elif isinstance(connection, str) and connection.startswith(URLS):
         from tuskml.postgres import connected
 
-        with connected(connection) as session:
+        with connected(connection.replace("+psycopg://", "://", 1)) as session:
             yield Postgres(session)
     elif isinstance(connection, str | Path):
-        if str(connection) != IN_MEMORY and not Path(connection).exists():
-            raise DataError(
-                f"connection is {str(connection)!r}, a file that does not exist; expected a "
-                "DuckDB file, ':memory:' or a URL such as postgresql://user@host/name"
-            )
-        with connect(connection) as session:
+        with connect(file_of(connection)) as session:
             yield DuckDB(session)
     else:
         with driver(connection) as session:
             yield session
 
 
+def file_of(given: str | Path) -> str:
+    """The DuckDB file of a path or of an SQLAlchemy URL, `duckdb:///file`; or ":memory:"."""
+    path = str(given)
+    if path.startswith(DUCKDB_URL):
+        path = path.removeprefix(DUCKDB_URL).removeprefix("/").partition("?")[0] or IN_MEMORY
+    if "://" in path or (path != IN_MEMORY and not Path(path).exists()):
+        raise DataError(
+            f"connection is {str(given)!r}, a file that does not exist; expected a DuckDB file, "
+            "':memory:' or a URL such as postgresql://user@host/name or duckdb:///file"
+        )
+    return path
+
+
 @contextmanager
 def driver(connection: Any) -> Iterator[Database]:
-    """psycopg's connections, and SQLAlchemy's engines and connections above it."""
+    """psycopg's connections, and SQLAlchemy's engines and connections above it or DuckDB."""
     module = type(connection).__module__.partition(".")[0]
     if module == "psycopg" and hasattr(connection, "transaction"):
         yield Postgres(connection)
-    elif module == "sqlalchemy" and hasattr(connection, "begin"):
-        if hasattr(connection, "connect"):
+    elif module == "duckdb_engine":  # its wrapper of a connection keeps it to itself
+        inner = [
+            item
+            for item in vars(connection).values()
+            if isinstance(item, duckdb.DuckDBPyConnection)
+        ]
+        yield DuckDB(inner[0])
+    elif module == "sqlalchemy" and hasattr(connection, "render_as_string"):  # a URL
+        with opened(connection.render_as_string(hide_password=False)) as found:
+            yield found
+    elif module == "sqlalchemy" and hasattr(connection, "dialect"):
+        if hasattr(connection, "connect") and connection.dialect.name == "duckdb":
+            with (
+                closing(connection.raw_connection()) as raw,
+                opened(raw.driver_connection) as found,
+            ):
+                yield found
+        elif hasattr(connection, "connect"):
             with (
                 connection.begin() as within,
                 opened(within.connection.driver_connection) as found,
@@ -296,5 +388,5 @@ def driver(connection: Any) -> Iterator[Database]:
         raise DataError(
             f"connection is of type {kind}, "
             "expected a DuckDB connection or file, a psycopg connection, a URL such as "
-            "postgresql://user@host/name, or an SQLAlchemy engine over psycopg"
+            "postgresql://user@host/name, or an SQLAlchemy engine over psycopg or DuckDB"
         )

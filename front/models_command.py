@@ -8,6 +8,7 @@ from tuskml import registry
 from tuskml.registry import Entry
 from tuskml.script import plain
 from tuskml.table import shown, table
+from tuskml.usage import Commands, add_command, add_json, files
 
 ACTIONS = {
     "create": "make the registry, the table tuskml.models, in a database",
@@ -17,37 +18,40 @@ ACTIONS = {
     "rollback": "undo the last deployment of a model",
     "drop": "forget a model, or one version of it",
 }
-EXAMPLES = """\
-examples:
-  tuskml models create shop.duckdb
-  tuskml models list shop.duckdb --json
-  tuskml models deploy shop.duckdb late --version 3
-  tuskml models rollback postgresql:///shop late --group AA
-"""
+EXAMPLES = {
+    "create": "tuskml models create shop.duckdb",
+    "list": "tuskml models list shop.duckdb --json",
+    "show": "tuskml models show shop.duckdb late --group AA",
+    "deploy": "tuskml models deploy shop.duckdb late --version 3",
+    "rollback": "tuskml models rollback postgresql:///shop late --group AA",
+    "drop": "tuskml models drop shop.duckdb late --version 1",
+}
 MOST = 200
 
 
-def add_models(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_models(commands: "Commands[Any]") -> None:
     """The grammar of `tuskml models`."""
-    models = commands.add_parser(
+    models = add_command(
+        commands,
         "models",
-        help="models by name: create, list, show, deploy, rollback, drop",
-        description="The registry: versions of models by name and group, of which one is "
-        "deployed and answers to predict('name', features).",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        None,
+        "models by name: create, list, show, deploy, rollback, drop",
+        "The registry: versions of models by name and group, of which one is deployed and "
+        "answers to predict('name', features).",
+        "\n".join(EXAMPLES.values()),
     )
     actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        described = text[0].upper() + text[1:] + "."
+        action = add_command(actions, name, show_models, text, described, EXAMPLES[name])
         _add_arguments(action, name)
-        action.add_argument("--json", action="store_true", help="print one JSON value")
+        add_json(action, "print one JSON value")
 
 
 def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     add = action.add_argument
     database = "a DuckDB file, or a URL such as postgresql://user@host/name"
-    add("database", metavar="DATABASE", help=database)
+    files(add("database", metavar="DATABASE", help=database))
     if name == "list":
         add("model", nargs="?", metavar="NAME", help="a model's name (else all)")
     elif name != "create":

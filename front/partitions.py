@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 
 from tuskml.errors import DataError
+from tuskml.usage import Commands, add_command, add_json, files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,23 +39,39 @@ SELECT ids::BIGINT[] AS ids FROM ({}) AS given(ids) WHERE ids IS NOT NULL
 """
 
 
-def add_partition(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+EXAMPLES = """
+a LIBSVM file:
+  tuskml partition explain a9a.svm --top 100
+what a table's rows would ask for, in mini-batches of 32 rows:
+  tuskml partition explain 'SELECT words FROM messages' --database mail.duckdb --batch-rows 32
+"""
+
+
+def add_partition(commands: "Commands[Any]") -> None:
     """The grammar of `tuskml partition`."""
-    partition = commands.add_parser(
+    partition = add_command(
+        commands,
         "partition",
-        help="how a model larger than memory is laid out in its store",
-        description="The layout of models larger than memory in their store.",
+        None,
+        "how a model larger than memory is laid out in its store",
+        "The layout of models larger than memory in their store.",
+        EXAMPLES,
     )
     actions = partition.add_subparsers(dest="action", required=True, metavar="ACTION")
-    explain = actions.add_parser(
+    explain = add_command(
+        actions,
         "explain",
-        help="the keys that rows would ask for, and the requests that this saves",
-        description="Partitions the features of a data set by their joint occurrence, and prints "
+        show_partition,
+        "the keys that rows would ask for, and the requests that this saves",
+        "Partitions the features of a data set by their joint occurrence, and prints "
         "keys, sizes and the requests a row that this saves.",
+        EXAMPLES,
     )
     add = explain.add_argument
-    add("source", metavar="FILE|QUERY", help="a LIBSVM file, or SQL with one column of id lists")
-    add("--database", default=":memory:", metavar="PATH", help="a DuckDB file for the query")
+    files(add("source", metavar="FILE|QUERY", help="a LIBSVM file, or SQL with one column of ids"))
+    files(
+        add("--database", default=":memory:", metavar="PATH", help="a DuckDB file for the query")
+    )
     add(
         "--top",
         type=int,
@@ -68,7 +85,7 @@ def add_partition(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     add("--unit", type=float, metavar="NS", help="nanoseconds a feature (else warm LevelDB's)")
     add("--block", type=int, metavar="N", help="rare features a key (else the cheapest)")
     add("--batch-rows", type=int, default=1, metavar="N", help="rows that share requests (1)")
-    add("--json", action="store_true", help="print one JSON object")
+    add_json(explain, "print one JSON object")
 
 
 def show_partition(given: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ def progress(groups: int | None = None, label: str = "training") -> Iterator[Non
     ...     ).fetchall()  # doctest: +SKIP
     training: 100%|██████████| 3/3 [00:00<00:00, 410.52model/s]
     """
-    with tqdm(total=groups, desc=label, unit="model", ncols=80) as bar:
+    with tqdm(total=groups, desc=label, unit="model", ncols=columns()) as bar:
 
         def show(event: Event) -> None:
             if event.groups:
@@ -35,3 +35,9 @@ def progress(groups: int | None = None, label: str = "training") -> Iterator[Non
         with listening(show):
             yield
         bar.set_postfix()
+
+
+def columns() -> int | None:
+    """Of a terminal; None in a notebook, where a number would be of pixels."""
+    in_notebook = any(kind.__module__ == "tqdm.notebook" for kind in tqdm.__mro__)
+    return None if in_notebook else 80

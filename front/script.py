@@ -10,10 +10,11 @@ from typing import Any
 
 import duckdb
 
-from tuskml.errors import TuskError
+from tuskml.errors import Interrupted, TuskError
 from tuskml.table import table
 
 MOST_ROWS = 100
+INTERRUPTED = "the training was interrupted"
 BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
 """Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
@@ -99,12 +100,17 @@ def run(
     """Runs a script and yields what its statements return.
 
     The whole script is parsed before its first statement runs; a statement that fails ends it.
+    Interrupted after a Ctrl-C, of which DuckDB makes a RuntimeError.
     """
     for line, statement in statements(text, name):
         try:
             connection.execute(statement)
             result = result_of(connection, statement)
-        except (duckdb.Error, RuntimeError) as error:
+        except (duckdb.InterruptException, RuntimeError) as error:
+            raise Interrupted(INTERRUPTED) from error
+        except duckdb.Error as error:
+            if INTERRUPTED in str(error):
+                raise Interrupted(INTERRUPTED) from error
             raise ScriptError(f"{name}, line {line}: {sentence(error)}") from error
         if result is not None:
             yield result

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import StoreError
+from tuskml.usage import Commands, add_command, add_json, files
 
 if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
@@ -17,21 +18,34 @@ Facts = dict[str, Any]
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def add_stores(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+EXAMPLES = {
+    "list": "tuskml store list\ntuskml store list ads --json",
+    "verify": "tuskml store verify --root /srv/stores",
+    "export": "tuskml store export ads ads.npz\ntuskml store export ads@3 ads-3.jsonl",
+    "import": "tuskml store import ads ads.npz",
+    "gc": "tuskml store gc\ntuskml store gc ads --keep 3 --older-than 12h",
+}
+
+
+def add_stores(commands: "Commands[Any]") -> None:
     """The grammar of `tuskml store`."""
-    store = commands.add_parser(
+    store = add_command(
+        commands,
         "store",
-        help="stored models: list, verify, export, import, gc",
-        description="Models in a store, below one root: versions of finished models, and working "
+        None,
+        "stored models: list, verify, export, import, gc",
+        "Models in a store, below one root: versions of finished models, and working "
         "stores of trainings.",
+        "\n".join(EXAMPLES.values()),
     )
     actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        described = text[0].upper() + text[1:] + "."
+        action = add_command(actions, name, show_stores, text, described, EXAMPLES[name])
         _add_arguments(action, name)
         root = "the stores' root (else TUSKML_STORE_ROOT, else the user's data folder)"
         action.add_argument("--root", type=Path, metavar="DIR", help=root)
-        action.add_argument("--json", action="store_true", help="print one JSON value")
+        add_json(action, "print one JSON value")
 
 
 ACTIONS = {
@@ -52,7 +66,7 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     else:
         add("model", nargs="?", metavar="NAME", help="a store's name (else all)")
     if name in ("export", "import"):
-        add("file", type=Path, metavar="FILE", help="ends with .npz or .jsonl")
+        files(add("file", type=Path, metavar="FILE", help="ends with .npz or .jsonl"))
     if name == "gc":
         age = "spare what is newer, such as 12h or 7d (else 1d); 0s spares nothing"
         add("--older-than", type=duration, default=86400.0, metavar="AGE", help=age)

@@ -2,131 +2,121 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tuskml.errors import DataError
-from tuskml.expressions import renamed, split
+from tuskml.bar import training_bar
+from tuskml.databases import Database, DuckDB, opened
+from tuskml.expressions import split
 from tuskml.model import Model
+from tuskml.rows_arguments import (
+    add_training,
+    all_options,
+    by_name,
+    in_order,
+    key_names,
+    keys,
+    options,
+)
 from tuskml.script import plain
 from tuskml.table import shown, table
-from tuskml.training import train
-from tuskml.udas.options import TABLE
-from tuskml.udas.tasks import TASKS
+from tuskml.training import resolve, train
+from tuskml.udas.tasks import task_named
+from tuskml.usage import Commands, add_command, add_json
 
 MOST_GROUPS = 100
-EXAMPLES = """\
-examples:
-  one model of a table in a DuckDB file, by columns and expressions:
-    tuskml train flights.duckdb --task logistic --source flights \\
-        --label 'arr_delay > 15' --features 'dep_delay, distance, month(date) IN (6, 7, 8)'
-  one model a carrier, kept in a new table for predict():
-    tuskml train flights.duckdb --task logistic --source flights --label 'arr_delay > 15' \\
-        --features dep_delay,distance --group-by carrier --into models
-  Parquet files, of which stochastic gradient descent reads what it needs:
-    tuskml train :memory: --task linear --source 'trips/*.parquet' --label fare \\
-        --features distance,passengers --option algorithm=sgd --option epsilon=0.01
-  PostgreSQL:
-    tuskml train postgresql:///shop --task linear --source 'SELECT * FROM sales WHERE day > 7' \\
-        --label amount --features 'ARRAY[price, hour]' --option l2=0.01
+EXAMPLES = """
+one model of a table in a DuckDB file, by columns and expressions:
+  tuskml train flights.duckdb --task logistic --source flights \\
+      --label 'arr_delay > 15' --features 'dep_delay, distance, month(date) IN (6, 7, 8)'
+one model a carrier, kept in a new table for tuskml predict and tuskml report:
+  tuskml train flights.duckdb --task logistic --source flights --label 'arr_delay > 15' \\
+      --features dep_delay,distance --group-by carrier --into models
+Parquet files, of which stochastic gradient descent reads what it needs:
+  tuskml train :memory: --task linear --source 'trips/*.parquet' --label fare \\
+      --features distance,passengers --option algorithm=sgd --option epsilon=0.01
+PostgreSQL:
+  tuskml train postgresql:///shop --task linear --source 'SELECT * FROM sales WHERE day > 7' \\
+      --label amount --features 'ARRAY[price, hour]' --option l2=0.01
 """
 
 
-def add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_train(commands: "Commands[Any]") -> None:
     """The grammar of `tuskml train`."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "train",
-        help="train on a table, a query or Parquet files, and print the models",
-        description="Trains on the rows of a table, a query or Parquet files, one model or one a "
-        "group, and prints coefficients and status. The numbers are those of SQL's train_model.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        show_training,
+        "train on a table, a query or Parquet files, and print the models",
+        "Trains on the rows of a table, a query or Parquet files, one model or one a "
+        "group, and prints coefficients and status. The numbers are those of SQL's train_model. "
+        "A group that cannot be trained well is no failure: its status says what happened.",
+        EXAMPLES,
     )
-    add = command.add_argument
-    database = "a DuckDB file, :memory:, or a URL such as postgresql://user@host/name"
-    add("database", metavar="DATABASE", help=database)
-    add("--task", required=True, metavar="TASK", help=", ".join(TASKS))
-    add("--source", required=True, metavar="SOURCE", help="a table, a query, or Parquet files")
-    add("--label", required=True, metavar="SQL", help="what to predict: a column or an expression")
-    features = "columns or expressions with commas, or one array or sparse(indices, values)"
-    add("--features", required=True, metavar="SQL", help=features)
-    keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"
-    add("--group-by", default="", metavar="SQL", help=keys)
-    one = "an option of train_model such as l2=0.01 or algorithm=sgd; may be repeated"
-    add("--option", action="append", default=[], type=option, metavar="NAME=VALUE", help=one)
-    add("--into", metavar="TABLE", help="keep the models in a new table instead of printing them")
-    add("--json", action="store_true", help="print one JSON object a model, a line each")
-
-
-def option(text: str) -> tuple[str, Any]:
-    """Name and value of `NAME=VALUE`; a value that is no JSON is text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as l2=0.01")
-    try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value
+    command.epilog = f"{command.epilog}\n\n{all_options()}"
+    add_training(command)
+    into = "keep the models in a new table instead of printing them"
+    command.add_argument("--into", metavar="TABLE", help=into)
+    add_json(command, "print one JSON object a model, a line each")
 
 
 def show_training(given: argparse.Namespace) -> None:
     """Trains, and prints the models."""
-    keys = split(given.group_by, "--group-by") if given.group_by.strip() else []
-    found: Any = train(
-        given.database,
-        given.task,
-        source=given.source,
-        label=given.label,
-        features=given.features,
-        group_by=keys,
-        into=given.into,
-        **options(given.option),
-    )
+    expressions = keys(given.group_by)
+    with opened(given.database) as database:
+        groups = number_of_groups(database, given, expressions)
+        with training_bar(database, groups):
+            found: Any = trained(database, given, expressions)
     if given.into is not None:
-        print(
-            json.dumps({"models": found, "table": given.into})
-            if given.json
-            else kept(given, found)
-        )
+        as_text = json.dumps({"models": found, "table": given.into}) if given.json else None
+        print(as_text or kept(given, found))
         return
-    names = [renamed(key)[1] or key for key in keys]
-    rows = in_order(found) if keys else [((), found)]
+    names = key_names(expressions)
+    rows = in_order(found.items()) if names else [((), found)]
     if given.json:
         for values, model in rows:
             print(as_json(names, values, model))
-    elif keys:
+    elif names:
         print(as_rows(names, rows))
     else:
         print(table(["field", "value"], about(found, feature_names(given.features))))
 
 
-def options(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The options by name. DataError where one is given twice."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise DataError(f"--option {name} is given twice, expected each option once")
-        underscored = name.replace("-", "_")
-        found[underscored if underscored in TABLE else name] = value
-    return found
+def trained(database: Database, given: argparse.Namespace, expressions: Sequence[str]) -> Any:
+    """What `tuskml.train` returns for these arguments."""
+    return train(
+        database.connection,
+        given.task,
+        source=given.source,
+        label=given.label,
+        features=given.features,
+        group_by=expressions,
+        into=given.into,
+        **options(given.option),
+    )
+
+
+def number_of_groups(
+    database: Database, given: argparse.Namespace, expressions: Sequence[str]
+) -> int | None:
+    """For the bar, where there will be one."""
+    if not sys.stderr.isatty() or not isinstance(database, DuckDB):
+        return None
+    if not expressions:
+        return 1
+    task = task_named(given.task)
+    asked = resolve(database, task, given.source, given.label, given.features, expressions, "{}")
+    columns = ", ".join(sql for _, sql in asked.keys)
+    (count,) = database.fetch(
+        f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {asked.source.sql})"
+    )[0]
+    return int(count)
 
 
 def kept(given: argparse.Namespace, count: int) -> str:
     """Where the models are."""
     return f"{count:,} model{'s' if count != 1 else ''} in table {given.into}"
-
-
-def in_order(found: dict[Any, Model | None]) -> list[tuple[tuple[Any, ...], Model | None]]:
-    """Keys and models, by key; NULLs last."""
-    rows = [(key if isinstance(key, tuple) else (key,), model) for key, model in found.items()]
-
-    def order(row: tuple[tuple[Any, ...], Model | None]) -> list[tuple[bool, str, Any]]:
-        return [(key is None, type(key).__name__, key) for key in row[0]]
-
-    try:
-        return sorted(rows, key=order)
-    except TypeError:  # keys such as lists of NULLs have no order
-        return rows
 
 
 def feature_names(text: str) -> list[str]:
@@ -136,9 +126,8 @@ def feature_names(text: str) -> list[str]:
 
 def as_json(names: Sequence[str], values: Sequence[Any], model: Model | None) -> str:
     """Keys and the model's fields as one JSON object, in one line."""
-    keys = {name: plain(value) for name, value in zip(names, values, strict=True)}
     fields = None if model is None else plain(model.as_dict())
-    line = {"key": keys, "model": fields} if names else fields
+    line = {"key": by_name(names, values), "model": fields} if names else fields
     return json.dumps(line, ensure_ascii=False, allow_nan=False)
 
 

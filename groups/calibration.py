@@ -1,7 +1,8 @@
 """Measures what the planner's constants say, on rows made up here. `tuskml calibrate` stores it.
 
-A few seconds: each kernel on rows of a few megabytes, and each algorithm's work on weights on rows
-so few that nothing else takes time. The least of several runs counts: what disturbs only adds.
+Some seconds: each kernel on rows of a few megabytes, some of them on fewer and on more rows, by
+one thread and by two, and each algorithm's work on weights on rows so few that nothing else takes
+time. The middle one of several runs counts: trainings are disturbed too.
 """
 
 import time
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.optimizer.constants import PASSES, STORAGE, VERSION
+from tuskml.groups.made_rows import SPARSE_ROW, groups_of, made_arrays
+from tuskml.optimizer.constants import EPOCHS, LAYOUTS, LOSSES, PASSES, STORAGE, VERSION
 from tuskml.optimizer.rule import Statistics, choose, cores
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import epoch_of
-from tuskml.udas.kernels import GROUP, KINDS, Floats, Pass, address_of
-from tuskml.udas.operators import run
+from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.operators import State, run
 from tuskml.udas.options import parse
 from tuskml.udas.problem import Problem
 from tuskml.udas.tasks import TASKS
@@ -28,58 +30,58 @@ ENTRIES = 1 << 20
 WIDTHS = {"dense": (8, 32, 128, 512), "sparse": (128, 8192, 1 << 19)}
 CURVED = {"dense": (8, 32, 128, 512), "sparse": (32, 128, 512)}
 TRIANGLES = 1 << 25
-SPARSE_ROW = 32
-"""Entries of a sparse row."""
+SIZES = {"dense": (1 << 17, 1 << 19, 1 << 21, 1 << 24), "sparse": (1 << 17, 1 << 19, 1 << 21)}
+SIZED_WIDTH = {"dense": 64, "sparse": 8192}
+SHORT_ROW = 4
 STEP_WIDTHS = {"lbfgs": (8, 1024, 1 << 16, 1 << 19), "newton": (8, 64, 256, 512)}
 STEP_WIDTHS["bgd"] = STEP_WIDTHS["lbfgs"]
+MOVES = 8
+"""Iterations of lbfgs that are measured; the last remembers one move less."""
+LEAST = 1e-12
 RUNS = 3
 Tell = Callable[[str], None]
 
 
 @contextmanager
-def made(storage: str, rows: int, features: int) -> Iterator[NDArray[np.void]]:
-    """One group of such rows, labels 0 and 1, in the layout of `udas/rowblock/rowblock.h`."""
-    rng = np.random.default_rng(rows + features)
-    dtype = np.float32 if storage.endswith("32") else np.float64
-    labels = (rng.random(rows) < 0.5).astype(np.float64)
-    entries = 0
-    if storage.startswith("sparse"):
-        entries = rows * min(SPARSE_ROW, features)
-        start = np.arange(rows + 1, dtype=np.uint32) * min(SPARSE_ROW, features)
-        index = rng.integers(0, features, entries, dtype=np.int32)
-        arrays = [start, index, rng.random(entries, np.float32).astype(dtype)]
-    else:
-        arrays = [rng.standard_normal((rows, features), np.float32).astype(dtype)]
-    head = np.zeros(4, np.uint64)
-    head[2:] = np.array([rows, rows, entries, entries], np.uint32).view(np.uint64)
-    pieces = [piece.tobytes() for piece in (head, labels, *arrays)]
-    whole = b"".join(piece + bytes(-len(piece) % 8) for piece in pieces)
-    segment = np.frombuffer(whole, np.uint64).copy()
-    yield np.array([(address_of(segment), rows, 0, features, KINDS.index(storage))], GROUP)
+def made(
+    storage: str, rows: int, features: int, each: int = SPARSE_ROW
+) -> Iterator[NDArray[np.void]]:
+    """One group of such rows, labels 0 and 1; each: entries of a sparse row."""
+    segment, groups = groups_of(*made_arrays(storage, rows, features, each), storage, features)
+    yield groups
     del segment  # alive until here
 
 
-def problem_of(groups: NDArray[np.void], threads: int) -> Problem:
-    """Logistic regression on one group, unscaled."""
-    rows = Pass(groups, TASKS["logistic"].loss, np.ones(1), None, True, threads)
+def problem_of(groups: NDArray[np.void], threads: int, task: str = "linear") -> Problem:
+    """A task on one group, unscaled."""
+    chosen = TASKS[task]
+    positive = np.ones(1) if chosen.classifies else None
+    rows = Pass(groups, chosen.loss, positive, None, True, threads)
+    if not chosen.smooth:
+        rows = replace(rows, smoothing=1.0)
     d = rows.n_features
     frequency = np.full((1, d), 0.5) if rows.sparse else None
-    return Problem(rows, TASKS["logistic"], 0.0, 0.0, np.zeros((1, d)), np.ones((1, d)), frequency)
+    return Problem(rows, chosen, 0.0, 0.0, np.zeros((1, d)), np.ones((1, d)), frequency)
+
+
+def penalised(problem: Problem) -> Problem:
+    """The same with a penalty, and scales that are not 1."""
+    return replace(problem, l2=1e-5, scale=np.full((1, problem.d), 0.5))
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The least of a few runs."""
-    best = np.inf
+    """Of the middle one of a few runs."""
+    took = []
     for _ in range(RUNS):
         began = time.perf_counter()
         work()
-        best = min(best, time.perf_counter() - began)
-    return max(best, 1e-9)
+        took.append(time.perf_counter() - began)
+    return max(sorted(took)[RUNS // 2], 1e-9)
 
 
 def once(kind: str, problem: Problem) -> Callable[[], object]:
     """One pass or epoch of a kind."""
-    v = np.zeros((1, problem.d + 1))
+    v = 0.1 * np.random.default_rng(0).standard_normal((1, problem.d + 1))
     rows = problem.rows
     if kind == "gradient":
         return lambda: rows.gradient(v)
@@ -100,59 +102,139 @@ def row_count(kind: str, storage: str, features: int) -> tuple[int, float]:
     if kind == "curvature":
         rows = max(256, TRIANGLES * 2 // p**2)
         return min(rows, 1 << 16), min(rows, 1 << 16) * p * (p + 1) / 2
-    each = min(SPARSE_ROW, features) if storage.startswith("sparse") else features
+    each = SPARSE_ROW if storage.startswith("sparse") else features
     return ENTRIES // each, float(ENTRIES // each * each)
 
 
-def pass_table(kind: str, storage: str) -> list[list[float]]:
-    """Seconds a unit of work by features, of one thread."""
+def pass_table(
+    kind: str, storage: str, rows_take: float, with_penalty: bool = False
+) -> list[list[float]]:
+    """Seconds a unit of work by features, of one thread; rows_take: seconds a row beside it."""
     table = []
     for features in (CURVED if kind == "curvature" else WIDTHS)[storage.split(maxsplit=1)[0]]:
         rows, units = row_count(kind, storage, features)
         with made(storage, rows, features) as groups:
-            table.append([features, seconds(once(kind, problem_of(groups, 1))) / units])
+            problem = problem_of(groups, 1)
+            whole = seconds(once(kind, penalised(problem) if with_penalty else problem))
+        table.append([features, max((whole - rows * rows_take) / units, whole / units / 4)])
     return table
 
 
-def scaling_of(kind: str) -> float:
-    """How many threads' work two threads do."""
+def by_loss(kind: str, layout: str) -> dict[str, float]:
+    """Seconds a row beside its entries, by task: short rows show them best."""
+    storage, wide = f"{layout} float32", layout == "sparse" and kind != "curvature"
+    rows = ENTRIES // SPARSE_ROW
+    features = (SIZED_WIDTH if wide else {"dense": 8, "sparse": 32})[layout]
+    found = {}
+    with made(storage, rows, features, SHORT_ROW) as groups:
+        for task in LOSSES:
+            found[task] = seconds(once(kind, problem_of(groups, 1, task))) / rows
+    base = 0.0
+    if wide:  # the squared loss's rows too take time: longer ones tell how much
+        with made(storage, rows, features) as groups:
+            long = seconds(once(kind, problem_of(groups, 1))) / rows
+        an_entry = (long - found["linear"]) / (SPARSE_ROW - SHORT_ROW)
+        base = max(found["linear"] - SHORT_ROW * an_entry, 0.0)
+    least = found["linear"]
+    return {task: base + max(took - least, 0.0) for task, took in found.items()}
+
+
+def sizes_of(layout: str) -> dict[str, list[list[float]]]:
+    """By kind: entries, what one takes of what it does among `ENTRIES`, two threads' speed-up."""
+    storage, features = f"{layout} float32", SIZED_WIDTH[layout]
+    each = SPARSE_ROW if layout == "sparse" else features
+    kinds = [kind for kind in PASSES if layout == "dense" or kind != "curvature"]
+    found: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
+    alone = dict.fromkeys(kinds, 0.0)
+    for entries in sorted({*SIZES[layout], ENTRIES}):
+        with made(storage, entries // each, features) as groups:
+            for kind in kinds:
+                one = seconds(once(kind, problem_of(groups, 1))) / entries
+                if entries == ENTRIES:
+                    alone[kind] = one
+                found[kind].append([entries, one, speedup(kind, groups, one * entries)])
+    for kind, points in found.items():
+        for point in points:
+            point[1] = min(max(point[1] / alone[kind], 0.5), 4.0)
+    return found
+
+
+def speedup(kind: str, groups: NDArray[np.void], one: float) -> float:
+    """How many threads' work two threads do, on rows that take one thread so many seconds."""
     if cores() < 2:
         return 1.8  # nothing to measure on, nothing to decide
-    rows, _ = row_count(kind, "dense float32", 32)
-    with made("dense float32", 2 * rows, 32) as groups:
-        one, two = (seconds(once(kind, problem_of(groups, n))) for n in (1, 2))
-    return min(max(one / two, 1.0), 2.0)
+    return min(max(one / seconds(once(kind, problem_of(groups, 2))), 0.5), 2.0)
 
 
-def step_table(algorithm: str) -> list[list[float]]:
+def steps() -> dict[str, list[list[float]]]:
     """Seconds of an iteration on rows that take no time, by weights."""
-    return [[n + 1, step_seconds(algorithm, n)] for n in STEP_WIDTHS[algorithm]]
+    found: dict[str, list[list[float]]] = {"lbfgs move": []}
+    for name, widths in STEP_WIDTHS.items():
+        found[name] = []
+        for n in widths:
+            each = step_seconds(name, n)
+            more = 0.0
+            if name == "lbfgs":  # the first iteration pays for its memory too
+                more = max((each[-1] - each[1]) / (len(each) - 2), LEAST)
+                found["lbfgs move"].append([n + 1, more])
+            found[name].append([n + 1, max(each[1] - more, each[1] / 2) if more else min(each)])
+    return found
 
 
-def step_seconds(algorithm: str, features: int) -> float:
-    """Of a few iterations on 16 rows, a step."""
+def step_seconds(algorithm: str, features: int) -> list[float]:
+    """Of the iterations of a training on 16 rows, the least of a few runs, by iteration."""
     storage = "dense float64" if algorithm == "newton" else "sparse float64"
-    task = TASKS["logistic"]
-    options = parse(f'{{"algorithm": "{algorithm}", "epsilon": 0, "max_iter": 6, "l2": 0.1}}')
+    told = f'{{"algorithm": "{algorithm}", "epsilon": 0, "max_iter": {MOVES}, "l2": 0.1}}'
+    options = parse(told)
     with made(storage, 16, features) as groups:
-        problem = replace(problem_of(groups, 1), l2=0.1)
-        plan = choose(task, options, Statistics(16, features, problem.rows.sparse))
+        problem = replace(problem_of(groups, 1, "logistic"), l2=0.1)
+        plan = choose(problem.task, options, Statistics(16, features, problem.rows.sparse))
         start: Floats = np.zeros((1, features + 1))
         operators = ALGORITHMS[algorithm](problem, plan, start, None)
-        best = np.inf
-        for _ in range(2):
-            began = time.perf_counter()
-            state = run(problem, operators)
-            best = min(best, (time.perf_counter() - began) / max(state.iteration, 1))
-    return best
+        best = np.full(MOVES, np.inf)
+        for _ in range(RUNS):
+            times: list[float] = []
+
+            def loop(state: State, times: list[float] = times) -> bool:
+                times.append(time.perf_counter())
+                return operators.loop(state)
+
+            run(problem, replace(operators, loop=loop))
+            took = np.full(MOVES, np.inf)
+            took[: len(times) - 1] = np.diff(times)
+            best = np.minimum(best, took)
+        return [float(one) for one in best[np.isfinite(best)]]
+
+
+def looks() -> dict[str, float]:
+    """What is looked at before any plan starts: seconds a row, or an entry."""
+    found = {}
+    with made("dense float32", 1 << 14, 32) as groups:
+        for name, task in (("labels", "linear"), ("classes", "logistic")):
+            found[name] = seconds(problem_of(groups, 1, task).rows.labels) / (1 << 14)
+        rows = problem_of(groups, 1).rows
+        found["moments"] = seconds(lambda: rows.feature_moments(1 << 14)) / (1 << 19)
+    with made("sparse float32", 1 << 14, 8192) as groups:
+        entries = SPARSE_ROW << 14
+        found["counts"] = seconds(problem_of(groups, 1).rows.feature_counts) / entries
+    return found
 
 
 def measure(tell: Tell = lambda _: None) -> dict[str, Any]:
     """All constants, as `optimizer.constants.parse` reads them; tell hears what is measured."""
     passes: dict[str, dict[str, list[list[float]]]] = {}
+    with_penalty: dict[str, dict[str, list[list[float]]]] = {}
+    rows: dict[str, dict[str, dict[str, float]]] = {}
     for kind in PASSES:
         tell(kind)
-        passes[kind] = {storage: pass_table(kind, storage) for storage in STORAGE}
+        rows[kind] = {layout: by_loss(kind, layout) for layout in LAYOUTS}
+        beside = {s: rows[kind][s.split(maxsplit=1)[0]]["linear"] for s in STORAGE}
+        passes[kind] = {s: pass_table(kind, s, beside[s]) for s in STORAGE}
+        if kind in EPOCHS:
+            with_penalty[kind] = {s: pass_table(kind, s, beside[s], True) for s in STORAGE[2:]}
+    tell("sizes")
+    by_size = {layout: sizes_of(layout) for layout in LAYOUTS}
+    by_size["sparse"]["curvature"] = by_size["dense"]["curvature"]
     tell("steps")
     return {
         "version": VERSION,
@@ -160,8 +242,11 @@ def measure(tell: Tell = lambda _: None) -> dict[str, Any]:
         "processor": processor(),
         "cores": cores(),
         "passes": passes,
-        "steps": {name: step_table(name) for name in STEP_WIDTHS},
-        "scaling": {kind: scaling_of(kind) for kind in PASSES},
+        "penalised": with_penalty,
+        "rows": rows,
+        "sizes": {kind: {at: by_size[at][kind] for at in LAYOUTS} for kind in PASSES},
+        "steps": steps(),
+        "looks": looks(),
     }
 
 

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups import factorization
-from tuskml.groups.planning import Request, by_statistics, decide, first_plan
+from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import KINDS, Pass
 from tuskml.udas.plan import Plan, shown_seconds, two_digits
 
@@ -32,11 +33,11 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     if question is None:
         return Choice(plan, ())
     if request.options.ordered or request.options.validation > 0:
-        return by_statistics(plan, question)
+        return with_elsewhere(by_statistics(plan, question), question)
     chosen = tried(group, request, plan, question)
     if not chosen.candidates:  # a training would not even have looked at costs
         chosen = replace(chosen, candidates=by_statistics(plan, question).candidates)
-    return chosen
+    return with_elsewhere(chosen, question)
 
 
 def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
@@ -78,9 +79,22 @@ def explain_one(group: NDArray[np.void], request: Request, chosen: Choice) -> st
         f"  order     {row_order(plan)}",
         f"  stops     {stop}",
     ]
+    lines += device_line(options.device, "device" in options.given, group)
     if chosen.note is not None:
         lines.append(f"  cannot    {chosen.note}")
     return "\n".join(lines + table(chosen))
+
+
+def device_line(option: str, given: bool, group: NDArray[np.void]) -> list[str]:
+    """Where kernels would run; nothing of small groups unless it is asked for."""
+    small = group["kind"][0] >= 2 or placement.size_of(group) < placement.LEAST_BYTES
+    if small and not given:
+        return []
+    found = placement.answer(option, group)
+    if found.use:
+        return [f"  device    gpu: {found.reason}"]
+    refusal = f"; gpu not possible: {found.reason}" if option != "cpu" else ""
+    return [f"  device    cpu{refusal}"]
 
 
 def table(chosen: Choice) -> list[str]:
@@ -111,9 +125,9 @@ def line_of(one: Candidate, plan: Plan) -> list[str]:
     name, counted = one.plan.algorithm, one.counted
     if one.refusal is not None:
         return [name, "", "", "", "", f"not possible: {one.refusal}"]
-    span = two_digits(round(counted.point))
+    span = two_digits(counted.point)
     if counted.low < counted.high:
-        span += f" ({two_digits(round(counted.low))}..{two_digits(round(counted.high))})"
+        span += f" ({two_digits(counted.low)}..{two_digits(counted.high)})"
     note = ["chosen"] if name == plan.algorithm else []
     note += ["tried on a sample"] if one.seen else []
     each, total = shown_seconds(one.cost.iteration), shown_seconds(one.seconds.point)

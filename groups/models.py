@@ -123,6 +123,8 @@ def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -
     }
     if plan.algorithm not in ("newton", "lbfgs"):
         shown |= {"step": plan.step, "schedule": plan.schedule, "batch_size": plan.batch_size}
+    if plan.device is not None:
+        shown["device"] = "gpu"
     if plan.estimated is not None:
         iterations, seconds = plan.estimated
         shown["estimated"] = {

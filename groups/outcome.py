@@ -6,23 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.models import Strings
+from tuskml.groups.statuses import MEANINGS
 from tuskml.udas.algorithms.newton import evaluate
 from tuskml.udas.kernels import Floats, solve
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
 
-STATUSES = (
-    "ok",
-    "constant feature",
-    "collinear features",
-    "not converged",
-    "early stop",
-    "time limit",
-    "too few rows",
-    "separable",
-    "one class",
-)
+STATUSES = tuple(MEANINGS)
 """In rising order of what a person must know first."""
 
 SEPARATED_LOSS = 1e-4

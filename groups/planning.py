@@ -9,6 +9,7 @@ from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
+from tuskml.optimizer.elsewhere import assess_elsewhere
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Floats, Pass
@@ -76,9 +77,18 @@ def by_statistics(own: Plan, question: Question) -> Choice:
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
     if choice.takes_less(candidates, own, choice.INSTANT):
-        return Choice(own, candidates)
+        return choice.kept(plain, candidates, own)
     chosen = choice.select(plain, candidates, own)
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
+
+
+def with_elsewhere(chosen: Choice, question: Question) -> Choice:
+    """The choice with the candidates that are not for packed rows, to be shown."""
+    if not chosen.candidates:
+        return chosen
+    known = constants.shipped() if question.options.ordered else constants.of_host()
+    more = assess_elsewhere(question, known)
+    return replace(chosen, candidates=chosen.candidates + more)
 
 
 def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -112,12 +122,14 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
-    if own.epsilon > 0 and choice.trivial(question):
+    if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
     first = by_statistics(own, question)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
-    if quiet or choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+    if quiet:
         return first
+    if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+        return estimated(first)
     tried = worth_trying(first.candidates)
     if not tried:
         return estimated(first)

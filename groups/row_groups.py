@@ -20,6 +20,8 @@ from tuskml.udas.kernels import GROUP, LABELS, OwnedRows, Pass
 from tuskml.udas.tasks import Task
 
 Groups = NDArray[np.void]
+FIRST_ROW_GROUPS = 4
+"""To hold rows out of."""
 
 
 @dataclass(frozen=True)
@@ -180,21 +182,24 @@ class Layout:
         return max(1, rows // self.chunk_rows)
 
 
-FIRST_ROW_GROUPS = 4
-
-
 def lay_out(
-    sizes: Sequence[int], held: int, chunk_rows: int, most_rows: int, rng: np.random.Generator
+    sizes: Sequence[int],
+    held: int,
+    chunk_rows: int,
+    most_rows: int,
+    rng: np.random.Generator,
+    least: int = FIRST_ROW_GROUPS,
 ) -> Layout | None:
     """Which row groups to hold rows out of; None where reading by row group would skip little.
 
-    held: rows to hold out; most_rows: of a piece, larger row groups are cut.
+    held: rows to hold out; most_rows: of a piece, larger row groups are cut; least: row groups to
+    hold rows out of.
     """
     filled = [place for place, size in enumerate(sizes) if size]
     wanted = held + chunk_rows
     order = rng.permutation(filled)
     taken, rows = 0, 0
-    while taken < len(order) and (rows < wanted or taken < FIRST_ROW_GROUPS):
+    while taken < len(order) and (rows < wanted or taken < least):
         rows += sizes[order[taken]]
         taken += 1
     if 2 * taken > len(order) or rows < wanted:

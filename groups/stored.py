@@ -29,6 +29,7 @@ from tuskml.groups.trainer import (
 )
 from tuskml.kvstore import StoreRoot
 from tuskml.udas import kernels
+from tuskml.udas.gpu.placement import refuse_gpu
 from tuskml.udas.kernels import Pass
 from tuskml.udas.plan import Plan
 
@@ -56,6 +57,7 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
     """Trains one group."""
     began = time.monotonic()
     refuse_elsewhere(request.options)
+    refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
     loss, mark = request.task.loss, kernels.cancel_count()

@@ -24,11 +24,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuskml.groups import events
+from tuskml.groups import events, skipping
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.outcome import Inference, judge
 from tuskml.groups.planning import Request, plan_for
-from tuskml.groups.row_groups import Chunk, Layout, Piece, Reader, RowGroups, lay_out
+from tuskml.groups.row_groups import (
+    FIRST_ROW_GROUPS,
+    Chunk,
+    Layout,
+    Piece,
+    Reader,
+    RowGroups,
+    lay_out,
+)
+from tuskml.groups.skipping import ALGORITHM, may_skip, most_chunks
 from tuskml.groups.trainer import (
     classes_of,
     describe,
@@ -61,7 +70,7 @@ def wanted(request: Request) -> bool:
     """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
     options, task = request.options, request.task
     chosen = options.algorithm in ALGORITHMS or (
-        options.algorithm == "auto" and options.sampler == SAMPLER
+        options.algorithm == "auto" and (options.sampler == SAMPLER or may_skip(request))
     )
     return (
         chosen
@@ -69,12 +78,15 @@ def wanted(request: Request) -> bool:
         and options.sampler in (None, SAMPLER)
         and not options.validation
         and options.store is None
+        and options.device != "gpu"
     )
 
 
 def in_force(options: Options) -> Options:
     """The options with this sampler's defaults: sgd, and an epsilon that a sample can show."""
-    algorithm = "sgd" if options.algorithm == "auto" else options.algorithm
+    algorithm = options.algorithm
+    if algorithm == "auto":
+        algorithm = "sgd" if options.sampler == SAMPLER else ALGORITHM
     epsilon = options.epsilon if "epsilon" in options.given else EPSILON
     return replace(options, algorithm=algorithm, epsilon=epsilon)
 
@@ -99,9 +111,11 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     """Trains one model on dense rows that are read by row group; counters go into its options.
 
     None where this sampler is not for the data or the options: too few row groups, an epsilon that
-    is too small for a sample, a first sample without both classes.
+    is too small for a sample, a first sample without both classes; and where nobody asked for it
+    and it did not get there in a part of the rows.
     """
     began = time.monotonic()
+    tried, most_iter = may_skip(request), None
     request = replace(request, options=in_force(request.options))
     options = request.options
     rng = np.random.default_rng(options.seed)
@@ -109,9 +123,14 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     if held is None:
         return None
     most = rows_in(MOST_BYTES, n_features)
-    layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng)
+    least = skipping.FIRST_ROW_GROUPS if tried else FIRST_ROW_GROUPS
+    layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
     if layout is None:
         return None
+    if tried:
+        most_iter = most_chunks(request, source.sizes, layout)
+        if not most_iter:
+            return None
     mark = kernels.cancel_count()
     threads = options.threads or 1
     reader = Reader(source, request.task, options.seed, threads, mark)
@@ -119,7 +138,8 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
         first = stack.enter_context(reader.chunk(layout.first, held))
         if first is None or not usable(first, request):
             return None
-        return Training(request, layout, reader, began, mark).run(first, rng)
+        models = Training(request, layout, reader, began, mark, most_iter).run(first, rng)
+    return None if tried and not models.converged.all() else models
 
 
 def usable(first: Chunk, request: Request) -> bool:
@@ -172,13 +192,14 @@ class StreamedEpoch:
 
 @dataclass(frozen=True)
 class Training:
-    """One training: what was asked for, and where rows come from."""
+    """One training: what was asked for, and where rows come from; most_iter: chunks to read."""
 
     request: Request
     layout: Layout
     reader: Reader
     began: float
     mark: int
+    most_iter: int | None = None
 
     def run(self, first: Chunk, rng: np.random.Generator) -> Models:
         """Trains from the first chunk on."""
@@ -212,7 +233,9 @@ class Training:
     def plan(self, first: Chunk) -> Plan:
         """The planner's settings; max_iter counts chunks, by default those of its epochs."""
         plan = plan_for(first.rows, self.request)
-        if self.request.options.max_iter is None:
+        if self.most_iter is not None:
+            plan = replace(plan, max_iter=self.most_iter)
+        elif self.request.options.max_iter is None:
             chunks = 1 + self.layout.chunks_in_a_pass()
             plan = replace(plan, max_iter=min(plan.max_iter * chunks, 2**31 - 1))
         return replace(plan, canonical=True, threads=1)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError
 from tuskml.groups import events, factorization, outcome
 from tuskml.groups.factorization_settings import refuse_elsewhere
+from tuskml.groups.measured import Measured
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
 from tuskml.groups.planning import Request, decide, first_plan
 from tuskml.groups.validation import EarlyStop, held_out_counts
@@ -23,6 +24,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
@@ -41,6 +43,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     if request.task.factorizes:
+        placement.refuse_gpu(request.options.device, f"task '{request.task.name}'")
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)
@@ -148,10 +151,23 @@ def fit(
             rows = replace(rows, groups=stack.enter_context(kept))
             if request.task.quadratic:  # their mean is the start, and sums depend on the order
                 labels = rows.labels()
+        gpu = placement.wants_gpu(options.device, rows.groups)
+        if gpu:
+            rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
+        measured = Measured()
         if question is not None:
-            plan = decide(problem, start(problem, labels, options), plan, question).plan
-        state = descend(problem, labels, held, plan, options, began)
+            asked = time.monotonic()
+            chosen = decide(problem, start(problem, labels, options), plan, question)
+            plan = chosen.plan
+            measured.planned(chosen, time.monotonic() - asked)
+        if gpu:
+            plan = replace(plan, device=placement.gpu_name())
+        state = descend(problem, labels, held, plan, options, began, measured)
+        if not gpu:  # its seconds say nothing of the CPU's
+            measured.report(plan, question)
+        if state.converged.all():  # what was said to be too little was not
+            plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
@@ -175,7 +191,7 @@ def fit(
         status=status,
         plan=Strings.same(plan.describe(), n),
         seconds=share,
-        options=Strings.same(resolved(options, plan), n),
+        options=Strings.same(resolved(options, plan, measured.shown()), n),
     )
 
 
@@ -287,6 +303,7 @@ def descend(
     plan: Plan,
     options: Options,
     began: float,
+    measured: Measured,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended."""
     deadline = None if options.time is None else began + options.time
@@ -302,7 +319,9 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        state = run(part, build(part, within, v, deadline), monitor or report)
+        operators, clock = measured.watched(build(part, within, v, deadline))
+        state = run(part, operators, monitor or report)
+        measured.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(state.v, v)
     state.iterations = iterations

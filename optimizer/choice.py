@@ -1,8 +1,8 @@
 """Which plan trains: the candidates with iterations, cost and total, and the best of them.
 
-Iterations come from curves fitted to what candidates did on a sample, or where none was run
-from what such algorithms usually need. The rule's plan stays unless another is better by a
-margin, which is larger where iterations are only usual ones.
+Iterations come from curves fitted to what candidates did on a sample, or where none was run from
+what such algorithms usually need (`usual.py`). The rule's plan stays unless another is better
+by a margin.
 """
 
 import math
@@ -14,11 +14,13 @@ from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_
 from tuskml.optimizer.curves import Curve, Interval
 from tuskml.optimizer.rule import SAMPLE_ROWS, choose_algorithm
 from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
+from tuskml.optimizer.usual import decades, usual
 from tuskml.udas.plan import Plan, shown_seconds
 
-SEEN_MARGIN = 1.1
-USUAL_MARGIN, CORNERED_MARGIN = 2.0, 1.25
-"""Of a trial, of usual iterations, and of those on the hinge, where newton does worst."""
+MARGIN = 1.1
+"""By which another plan must be better than the rule's; on the hinge, where newton does worst, by
+nothing.
+"""
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
 INSTANT, WORTH_TRYING = 0.002, 0.25
@@ -40,7 +42,10 @@ class Speculated:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan with its iterations on all rows and on a sample first; refusal: why it cannot be."""
+    """A plan with its iterations on all rows and on a sample first; refusal: why it cannot be.
+
+    short: whether max_iter alone is why.
+    """
 
     plan: Plan
     cost: Cost
@@ -48,6 +53,7 @@ class Candidate:
     on_sample: float
     seen: bool
     refusal: str | None
+    short: bool = False
 
     @property
     def seconds(self) -> Interval:
@@ -81,35 +87,7 @@ class Choice:
     note: str | None = None
 
 
-def decades(epsilon: float) -> float:
-    """How many powers of ten the tolerance is below 1."""
-    return max(-math.log10(max(epsilon, 1e-15)), 0.5)
-
-
-def usual(question: Question, plan: Plan) -> Interval:
-    """Iterations that such algorithms needed on the data sets of `scripts/bench/planner.py`."""
-    k, task, name = decades(plan.epsilon), question.task, plan.algorithm
-    if name == "newton" and task.quadratic:
-        return Interval(1, 1, 2)
-    steps = 10 ** (k - 2)
-    kind = name if name in ("newton", "lbfgs", "bgd", "svrg") else "sgd"
-    square = k**2
-    smooth = {
-        "newton": (0.5 + k / 2, 0.3 + 1.1 * k, 3 + 2 * k),
-        "lbfgs": (0.8 * k, 0.6 * square + 0.9 * k, 3 * square + 4.5 * k),
-        "bgd": (k, square + k, 10 * (square + k)),
-        "svrg": (0.8 * k, 2 * k, 20 * k),
-        "sgd": (max(1, 0.3 * steps), max(1, 2 * steps), max(3, 20 * steps)),
-    }
-    cornered = {
-        "newton": (max(1, 3 * k - 2), max(1, 6 * k - 4), 10 * k),
-        "lbfgs": (square, 3 * square, 20 * square),
-        "bgd": (1.5 * square, 4 * square, 60 * square),
-    }
-    return Interval.around(*(smooth if task.smooth else smooth | cornered)[kind])
-
-
-BESIDE_LBFGS = {"bgd": (0.9, 1.5, 4.0), "svrg": (0.5, 1.0, 4.0)}
+BESIDE_LBFGS = {"bgd": (0.9, 1.7, 4.0), "svrg": (0.2, 0.6, 4.0)}
 """How many iterations others take for one of lbfgs, where only that was tried."""
 
 
@@ -177,11 +155,13 @@ def assess_one(
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
     iterations, first = split(question, plan, whole, None if known is None else known.curve)
-    if refusal is None and first + iterations.low > plan.max_iter:
+    cost = costs.of(plan, iterations.point, first)
+    short = refusal is None and first + iterations.low > plan.max_iter
+    if short:
         refusal = (
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
         )
-    return Candidate(plan, cost, iterations, first, known is not None, refusal)
+    return Candidate(plan, cost, iterations, first, known is not None, refusal, short)
 
 
 def rounded(question: Question) -> Question:
@@ -203,14 +183,10 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     favourite, why = choose_algorithm(replace(options, algorithm="auto"), question.seen)
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
-        limit = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
-        plan = replace(own, unmet="max_iter")
-        return Choice(plan, candidates, f"{limit}: raise max_iter or epsilon")
+        return kept(question, candidates, own)
     best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
     if mine is not None and mine.refusal is None and best is not mine:
-        margin = USUAL_MARGIN if question.task.smooth else CORNERED_MARGIN
-        if best.certain and mine.certain:
-            margin = SEEN_MARGIN
+        margin = MARGIN if question.task.smooth else 1.0
         if best.expected * margin > mine.expected:
             best = mine
     reason = why if best is mine and not best.seen else ""
@@ -235,19 +211,46 @@ def dependable(one: Candidate) -> bool:
     return one.seen or one.plan.algorithm in BATCH
 
 
+def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
+    """The rule's plan, and what it cannot meet."""
+    if not any(one.refusal is None and dependable(one) for one in candidates):
+        return Choice(replace(own, unmet="max_iter"), candidates, too_few(candidates, own))
+    mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
+    note = unmet(question, mine)
+    return Choice(replace(own, unmet=None if note is None else "time"), candidates, note)
+
+
+def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
+    """That max_iter leaves no plan, and the best one without it."""
+    told = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
+    others = [one for one in candidates if one.short and dependable(one)]
+    if others:
+        best = min(others, key=lambda one: one.expected)
+        told += (
+            f": the best plan without it, {best.plan.algorithm}, is estimated at "
+            f"{best.counted.point:,.0f} iterations and {shown_seconds(best.seconds.point)}"
+        )
+    return f"{told}; raise max_iter or epsilon"
+
+
 def unmet(question: Question, best: Candidate) -> str | None:
     """What the request asks in vain, and what to revisit."""
     limit = question.options.time
     if limit is None or best.seconds.low <= limit:
         return None
     return (
-        f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan, "
-        f"{best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
+        f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan without "
+        f"it, {best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
         "raise time or epsilon"
     )
 
 
-TRIVIAL, HINGE_STAGES = 1e7, 20
+def constrained(question: Question) -> bool:
+    """Whether the request has limits that a plan may not keep."""
+    return question.options.time is not None or question.options.max_iter is not None
+
+
+TRIVIAL, HINGE_STAGES = 1e7, 200
 
 
 def trivial(question: Question) -> bool:

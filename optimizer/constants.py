@@ -12,19 +12,26 @@ import tempfile
 import warnings
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-VERSION = 1
+from tuskml.optimizer import refinement
+
+VERSION = 2
 SHIPPED = Path(__file__).with_name("shipped.json")
 PASSES = ("gradient", "curvature", "sgd", "mgd", "svrg", "hogwild", "hogbatch")
-STEPS = ("lbfgs", "bgd", "newton")
+EPOCHS = ("sgd", "mgd", "svrg", "hogwild", "hogbatch")
+STEPS = ("lbfgs", "lbfgs move", "bgd", "newton")
+LOOKS = ("labels", "classes", "moments", "counts")
+LAYOUTS = ("dense", "sparse")
 STORAGE = ("dense float32", "dense float64", "sparse float32", "sparse float64")
+LOSSES = ("linear", "logistic", "svm")
 
 Table = tuple[tuple[float, float], ...]
+Sizes = tuple[tuple[float, float, float], ...]
 
 
 def interpolated(table: Table, x: float) -> float:
@@ -44,38 +51,91 @@ def interpolated(table: Table, x: float) -> float:
 class Constants:
     """What a machine takes.
 
-    passes[kind][storage]: seconds of one thread an entry of the rows, of `curvature` an entry of
-    the triangles, by features; steps[algorithm]: seconds of an iteration's work on the
-    weights, by weights; scaling[kind]: how many threads' work two threads do.
+    passes[kind][storage]: seconds of one thread an entry of a million, with the squared loss, of
+    `curvature` an entry of the triangles, by features; penalised: the same of sparse epochs that
+    apply a penalty or a scale; rows[kind][layout][task]: seconds a row beside its entries;
+    sizes[kind][layout]: by entries, how many times an entry takes of what one of a million does,
+    and how many threads' work two threads do; steps: seconds of an iteration's work on the
+    weights, by weights, of lbfgs without a remembered move, and for each of those; looks: seconds
+    a row of labels and classes, an entry of moments and counts, before any plan starts; refine:
+    whether trainings report; factors: of iterations, by what they reported (`refinement.py`).
     """
 
     passes: Mapping[str, Mapping[str, Table]]
+    penalised: Mapping[str, Mapping[str, Table]]
+    rows: Mapping[str, Mapping[str, Mapping[str, float]]]
+    sizes: Mapping[str, Mapping[str, Sizes]]
     steps: Mapping[str, Table]
-    scaling: Mapping[str, float]
+    looks: Mapping[str, float]
     source: str
+    refine: bool = False
+    factors: Mapping[str, float] = field(default_factory=dict)
 
-    def entry(self, kind: str, storage: str, features: int) -> float:
+    def entry(self, kind: str, storage: str, features: int, penalised: bool = False) -> float:
         """Seconds an entry."""
-        return interpolated(self.passes[kind][storage], max(features, 1))
+        tables = self.penalised if penalised and kind in EPOCHS else self.passes
+        return interpolated(tables[kind][storage], max(features, 1))
+
+    def row(self, kind: str, storage: str, task: str) -> float:
+        """Seconds a row, beside its entries; a task that nobody measured is like `logistic`."""
+        found = self.rows[kind][layout_of(storage)]
+        return found.get(task, found["logistic"])
+
+    def slower(self, kind: str, storage: str, entries: float) -> float:
+        """How many times an entry of so many takes what one of a million does."""
+        return held(self.sizes[kind][layout_of(storage)], entries, 1)
+
+    def factor(self, algorithm: str, storage: str, entries: float) -> float:
+        """Of an iteration, what trainings on this host reported."""
+        return self.factors.get(refinement.key_of(algorithm, layout_of(storage), entries), 1.0)
 
     def step(self, algorithm: str, weights: float) -> float:
         """Seconds of an iteration's work on so many weights."""
         table = self.steps[algorithm]
         return max(interpolated(table, max(weights, 1)), min(y for _, y in table))
 
-    def speedup(self, kind: str, threads: int) -> float:
+    def speedup(self, kind: str, storage: str, entries: float, threads: int) -> float:
         """Of several threads over one: each further thread adds what the second one did."""
-        return 1.0 + (threads - 1) * max(self.scaling[kind] - 1.0, 0.0)
+        two = held(self.sizes[kind][layout_of(storage)], entries, 2)
+        return two if threads == 2 else max(1.0 + (threads - 1) * (two - 1.0), min(two, 1.0))
 
 
-def _table(value: Any) -> Table:
-    points = tuple((float(x), float(y)) for x, y in value)
+def layout_of(storage: str) -> str:
+    """dense or sparse."""
+    return storage.split(maxsplit=1)[0]
+
+
+def held(sizes: Sizes, x: float, column: int) -> float:
+    """The value at x > 0, beyond the table's ends that at the end."""
+    within = min(max(x, sizes[0][0]), sizes[-1][0])
+    return interpolated(tuple((size[0], size[column]) for size in sizes), within)
+
+
+def _points(value: Any, width: int) -> tuple[tuple[float, ...], ...]:
+    points = tuple(tuple(float(number) for number in point) for point in value)
     numbers = [number for point in points for number in point]
     if not points or not all(math.isfinite(n) and n > 0 for n in numbers):
         raise ValueError("a table needs points of positive numbers")
+    if any(len(point) != width for point in points):
+        raise ValueError(f"a table's points need {width} numbers")
     if any(a[0] >= b[0] for a, b in pairwise(points)):
         raise ValueError("a table's sizes must rise")
     return points
+
+
+def _table(value: Any) -> Table:
+    return tuple((x, y) for x, y in _points(value, 2))
+
+
+def _sizes(value: Any) -> Sizes:
+    return tuple((x, y, z) for x, y, z in _points(value, 3))
+
+
+def _seconds(value: Any) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError("seconds need numbers that are not negative")
+    return number
 
 
 def parse(text: str, source: str) -> Constants:
@@ -84,14 +144,21 @@ def parse(text: str, source: str) -> Constants:
         value = json.loads(text)
         if value["version"] != VERSION:
             raise ValueError(f"it is of version {value['version']}, expected {VERSION}")
-        scaling = {kind: float(value["scaling"][kind]) for kind in PASSES}
-        if not all(math.isfinite(number) and number > 0 for number in scaling.values()):
-            raise ValueError("scaling needs positive numbers")
+        passes, rows = value["passes"], value["rows"]
+        dense = {k: {s: passes[k][s] for s in STORAGE[:2]} for k in EPOCHS}
+        penalised = {k: dense[k] | value["penalised"][k] for k in EPOCHS}
         return Constants(
-            {k: {s: _table(value["passes"][k][s]) for s in STORAGE} for k in PASSES},
+            {k: {s: _table(passes[k][s]) for s in STORAGE} for k in PASSES},
+            {k: {s: _table(penalised[k][s]) for s in STORAGE} for k in EPOCHS},
+            {
+                k: {at: {t: _seconds(rows[k][at][t]) for t in LOSSES} for at in LAYOUTS}
+                for k in PASSES
+            },
+            {k: {at: _sizes(value["sizes"][k][at]) for at in LAYOUTS} for k in PASSES},
             {name: _table(value["steps"][name]) for name in STEPS},
-            scaling,
+            {name: _seconds(value["looks"][name]) for name in LOOKS},
             source,
+            value.get("refine") is True,
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"it lacks what a calibration holds ({error})") from None
@@ -119,7 +186,11 @@ def of_host() -> Constants:
     except (OSError, RuntimeError, UnicodeDecodeError):  # none, unreadable, or no home folder
         return shipped()
     try:
-        return parse(text, str(path))
+        known = parse(text, str(path))
+        if not known.refine:
+            return known
+        reports = refinement.read(refinement.reports_file(path))
+        return replace(known, factors=refinement.factors(reports))
     except ValueError as error:
         warnings.warn(
             f"the calibration {path} is ignored: {error}; run 'tuskml calibrate' again",

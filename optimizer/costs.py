@@ -8,7 +8,7 @@ trial of steps, the start on a sample, standard errors.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
@@ -19,18 +19,30 @@ from tuskml.udas.tasks import Task
 
 EPOCHS = ("sgd", "mgd", "svrg", "hogwild", "hogbatch")
 SHARED_UPDATE = ("hogwild", "hogbatch")
-LOSS_ALONE = 0.6
+LOSS_ALONE = 0.75
 """Of a gradient's pass, where the losses alone are wanted."""
-SEARCH = {"bgd": 1.15, "lbfgs": 1.1, "newton": 1.05}
+SEARCHED = {"lbfgs": 1.1, "newton": 1.05}
 """Passes an iteration: now and then a step is halved."""
-CORNERED = 4.0
-"""The same of newton on the hinge, where steps are halved often, each time with its curvature."""
-RENEWED = 0.5
-"""Of newton's iterations on the logistic loss need the curvature anew (see `newton.py`)."""
+SETTLED, BACKTRACKED, PROXIMAL = 6.0, 1.1, 0.5
+"""bgd's first steps are seldom halved, later ones once and more, with l1 less often."""
+FIRST_SPARSE = {"lbfgs": 2.0, "bgd": 5.0, "newton": 0.0}
+"""Further passes of the first iteration, which nobody can tell a sparse problem's scale."""
+CORNERED = 4.5
+"""Passes of newton on the hinge, where steps are halved often, each time with its curvature."""
+TRIED_AGAIN = 0.6
+"""Of an iteration's work on weights, for each step that is tried beyond the first."""
+RENEWED = 1.5
+"""Of newton's iterations, those that need the curvature anew: until near the optimum."""
+MOVES = 10
+"""That lbfgs remembers."""
+TYPICAL = 10.0
+"""Iterations, where nobody has said how many."""
 SAMPLING = 3.0
 """Standard errors of a mean, about the largest of a gradient's."""
-TRIALS = 10
-TRIAL_ROWS = 4096.0
+TRIALS = {"dense": 4.0, "sparse": 7.0}
+"""Steps that are tried, of nine; each takes MOST_EPOCHS epochs of a sample at most."""
+TRIAL_ROWS, MOST_EPOCHS = 4096, 16
+MOMENT_ROWS = 1 << 14
 INFERENCE_FEATURES = 512
 DOUBLE = 8
 
@@ -66,54 +78,106 @@ class Costs:
     def __init__(self, question: Question, constants: Constants) -> None:
         self.question, self.constants = question, constants
         self.p = question.seen.n_features + 1
+        self.known: dict[tuple[str, bool], float] = {}  # what was worked out already
 
-    def rows_pass(self, kind: str, threads: int | None = None) -> float:
-        """Seconds of one pass or epoch of a kind over all rows."""
-        seen = self.question.seen
+    def rows_pass(self, kind: str, precise: bool = False) -> float:
+        """Seconds of one pass or epoch of a kind over all rows; precise: a curvature in double."""
+        if (kind, precise) not in self.known:
+            self.known[kind, precise] = self._rows_pass(kind, precise)
+        return self.known[kind, precise]
+
+    def _rows_pass(self, kind: str, precise: bool) -> float:
+        seen, known = self.question.seen, self.constants
+        storage = seen.storage.replace("32", "64") if precise else seen.storage
         units = float(seen.entries)
         if kind == "curvature":
             units = seen.rows * self.p * (self.p + 1) / 2
-        if not seen.sparse and kind != "curvature":
-            units = max(units, seen.rows * 1.0)
-        single = self.constants.entry(kind, seen.storage, seen.n_features) * units
-        return single / self.speedup(kind, threads or self.question.threads)
+        each = known.entry(kind, storage, seen.n_features, self.penalised)
+        each *= known.slower(kind, storage, self.floats)
+        rows = seen.rows * known.row(kind, storage, self.question.task.name)
+        return (rows + each * units) / self.speedup(kind)
 
-    def speedup(self, kind: str, threads: int) -> float:
+    @property
+    def penalised(self) -> bool:
+        """Whether sparse epochs apply a penalty, and scales with it."""
+        options = self.question.options
+        return self.question.seen.sparse and (options.l1 > 0 or options.l2 > 0)
+
+    @property
+    def floats(self) -> float:
+        """Values of the rows, those of eight bytes counting twice."""
+        seen = self.question.seen
+        return float(max(seen.entries, 1)) * (2 if seen.double else 1)
+
+    def speedup(self, kind: str) -> float:
         """One group's epoch is one thread's work, but for the lock-free ones."""
+        threads = self.question.threads
         if kind in ("sgd", "mgd", "svrg"):
             threads = min(threads, self.question.seen.groups)
             kind = "gradient"
-        return self.constants.speedup(kind, threads)
+        if threads == 1:
+            return 1.0
+        return self.constants.speedup(kind, self.question.seen.storage, self.floats, threads)
 
-    def on_weights(self, algorithm: str) -> float:
-        """Seconds of an iteration's work on the weights of all groups."""
-        groups, constants = self.question.seen.groups, self.constants
-        if algorithm == "newton":
-            least = constants.step("newton", 1)
-            each = max(constants.step("newton", self.p) - least, 0.0)
-            return least + groups * each / constants.speedup("curvature", self.threads_for_groups)
-        return constants.step(algorithm if algorithm == "lbfgs" else "bgd", groups * self.p)
+    def on_weights(self, algorithm: str, iterations: float = TYPICAL) -> float:
+        """Seconds of an iteration's work on the weights of all groups, about, of so many."""
+        base = self._step(algorithm if algorithm in ("newton", "lbfgs") else "bgd")
+        return base + self._step("lbfgs move") * remembered(iterations) * (algorithm == "lbfgs")
+
+    def _step(self, name: str) -> float:
+        key = name, False
+        if key not in self.known:
+            groups, constants = self.question.seen.groups, self.constants
+            if name == "newton":
+                least = constants.step(name, 1)
+                each = max(constants.step(name, self.p) - least, 0.0)
+                self.known[key] = least + groups * each / min(self.threads_for_groups, 1.7)
+            else:
+                self.known[key] = constants.step(name, groups * self.p)
+        return self.known[key]
+
+    @property
+    def again(self) -> float:
+        """Seconds of work on weights where a step is tried again."""
+        return TRIED_AGAIN * self.on_weights("bgd")
 
     @property
     def threads_for_groups(self) -> int:
         return min(self.question.threads, self.question.seen.groups)
 
-    def of(self, plan: Plan) -> Cost:
-        """A plan's cost."""
+    def of(self, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0) -> Cost:
+        """A plan's cost, an iteration's being the mean of about so many."""
+        cost = self.unrefined(plan, iterations, on_sample)
+        if not self.constants.factors:
+            return cost
+        seen = self.question.seen
+        by = self.constants.factor(plan.algorithm, seen.storage, seen.entries)
+        return replace(cost, iteration=by * cost.iteration, sampled=by * cost.sampled)
+
+    def unrefined(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
+        """The same without what trainings reported."""
         if plan.algorithm in EPOCHS:
-            cost = self._epochs(plan)
-        elif plan.algorithm == "newton":
-            cost = self._newton(plan)
-        else:
-            cost = self._batch(plan)
-        return cost
+            return self._epochs(plan)
+        if plan.algorithm == "newton":
+            return self._newton(plan, iterations, on_sample)
+        return self._batch(plan, iterations, on_sample)
 
     def common(self) -> float:
         """Labels and moments are looked at whatever the plan."""
-        return 0.5 * LOSS_ALONE * self.rows_pass("gradient") + 2e-4
+        seen, looks, options = self.question.seen, self.constants.looks, self.question.options
+        rows = float(seen.rows)
+        total = rows * looks["classes" if self.question.task.classifies else "labels"]
+        if not seen.sparse:
+            total += min(rows, MOMENT_ROWS * seen.groups) * seen.n_features * looks["moments"]
+        elif options.l1 > 0 or options.l2 > 0:
+            total += seen.entries * looks["counts"]
+        return total + 3e-4
 
-    def inference(self, known: bool) -> float:
-        """Standard errors: one more curvature, unless it is known, and an inverse."""
+    def inference(self, fresh: float, precise: bool = True) -> float:
+        """Standard errors: one more curvature, unless it is at hand, and an inverse.
+
+        fresh: how likely it is.
+        """
         question = self.question
         if (
             question.task.test is None
@@ -123,59 +187,83 @@ class Costs:
             or question.seen.n_features > INFERENCE_FEATURES
         ):
             return 0.0
-        return (0.0 if known else self.rows_pass("curvature")) + 2 * self.on_weights("newton")
+        return (1 - fresh) * self.rows_pass("curvature", precise) + 2 * self.on_weights("newton")
 
-    def _batch(self, plan: Plan) -> Cost:
-        gradient, weights = self.rows_pass("gradient"), self.on_weights(plan.algorithm)
-        searched = SEARCH[plan.algorithm] if plan.schedule == "line_search" else SEARCH["lbfgs"]
-        iteration = searched * gradient + weights
+    def _batch(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
+        together = iterations + on_sample
+        gradient = self.rows_pass("gradient")
+        weights = self.on_weights(plan.algorithm, together)
+        searched = SEARCHED["lbfgs"]
+        if plan.algorithm == "bgd":
+            more = PROXIMAL if self.question.options.l1 else BACKTRACKED
+            searched = backtracked(together, more) if plan.schedule == "line_search" else 1.0
+        if self.question.seen.sparse and plan.schedule != "constant":
+            searched += FIRST_SPARSE[plan.algorithm] / max(together, 1.0)
+        weights += (searched - 1) * self.again
         return Cost(
             self.common() + len(plan.smoothing) * gradient,
-            iteration,
-            self.inference(known=False) + self._sharpened(plan),
+            searched * gradient + weights,
+            self.inference(fresh=0.0) + self._sharpened(plan),
             searched * gradient / plan.sample_stride + weights,
             self.memory(plan.algorithm),
         )
 
-    def _newton(self, plan: Plan) -> Cost:
-        task = self.question.task
+    def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
+        task, weights = self.question.task, self.on_weights("newton")
+        if not task.smooth:
+            weights += (CORNERED - 1) * self.again
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
-        weights = self.on_weights("newton")
-        anew = 0.0 if task.quadratic else RENEWED if task.smooth else 1.0
-        searched = SEARCH["newton"] if task.smooth else CORNERED
-        reads = searched * ((1 - anew) * gradient + anew * curvature)
-        first = len(plan.smoothing) * curvature
-        ends = plan.epsilon >= sampling_error(self.question.seen, plan)
-        first += (curvature + 3 * weights) / plan.sample_stride if plan.sample_stride > 1 else 0.0
+        sampled = plan.sample_stride > 1
+        rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)
+        reads = SEARCHED["newton"] * gradient if sampled and task.smooth else rough
+        first = len(plan.smoothing) * curvature + (curvature / plan.sample_stride) * sampled
+        stale = min(max(iterations - (0.0 if sampled else RENEWED), 0.0), 1.0)
+        fresh = 1.0 if task.quadratic else 1.0 - stale
         return Cost(
             self.common() + first,
             reads + weights,
-            self.inference(known=task.quadratic or ends) + self._sharpened(plan),
-            reads / plan.sample_stride + weights,
+            self.inference(fresh, precise=False) + self._sharpened(plan),
+            rough / plan.sample_stride + weights,
             self.memory("newton"),
         )
+
+    def _newton_reads(self, gradient: float, curvature: float, iterations: float) -> float:
+        """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
+        if not self.question.task.smooth:
+            return CORNERED * curvature
+        anew = 0.0
+        if not self.question.task.quadratic:
+            anew = min(RENEWED / max(iterations, 1.0), 1.0)
+        return SEARCHED["newton"] * ((1 - anew) * gradient + anew * curvature)
 
     def _epochs(self, plan: Plan) -> Cost:
         shared = plan.algorithm if plan.lock_free else plan.algorithm.replace("hogbatch", "mgd")
         kind = shared if plan.lock_free else shared.replace("hogwild", "sgd")
-        seen, gradient = self.question.seen, self.rows_pass("gradient")
-        epoch = self.rows_pass(kind)
-        wanted = max(TRIAL_ROWS * (4 if seen.sparse else 1), 64 * plan.batch_size)
-        share = min(1.0, wanted * seen.groups / max(seen.rows, 1))
-        trials = 0.0
-        if plan.step == "auto":
-            again = min(16.0, max(1.0, wanted * seen.groups / max(seen.rows, 1)))
-            alone = "mgd" if kind == "hogbatch" else "sgd" if kind == "hogwild" else kind
-            trials = TRIALS * again * (share * self.rows_pass(alone) + self.on_weights("bgd"))
+        sparse, gradient = self.question.seen.sparse, self.rows_pass("gradient")
         measured = gradient if plan.epsilon > 0 else 0.0
-        last = LOSS_ALONE * gradient * (1 if seen.sparse else 2)
+        weights = self.on_weights("bgd")
+        if plan.algorithm == "svrg":
+            measured = gradient
+        last = LOSS_ALONE * gradient * (1 if sparse else 2)
         return Cost(
-            self.common() + trials + measured,
-            epoch + measured + self.on_weights("bgd"),
-            last + self.inference(known=False),
+            self.common() + self._trials(plan, kind) + measured,
+            self.rows_pass(kind) + measured + weights,
+            last + self.inference(fresh=0.0),
             0.0,
             self.memory(plan.algorithm),
         )
+
+    def _trials(self, plan: Plan, kind: str) -> float:
+        """Seconds of trying steps on samples of the rows (`sgd.first_step`)."""
+        if plan.step != "auto":
+            return 0.0
+        seen = self.question.seen
+        wanted = max(TRIAL_ROWS * (4 if seen.sparse else 1), 64 * plan.batch_size)
+        most = max(seen.most_rows, 1)
+        stride, epochs = max(1, most // wanted), min(MOST_EPOCHS, max(1, wanted // most))
+        alone = {"hogbatch": "mgd", "hogwild": "sgd", "svrg": "mgd"}.get(kind, kind)
+        each = self.rows_pass(alone) / stride + 0.5 * self.on_weights("bgd")
+        return TRIALS["sparse" if seen.sparse else "dense"] * epochs * each
 
     def _sharpened(self, plan: Plan) -> float:
         """The hinge's objective itself, where it was smoothed."""
@@ -192,6 +280,18 @@ class Costs:
             chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
             total += triangle * (3 * seen.groups + chunks) + 4 * triangle * threads
         return total
+
+
+def remembered(iterations: float) -> float:
+    """Moves that lbfgs remembers, the mean of so many iterations from the first on."""
+    n = max(iterations, 1.0)
+    return (n - 1) / 2 if n <= MOVES else MOVES - MOVES * (MOVES + 1) / (2 * n)
+
+
+def backtracked(iterations: float, more: float) -> float:
+    """Passes an iteration of bgd with line search, the mean of so many; more: in later ones."""
+    n = max(iterations, 1.0)
+    return 1.0 + more * max(n - SETTLED, 0.0) / n
 
 
 def sampling_error(seen: Statistics, plan: Plan) -> float:

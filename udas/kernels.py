@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 from tuskml.errors import Interrupted, TuskError
 
 Floats = NDArray[np.float64]
+Triangles = Any
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
+there (`tuskml.udas.gpu.triangles`)."""
 
 GROUP = np.dtype(
     [
@@ -313,6 +317,13 @@ class Pass:
         _check(code)
         return out
 
+    def curvature_apart(
+        self, weights: Floats, shift: Floats, scale: Floats, precise: bool
+    ) -> tuple[Floats, Triangles]:
+        """The same, what `gradient` has and the curvature apart."""
+        sums = self.curvature(weights, shift, scale, precise)
+        return sums, sums[:, self.n_features + 3 :]
+
     def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
         """One stochastic epoch; updates weights (G, p), fills average; sums of losses (G,)."""
         loss = np.zeros(self.n_groups)
@@ -341,6 +352,10 @@ class Pass:
         )
         _check(code)
 
+    def newton_update(self, problem: Any, plan: Any) -> Any:
+        """An Update that makes Newton's iterations where the rows are; None: there is none."""
+        return None
+
     def gathered(self) -> "Pass":
         """The same rows side by side, where many small groups lie scattered over memory.
 
@@ -362,6 +377,32 @@ class Pass:
             )
         )  # fmt: skip
         return replace(self, groups=copy)
+
+    def copy_rows(
+        self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
+    ) -> None:
+        """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
+        group g's begin at start[g]; zeros where no row is.
+        """
+        _check(
+            library().tk_copy_rows(
+                ctypes.byref(self._struct()), _address(start), ctypes.c_int64(first),
+                ctypes.c_int64(len(labels)), _address(values), _address(labels),
+            )
+        )  # fmt: skip
+
+    def runs(
+        self, epoch: "Epoch"
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in
+        the group and number of rows of each.
+        """
+        offset = np.zeros(self.n_groups + 1, np.int64)
+        given = ctypes.byref(self._struct()), ctypes.byref(epoch.struct()), _address(offset)
+        _check(library().tk_runs(*given, None, None))
+        places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
+        _check(library().tk_runs(*given, _address(places), _address(rows)))
+        return offset, places, rows
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
@@ -435,8 +476,12 @@ class Solution:
     inverse_diagonal: Floats | None
 
 
-def solve(hessian: Floats, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
+def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
     """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
+    if not isinstance(hessian, np.ndarray) and not inverse:
+        solution: Solution = hessian.solve(gradient)
+        return solution
+    hessian = np.asarray(hessian)
     n, p = gradient.shape
     hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
     step = np.empty((n, p))

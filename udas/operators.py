@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Floats
-from tuskml.udas.problem import Found, Index, Problem
+from tuskml.udas.problem import Found, Index, Problem, room_for
 
 
 @dataclass
@@ -160,7 +160,7 @@ def note(state: State, found: Found | None) -> None:
     if found.hessian is not None:
         kept = state.memory.get("hessian")
         if kept is None:
-            kept = state.memory["hessian"] = np.empty((len(state.v), found.hessian.shape[1]))
+            kept = state.memory["hessian"] = room_for(found.hessian, len(state.v))
         kept[active] = found.hessian
     entry = np.full(len(state.v), np.nan)
     entry[active] = found.objective

@@ -259,7 +259,12 @@ TABLE = {
         Option("resume", BOOLEAN, False, "go on with an interrupted training of this store"),
         Option("rank", integer(1, 4096), 10, "factors of matrix_factorization"),
         Option("biases", BOOLEAN, True, "biases of users and items in matrix_factorization"),
-        Option("device", choice("auto", "cpu"), "auto", "where kernels run"),
+        Option(
+            "device",
+            choice("auto", "gpu", "cpu"),
+            "auto",
+            "where kernels run; gpu: dense features, with tuskml[gpu] and an NVIDIA GPU",
+        ),
     )
 }
 

@@ -12,7 +12,8 @@ class Plan:
     model; smoothing: corners of the hinge to pass
     through, the last one final ((0.0,): none); sample_stride: train on every so-maniest chunk of
     rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
-    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does.
+    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does;
+    device: the name of the GPU that trains.
     """
 
     algorithm: str
@@ -32,6 +33,7 @@ class Plan:
     reason: str
     estimated: tuple[float, float] | None = None
     unmet: str | None = None
+    device: str | None = None
 
     @property
     def power(self) -> int:
@@ -50,6 +52,8 @@ class Plan:
         if len(self.smoothing) > 1:
             parts.append(f"hinge smoothed down to {self.smoothing[-1]:g}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        if self.device is not None:
+            parts.append(f"on {self.device}")
         if self.estimated is not None:
             iterations, seconds = self.estimated
             parts.append(f"estimated {iterations:.0f} iterations, {shown_seconds(seconds)}")

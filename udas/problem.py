@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.kernels import Floats, Pass, Triangles
 from tuskml.udas.tasks import Task
 
 Index = NDArray[np.intp]
@@ -37,7 +37,7 @@ class Found:
     gradient: Floats
     violation: Floats
     slack: Floats
-    hessian: Floats | None = None
+    hessian: Triangles | None = None
 
     def of(self, which: NDArray[np.bool_] | Index) -> "Found":
         """The same for some of the groups."""
@@ -72,6 +72,30 @@ def diagonal(p: int) -> Index:
     """Where the diagonal lies in a packed lower triangle."""
     j = np.arange(p)
     return j * (j + 1) // 2 + j
+
+
+def add_to_diagonal(packed: Triangles, more: Floats) -> None:
+    """Adds more, (G, p) or (G, 1), to the diagonals of packed lower triangles."""
+    if isinstance(packed, np.ndarray):
+        p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
+        packed[:, diagonal(p)] += more
+    else:
+        packed.add_to_diagonal(more)
+
+
+def clear_last_row(packed: Triangles, p: int) -> None:
+    """Takes the last of p coordinates out of the systems."""
+    if isinstance(packed, np.ndarray):
+        packed[:, packed.shape[1] - p :] = 0.0
+    else:
+        packed.clear_last_row()
+
+
+def room_for(packed: Triangles, n: int) -> Triangles:
+    """Memory for n triangles of the same size where these are, not yet written."""
+    if isinstance(packed, np.ndarray):
+        return np.empty((n, packed.shape[1]))
+    return packed.room(n)
 
 
 @dataclass(frozen=True)
@@ -149,7 +173,8 @@ class Problem:
         """One pass over the rows at v."""
         weights = self.to_caller(v)
         if curvature:
-            sums = self.rows.curvature(weights, self.shift, self.scale, self.precise)
+            given = weights, self.shift, self.scale, self.precise
+            sums, packed = self.rows.curvature_apart(*given)
         else:
             sums = self.rows.gradient(weights)
         n = sums[:, 1:2]
@@ -170,7 +195,7 @@ class Problem:
             gradient,
             self._violation(gradient, v, caller, coef, rounding),
             self._slack(objective, rounding),
-            self._hessian(sums[:, d + 3 :] / n) if curvature else None,
+            self._hessian(packed / n) if curvature else None,
         )
 
     def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
@@ -206,12 +231,13 @@ class Problem:
         found: Floats = np.maximum(conditioned.max(axis=1) - rounding, worst)
         return np.maximum(found, 0.0)
 
-    def _hessian(self, packed: Floats) -> Floats:
-        places = diagonal(self.d + 1)
+    def _hessian(self, packed: Triangles) -> Triangles:
         if self.l2:
-            packed[:, places[:-1]] += self.l2 * self.scale**2
+            more = np.zeros((self.n_groups, self.d + 1))
+            more[:, :-1] = self.l2 * self.scale**2
+            add_to_diagonal(packed, more)
         if not self.rows.fit_intercept:
-            packed[:, places[-1] - self.d :] = 0.0
+            clear_last_row(packed, self.d + 1)
         return packed
 
     def proximal(self, v: Floats, step: Floats) -> Floats:

@@ -1,11 +1,14 @@
 """The planner against the truth: every plan run to the tolerance, and auto.
 
-For data sets by generator (dense and sparse, small and large, well and badly conditioned), tasks
-and tolerances: how much longer auto took than the best plan (its planning included) and than the
-rule alone, whether estimated iterations put the families in the right order, and how far estimates
-of iterations and of an iteration's cost were from what was seen. Times are the model's own
-`seconds`: training and planning, without the packing of rows that all plans share. The load at the
-start and the end stands beside the figures.
+python scripts/bench/planner.py --json planner.json --plots docs/images
+
+For data sets by generator (`planner_data.py`), tasks and tolerances: how much longer auto took
+than the best plan (its planning included) and than the worst, whether estimated iterations put the
+families in the right order, how far estimates of iterations and of an iteration's cost were from
+what was seen, what planning took, and how scikit-learn's default estimators do to the same loss
+(`planner_peers.py`). Times are the model's own `seconds`: training and planning, without the
+packing of rows that all plans share; an iteration's seconds are those between the events that the
+training tells. The load at the start and the end stands beside the figures.
 """
 
 from __future__ import annotations
@@ -14,97 +17,26 @@ import argparse
 import itertools
 import json
 import re
-import statistics
-from dataclasses import dataclass
+import time
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import machine
-import numpy as np
-import pyarrow as pa
+import planner_peers
+from planner_data import SETS, Data, fill, matrix
+from planner_figures import show, summary, summary_of_peers
 
 import tuskml
+from tuskml.groups import events
+from tuskml.optimizer import constants
 
 FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild")
 TOLERANCES = (0.1, 0.01, 0.001)
 TASKS = ("linear", "logistic", "svm")
 LABEL = {"linear": "number", "logistic": "class", "svm": "class"}
-REPEAT = 3
-LEAST_CAP = 0.3
-
-
-@dataclass(frozen=True)
-class Data:
-    """A data set: entries is 0 for dense rows; shared: what few factors make of the variance."""
-
-    name: str
-    rows: int
-    features: int
-    entries: int = 0
-    shared: float = 0.0
-    l2: float = 0.0
-    l1: float = 0.0
-
-    @property
-    def columns(self) -> str:
-        return "sparse(ids, vals)" if self.entries else "x"
-
-
-SETS = (
-    Data("small", 20_000, 20),
-    Data("tall", 1_000_000, 28),
-    Data("shared", 200_000, 100, shared=0.95),
-    Data("wide", 60_000, 300),
-    Data("wide-shared", 60_000, 300, shared=0.99),
-    Data("thousand", 20_000, 1000, shared=0.5),
-    Data("thousand-shared", 20_000, 1000, shared=0.99),
-    Data("lasso", 200_000, 100, shared=0.5, l1=0.005),
-    Data("sparse-120", 60_000, 120, entries=14, l2=1e-5),
-    Data("sparse-20k", 60_000, 20_000, entries=60, l2=1e-5),
-    Data("sparse-1M", 60_000, 1_000_000, entries=100, l2=1e-5),
-)
-
-
-def fill(con: duckdb.DuckDBPyConnection, data: Data, scale: float) -> None:
-    """Makes the table `rows`."""
-    n, rng = max(2000, round(data.rows * scale)), np.random.default_rng(7)
-    made, margin = (sparse if data.entries else dense)(data, n, rng)
-    noise = rng.standard_normal(n)
-    made["number"] = pa.array(margin + noise)
-    made["class"] = pa.array(rng.random(n) < 1 / (1 + np.exp(-2 * margin)))
-    con.register("made", pa.table(made))
-    con.execute("CREATE OR REPLACE TABLE rows AS FROM made")
-    con.unregister("made")
-
-
-def dense(data: Data, n: int, rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
-    """Standard normal features, some of their variance from a tenth as many factors."""
-    d = data.features
-    x = rng.standard_normal((n, d), dtype=np.float32)
-    if data.shared:
-        few = max(2, d // 10)
-        factors = rng.standard_normal((n, few), dtype=np.float32)
-        loads = rng.standard_normal((few, d), dtype=np.float32) / np.float32(np.sqrt(few))
-        own, common = (np.float32(np.sqrt(part)) for part in (1 - data.shared, data.shared))
-        x = own * x + common * (factors @ loads)
-    offsets = pa.array(np.arange(n + 1, dtype=np.int32) * d)
-    margin = x @ (rng.standard_normal(d) / np.sqrt(d))
-    return {"x": pa.ListArray.from_arrays(offsets, pa.array(x.ravel()))}, margin
-
-
-def sparse(data: Data, n: int, rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
-    """Ids by Zipf's law, rows of length about 1."""
-    d = data.features
-    drawn = rng.poisson(data.entries, n) + 1
-    rank = np.minimum(d ** rng.random(drawn.sum()), d).astype(np.int64) - 1
-    row, ids = np.divmod(np.unique(np.repeat(np.arange(n), drawn) * d + rank), d)
-    offsets = pa.array(np.searchsorted(row, np.arange(n + 1)).astype(np.int32))
-    sizes = np.bincount(row, minlength=n)
-    vals = (rng.uniform(0.5, 1.5, len(ids)) / np.sqrt(sizes)[row]).astype(np.float32)
-    margin = np.bincount(row, weights=vals * (3 * rng.standard_normal(d))[ids], minlength=n)
-    lists = {"ids": pa.array(ids.astype(np.int32)), "vals": pa.array(vals)}
-    return {k: pa.ListArray.from_arrays(offsets, v) for k, v in lists.items()}, margin
+REPEAT, SHORT = 3, 0.15
+LEAST_CAP = 0.2
 
 
 def call(con: duckdb.DuckDBPyConnection, what: str, data: Data, task: str, options: dict) -> Any:
@@ -114,16 +46,42 @@ def call(con: duckdb.DuckDBPyConnection, what: str, data: Data, task: str, optio
     return con.execute(sql, [json.dumps(asked)]).fetchall()[0][0]
 
 
+class Stopwatch:
+    """Seconds of the iterations that a training tells of, by stage."""
+
+    def __init__(self) -> None:
+        self.stages: list[list[float]] = []
+        self.last = -1
+
+    def __call__(self, event: events.Event) -> None:
+        if event.groups:
+            return
+        if event.iteration <= self.last or not self.stages:
+            self.stages.append([])
+        self.last = event.iteration
+        self.stages[-1].append(time.perf_counter())
+
+    def each(self, sampled: bool) -> float | None:
+        """Seconds of an iteration on all rows; None where there was none."""
+        stages = self.stages[1:] if sampled else self.stages
+        count = sum(len(stage) - 1 for stage in stages)
+        took = sum(stage[-1] - stage[0] for stage in stages)
+        return took / count if count > 0 else None
+
+
 def median_run(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, options: dict
 ) -> dict[str, Any]:
     """The run of median seconds; long ones run once."""
     runs = []
     for _ in range(REPEAT):
-        runs.append(call(con, "train_model", data, task, options))
-        if runs[-1]["seconds"] > 1:
+        watch = Stopwatch()
+        with events.listening(watch):
+            runs.append(dict(call(con, "train_model", data, task, options)))
+        runs[-1]["each"] = watch.each("started on" in runs[-1]["plan"])
+        if runs[-1]["seconds"] > SHORT:
             break
-    return dict(sorted(runs, key=lambda model: model["seconds"])[len(runs) // 2])
+    return sorted(runs, key=lambda model: model["seconds"])[len(runs) // 2]
 
 
 def truth(
@@ -136,7 +94,7 @@ def truth(
         model = median_run(con, data, task, options)
         if model["converged"]:
             best = min(best, model["seconds"])
-            found[name] = {"seconds": model["seconds"], "iterations": model["iterations"]}
+            found[name] = {key: model[key] for key in ("seconds", "iterations", "each")}
     return found
 
 
@@ -172,15 +130,13 @@ def one_case(
     told = estimates(call(con, "explain_training", data, task, {"epsilon": epsilon}))
     rule = "lbfgs" if data.l1 or data.features > 512 else "newton"
     possible = [name for name, one in told.items() if one is not None]
-    if "converge" not in told and task == "svm":
-        possible = [name for name in possible if name in ("newton", "lbfgs", "bgd")]
     seen = truth(con, data, task, epsilon, possible)
     if not seen:
         return None
     auto = median_run(con, data, task, {"epsilon": epsilon})
     best = min(seen, key=lambda name: seen[name]["seconds"])
     chosen = auto["plan"].split(",")[0]
-    planned = json.loads(auto["options"]).get("estimated")
+    options = json.loads(auto["options"])
     return {
         "data": data.name,
         "task": task,
@@ -194,80 +150,22 @@ def one_case(
         "chosen_seconds": seen.get(chosen, {}).get("seconds"),
         "worst_seconds": max(one["seconds"] for one in seen.values()),
         "iterations": auto["iterations"],
-        "estimated": planned,
+        "estimated": options.get("estimated"),
+        "planning": options.get("actual", {}).get("planning"),
         "families": {name: seen[name] | {"told": told[name]} for name in seen},
     }
 
 
-def pairs_right(cases: list[dict[str, Any]]) -> list[bool]:
-    """Whether estimates say which of two families, a fifth or more apart, takes less."""
+def peers(con: duckdb.DuckDBPyConnection, data: Data) -> list[dict[str, Any]]:
+    """scikit-learn's estimators on one data set."""
     found = []
-    for case in cases:
-        for one, other in itertools.combinations(case["families"].values(), 2):
-            a, b = one["iterations"] + 1, other["iterations"] + 1
-            if max(a, b) > 1.2 * min(a, b):
-                less = one["told"]["iterations"] <= other["told"]["iterations"]
-                found.append(less == (a < b))
+    for task in TASKS:
+        if planner_peers.possible(task, data):
+            x, y = matrix(con, data, LABEL[task])
+            line = planner_peers.compare(con, data, task, call, x, y)
+            found.append(line)
+            print("  beside scikit-learn:", json.dumps(line), flush=True)
     return found
-
-
-def ratios(cases: list[dict[str, Any]], over: str) -> list[float]:
-    """auto's seconds over another's."""
-    return [case["auto_seconds"] / case[over] for case in cases if case[over]]
-
-
-def spread(values: list[float]) -> str:
-    """Median and worst of ratios."""
-    if not values:
-        return "unknown"
-    return f"median {statistics.median(values):.2f}, worst {max(values):.2f}"
-
-
-def off(values: list[float]) -> list[float]:
-    """How many times too much or too little."""
-    return [max(value, 1 / value) for value in values if value > 0]
-
-
-def told_for(one: dict[str, Any]) -> float:
-    """The estimate of a run's seconds, had its iterations been known."""
-    told, taken = one["told"], one["iterations"]
-    return max(told["total"] + told["each"] * (taken - told["iterations"]), told["each"])
-
-
-def summary(cases: list[dict[str, Any]]) -> dict[str, str]:
-    """The figures that issue and page ask for."""
-    order = pairs_right(cases)
-    each, counts = [], []
-    for case in cases:
-        for one in case["families"].values():
-            counts.append((one["told"]["iterations"] + 1) / (one["iterations"] + 1))
-            each.append(told_for(one) / one["seconds"])
-    worst = max(case["worst_seconds"] / case["auto_seconds"] for case in cases)
-    best = sum(case["chosen"] == case["best"] for case in cases)
-    close = sum((case["chosen_seconds"] or 9e9) <= 1.1 * case["best_seconds"] for case in cases)
-    return {
-        "auto / best plan": spread(ratios(cases, "best_seconds")),
-        "auto / rule's plan": spread(ratios(cases, "rule_seconds")),
-        "rule's plan / best plan": spread(
-            [c["rule_seconds"] / c["best_seconds"] for c in cases if c["rule_seconds"]]
-        ),
-        "worst plan / auto": f"up to {worst:.1f}",
-        "chosen is the best plan": f"{best} of {len(cases)}, within 10 % of it {close}",
-        "order of iterations right": f"{sum(order)} of {len(order)} pairs",
-        "estimated iterations off by": spread(off(counts)),
-        "cost of the iterations taken off by": spread(off(each)),
-    }
-
-
-def show(case: dict[str, Any]) -> str:
-    """One line of the table."""
-    rule = f"{case['rule_seconds'] * 1e3:8.1f}" if case["rule_seconds"] else "       -"
-    told = f"{case['estimated']['iterations']}" if case["estimated"] else "-"
-    return (
-        f"{case['data']:16}{case['task']:9}{case['epsilon']:<7g}{case['chosen']:9}{case['best']:9}"
-        f"{case['auto_seconds'] * 1e3:8.1f}{case['best_seconds'] * 1e3:9.1f}{rule}"
-        f"{told:>8}{case['iterations']:6}"
-    )
 
 
 def main() -> None:
@@ -277,11 +175,12 @@ def main() -> None:
     con = tuskml.connect()
     con.execute(f"SET threads = {given.threads}")
     print(machine.sentence(facts))
+    print(f"constants: {constants.of_host().source}")
     print(
         f"{'data':16}{'task':9}{'eps':7}{'chosen':9}{'best':9}{'auto ms':>8}{'best ms':>9}"
-        f"{'rule ms':>8}{'est.':>8}{'iter':>6}"
+        f"{'rule ms':>8}{'worst ms':>9}{'est.':>8}{'iter':>6}"
     )
-    cases = []
+    cases, beside = [], []
     for data in SETS:
         if not any(word in data.name for word in given.only.split(",")):
             continue
@@ -291,15 +190,28 @@ def main() -> None:
             if case is not None:
                 cases.append(case)
                 print(show(case), flush=True)
-    figures = summary(cases)
+        if not given.no_peers:
+            beside += peers(con, data)
+    figures = summary(cases) | summary_of_peers(beside)
     print()
     for name, value in figures.items():
-        print(f"  {name:36}{value}")
+        print(f"  {name:40}{value}")
     after = machine.facts()["load"]
     print(f"  load {facts['load']} before, {after} after")
+    record = {
+        "machine": facts | {"load_after": after},
+        "constants": constants.of_host().source,
+        "scale": given.scale,
+        "figures": figures,
+        "cases": cases,
+        "peers": beside,
+    }
     if given.json:
-        record = {"machine": facts, "scale": given.scale, "figures": figures, "cases": cases}
         given.json.write_text(json.dumps(record, indent=1) + "\n")
+    if given.plots:
+        from planner_plots import draw  # needs matplotlib
+
+        draw(record, given.plots)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -314,7 +226,9 @@ def parser() -> argparse.ArgumentParser:
         "--only", default="", metavar="TEXT", help="data sets whose name contains one of TEXT,TEXT"
     )
     add("--tasks", default=",".join(TASKS), metavar="TASK,TASK", help="default %(default)s")
+    add("--no-peers", action="store_true", help="without scikit-learn")
     add("--json", type=Path, metavar="FILE", help="write all as JSON")
+    add("--plots", type=Path, metavar="FOLDER", help="write the pictures planner_*.png there")
     return made
 
 

@@ -36,7 +36,8 @@ CONTENDERS = {
     "sgd by row group": {"algorithm": "sgd", "epsilon": 0.01},
     "mgd by row group": {"algorithm": "mgd", "epsilon": 0.01},
     "bgd on all rows": {"algorithm": "bgd", "epsilon": 0.01},
-    "auto on all rows": {"epsilon": 0.01},
+    "newton on all rows": {"algorithm": "newton", "epsilon": 0.01},
+    "auto": {"epsilon": 0.01},
 }
 
 

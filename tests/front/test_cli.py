@@ -1,14 +1,21 @@
 """The `tuskml` command: scripts, tables, JSON, exit statuses."""
 
+import argparse
 import io
 import json
+import re
+import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from tuskml.cli import main
+from tuskml.cli import main, parser
 from tuskml.table import table
 from tuskml.version import VERSION
 
@@ -110,7 +117,63 @@ def test_wrong_usage_is_2(argv: list[str], capsys) -> None:
     assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("usage: tuskml")
+    assert err.startswith("tuskml")
+    assert err.count("\n") == 1
+
+
+def test_wrong_usage_names_what_is_near(capsys) -> None:
+    assert main(["dmeo"]) == 2
+    assert "did you mean 'demo'? see tuskml -h" in capsys.readouterr().err
+    assert main(["demo", "--rows", "none"]) == 2
+    assert capsys.readouterr().err == (
+        "tuskml demo: argument --rows: 'none' is not a whole number; see tuskml demo -h\n"
+    )
+
+
+def subcommands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Every command that does something, at any depth."""
+    below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not below:
+        yield parser
+    for action in below:
+        for command in action.choices.values():
+            yield from subcommands(command)
+
+
+COMMANDS = {command.prog: command for command in subcommands(parser())}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_teaches_by_examples_and_speaks_json(name: str, capsys) -> None:
+    assert main([*name.split()[1:], "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    examples = out.split("\nexamples:\n")[1]
+    assert name in examples
+    assert "--json" in out or name == "tuskml completion"
+
+
+def commands_of(examples: str) -> list[list[str]]:
+    """The command lines of tuskml in a text of examples, as a shell takes them apart."""
+    joined = examples.replace("\\\n", " ")
+    found = re.findall(r"^ *(?:sudo |echo .*\| )?tuskml (.*)$", joined, re.MULTILINE)
+    words = [shlex.split(line) for line in found]
+    return [list(takewhile(lambda word: word not in ("|", ">"), line)) for line in words]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help_are_right_usage(name: str) -> None:
+    found = commands_of((COMMANDS[name].epilog or "").split("options for")[0])
+    assert found
+    for line in found:
+        assert callable(parser().parse_args(line).run)
+
+
+def test_the_top_says_what_exit_statuses_mean(capsys) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for status in ("0    done", "1    the job failed", "2    wrong usage", "130  ended by Ctrl-C"):
+        assert status in out
 
 
 @pytest.mark.parametrize("argv", [["--version"], ["version"]])
@@ -123,9 +186,15 @@ def test_ctrl_c_is_130(script, monkeypatch, capsys) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tuskml.cli.run_file", interrupt)
+    monkeypatch.setattr("tuskml.sql_command.connect", interrupt)
     assert main(["sql", script("SELECT 1")]) == 130
     assert capsys.readouterr().err == "tuskml: interrupted\n"
+
+
+def test_versions_as_json(capsys) -> None:
+    assert main(["version", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["tuskml"], found["duckdb"]) == (VERSION, duckdb.__version__)
 
 
 @pytest.mark.smoke
@@ -135,6 +204,25 @@ def test_the_module_is_the_command(script) -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_a_training(script) -> None:
+    path = script(
+        "SELECT 1 AS ready;\nSELECT train_model('logistic', x % 3 = 0, [x, x % 7], "
+        """'{"algorithm": "sgd", "epsilon": 0, "max_iter": 100000000, "time": "60s"}') """
+        "FROM range(30000) t(x);"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "tuskml", "sql", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "ready" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "tuskml: interrupted\n")
 
 
 def test_a_closed_pipe_is_quiet(script) -> None:

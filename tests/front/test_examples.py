@@ -20,7 +20,14 @@ mpl.use("Agg")
 BEGIN = "<!-- options: checked against udas/options.py by tests/front/test_examples.py -->\n"
 END = "<!-- end of options -->"
 NO_DEFAULT = ("time", "class_weight", "warm_start", "store")
-EXAMPLES = ("first_model", "model_per_group", "sparse_text", "feature_layout")
+EXAMPLES = (
+    "first_model",
+    "model_per_group",
+    "choose_penalty",
+    "sparse_text",
+    "film_recommender",
+    "feature_layout",
+)
 
 
 def blocks(path: Path, language: str) -> list[str]:

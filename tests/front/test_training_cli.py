@@ -89,7 +89,6 @@ def test_models_are_kept(database: str, capsys) -> None:
     ("wrong", "message"),
     [
         (["--label", "y"], "label names column 'y', which table t does not have"),
-        (["--task", "linaer"], "task is 'linaer'"),
         (["--option", "l3=1"], "unknown option 'l3'"),
         (["--option", "l2=1", "--option", "l2=2"], "--option l2 is given twice"),
         (["--source", "tt"], "source 'tt' does not exist"),
@@ -112,11 +111,27 @@ def test_a_database_that_does_not_exist(capsys) -> None:
 @pytest.mark.parametrize("wrong", [[], ["x.duckdb"], ["x.duckdb", *GIVEN, "--option", "l2"]])
 def test_wrong_usage_is_2(wrong: list, capsys) -> None:
     assert main(["train", *wrong]) == 2
-    assert capsys.readouterr().err.startswith("usage: tuskml train")
+    assert capsys.readouterr().err.startswith("tuskml train: ")
+
+
+def test_a_task_that_does_not_exist_is_wrong_usage(database: str, capsys) -> None:
+    assert main(["train", database, *GIVEN, "--task", "linaer"]) == 2
+    assert "did you mean 'linear'?" in capsys.readouterr().err
+
+
+def test_a_bar_is_for_terminals(database: str, capfd, monkeypatch) -> None:
+    assert main(["train", database, *GIVEN, "--group-by", "g"]) == 0
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert main(["train", database, *GIVEN, "--group-by", "g"]) == 0
+    out, err = capfd.readouterr()
+    assert "training: 100%" in err
+    assert "2/2" in err
+    assert "training" not in out
 
 
 def test_the_help_teaches_by_examples(capsys) -> None:
     assert main(["train", "--help"]) == 0
     out = capsys.readouterr().out
-    for word in ("--group-by SQL", "examples:", "postgresql:///shop", ":memory:"):
+    for word in ("--group-by SQL", "examples:", "postgresql:///shop", ":memory:", "class_weight"):
         assert word in out

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import tuskml
 from tuskml import DataError, Model, train
-from tuskml.groups import streaming
+from tuskml.groups import skipping, streaming
 from tuskml.groups.row_groups import Layout, Piece, cut, lay_out
 
 ROWS = 400_000
@@ -281,3 +282,77 @@ def test_few_row_groups_are_read_whole(sizes: list[int]) -> None:
 
 def test_a_pass_has_at_least_one_chunk() -> None:
     assert Layout((), (Piece(0, 0, 5),), 10).chunks_in_a_pass() == 1
+
+
+def auto(source: object, **given: Any) -> Model:
+    return streamed(source, algorithm="auto", **given)
+
+
+@pytest.fixture
+def few_are_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if trainings to 0.01 read 40,000 rows, of which they take 8,192 at a time."""
+    monkeypatch.setattr(skipping, "USUAL_ROWS", 40_000)
+    monkeypatch.setattr(streaming, "CHUNK_ROWS", 8192)
+
+
+def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_usual: None) -> None:
+    model = auto(parquet, epsilon=0.02, l2=0.001)
+    assert model.converged
+    assert model.plan.startswith("mgd")
+    assert model.options["counters"]["row_groups_read"] <= 24
+    assert model.options["counters"]["row_groups_read"] >= skipping.FIRST_ROW_GROUPS
+    again = auto(parquet, epsilon=0.02, l2=0.001)
+    assert again.coef == model.coef
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"epsilon": 1e-6},
+        {"epsilon": 0.02, "l1": 0.01},
+        {"epsilon": 0.02, "time": "1h"},
+        {"epsilon": 0.02, "max_iter": 50},
+        {"epsilon": 0.02, "converge": "loss"},
+        {"epsilon": 0.02, "sampler": "sequential"},
+    ],
+)
+def test_auto_reads_all_rows_where_skipping_is_no_match(
+    parquet: Path, few_are_usual: None, given: dict[str, Any]
+) -> None:
+    model = auto(parquet, **given)
+    assert "counters" not in model.options
+    assert model.n_rows == ROWS
+
+
+def test_auto_reads_all_rows_of_small_tables(parquet: Path) -> None:
+    """Half a million rows are usual at 0.02, and a third of these are fewer."""
+    assert auto(parquet, epsilon=0.02).n_rows == ROWS
+
+
+def test_auto_gives_up_after_a_third(
+    parquet: Path, few_are_usual: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And trains on all rows: the optimum of all is within the tolerance."""
+    read: list[int] = []
+    count = streaming.Reader._count
+
+    def counted(self: Any, pieces: Any, found: Any) -> None:
+        count(self, pieces, found)
+        read.append(sum(piece.n_rows for piece in pieces))
+
+    monkeypatch.setattr(streaming.Reader, "_count", counted)
+    monkeypatch.setattr(streaming, "HeldOut", NeverThere)
+    model = auto(parquet, epsilon=0.02)
+    assert model.converged
+    assert model.n_rows == ROWS
+    assert "counters" not in model.options
+    assert 0 < sum(read) <= ROWS / 3 + 2 * streaming.CHUNK_ROWS
+
+
+class NeverThere(streaming.HeldOut):
+    """Held-out rows on which no tolerance is met."""
+
+    def __call__(self, part: Any, state: Any) -> Any:
+        found = super().__call__(part, state)
+        return None if found is None else replace(found, violation=found.violation + 1)

@@ -1,6 +1,7 @@
 """The choice on recorded statistics, with the shipped constants: no clocks."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,9 +107,16 @@ def test_what_cannot_be_met_names_the_constraint_and_the_best_plan():
     assert "raise time or epsilon" in late.note
     assert late.plan.describe().endswith(", time is too little for epsilon 1e-06")
     assert chosen(question(time="1h")).note is None
+    assert f"the best plan without it, {late.plan.algorithm}, is estimated at " in late.note
     never = chosen(question("svm", epsilon=1e-9, max_iter=1))
-    assert "raise max_iter or epsilon" in never.note
+    assert re.search(
+        r"^no plan reaches epsilon 1e-09 within max_iter 1: the best plan without it, \w+, is "
+        r"estimated at \d+ iterations and [\d.]+ \w+; raise max_iter or epsilon$",
+        never.note,
+    )
     assert never.plan.algorithm == "newton"
+    assert never.plan.describe().endswith(", max_iter is too little for epsilon 1e-09")
+    assert chosen(question("svm", epsilon=1e-9, max_iter=10_000)).note is None
 
 
 @given(

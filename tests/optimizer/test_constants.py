@@ -32,7 +32,11 @@ def test_shipped_constants_are_whole():
     for kind in PASSES:
         for storage in STORAGE:
             assert 1e-12 < known.entry(kind, storage, 100) < 1e-6
-        assert 1.0 <= known.speedup(kind, 2) <= 2.0
+            assert known.entry(kind, storage, 100, penalised=True) < 1e-6
+            assert 0 <= known.row(kind, storage, "linear") <= known.row(kind, storage, "logistic")
+            for entries in (1, 1e5, 1e6, 1e9):
+                assert 0.5 <= known.speedup(kind, storage, entries, 2) <= 2.0
+                assert 0.25 <= known.slower(kind, storage, entries) <= 4.0
     assert known.step("newton", 500) > known.step("newton", 50)
 
 
@@ -57,8 +61,8 @@ def test_a_calibration_is_read_back(host, measured):
         ("[]", "lacks"),
         ('"x"', "lacks"),
         ("{}", "lacks"),
-        ('{"version": 2}', "version 2, expected 1"),
-        ('{"version": 1, "passes": {}}', "lacks"),
+        ('{"version": 1}', "version 1, expected 2"),
+        ('{"version": 2, "passes": {}}', "lacks"),
         ("[" * 100_000, ""),
     ],
 )
@@ -70,7 +74,18 @@ def test_a_broken_file_is_ignored_with_a_warning(host, text, why):
 
 
 @pytest.mark.parametrize(
-    "bad", [[], [[1, 0]], [[1, -1]], [[2, 1], [1, 1]], [[1, math.inf]], [[1, "x"]], [1], None]
+    "bad",
+    [
+        [],
+        [[1, 0]],
+        [[1, -1]],
+        [[2, 1], [1, 1]],
+        [[1, math.inf]],
+        [[1, "x"]],
+        [[1, 2, 3]],
+        [1],
+        None,
+    ],
 )
 def test_tables_that_make_no_sense_are_refused(measured, bad):
     measured["steps"]["bgd"] = bad
@@ -78,8 +93,15 @@ def test_tables_that_make_no_sense_are_refused(measured, bad):
         parse(json.dumps(measured), "here")
 
 
+@pytest.mark.parametrize("bad", [-1, math.nan, "x", None])
+def test_seconds_that_make_no_sense_are_refused(measured, bad):
+    measured["looks"]["counts"] = bad
+    with pytest.raises(ValueError, match=r".+"):
+        parse(json.dumps(measured), "here")
+
+
 def test_nothing_is_written_of_a_calibration_that_cannot_be_read(host, measured):
-    del measured["scaling"]
+    del measured["sizes"]
     with pytest.raises(ValueError, match="lacks"):
         save(measured, host)
     assert not host.exists()
@@ -109,6 +131,18 @@ def test_powers_are_interpolated_exactly(places, level, power, x):
     """Within the table and beyond."""
     table = tuple((float(place), level * place**power) for place in sorted(places))
     assert interpolated(table, x) == pytest.approx(level * x**power, rel=1e-6)
+
+
+@given(entries=st.floats(1, 1e12), threads=st.integers(2, 64))
+def test_sizes_beyond_those_measured_are_as_the_last(entries, threads):
+    """And each further thread adds what the second one did."""
+    known = shipped()
+    sizes = known.sizes["gradient"]["dense"]
+    within = min(max(entries, sizes[0][0]), sizes[-1][0])
+    two = known.speedup("gradient", "dense float32", entries, 2)
+    assert two == pytest.approx(known.speedup("gradient", "dense float32", within, 2))
+    more = known.speedup("gradient", "dense float32", entries, threads)
+    assert more == pytest.approx(max(1 + (threads - 1) * (two - 1), min(two, 1)))
 
 
 def test_a_table_of_one_size_holds_for_all():

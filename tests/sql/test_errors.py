@@ -45,7 +45,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "resume": (1, "true or false"),
     "rank": (0, "a whole number from 1 to 4096"),
     "biases": ("no", "true or false"),
-    "device": ("gpu", "'auto' or 'cpu'; did you mean 'cpu'?"),
+    "device": ("cpus", "'auto', 'gpu' or 'cpu'; did you mean 'cpu'?"),
 }  # fmt: skip
 """A value that each option refuses, and what the sentence says is allowed."""
 

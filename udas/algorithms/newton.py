@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.udas.algorithms.batch import Evaluate, settle_move
 from tuskml.udas.algorithms.search import backtrack
-from tuskml.udas.kernels import Floats, solve
+from tuskml.udas.kernels import Floats, Triangles, solve
 from tuskml.udas.operators import (
     Budget,
     Operators,
@@ -27,7 +27,7 @@ from tuskml.udas.operators import (
     as_given,
 )
 from tuskml.udas.plan import Plan
-from tuskml.udas.problem import Found, Index, Problem, diagonal
+from tuskml.udas.problem import Found, Index, Problem, add_to_diagonal
 
 ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""
@@ -71,7 +71,7 @@ class NewtonStep:
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
 
-    def _damped(self, hessian: Floats, found: Found) -> Floats:
+    def _damped(self, hessian: Triangles, found: Found) -> Triangles:
         """The hinge is flat but for its corner: without damping a step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
@@ -81,8 +81,7 @@ class NewtonStep:
         if self.smooth:
             return hessian
         damped = hessian.copy()
-        places = diagonal(found.gradient.shape[1])
-        damped[:, places] += DAMPING * np.abs(found.gradient).max(axis=1)[:, None]
+        add_to_diagonal(damped, DAMPING * np.abs(found.gradient).max(axis=1)[:, None])
         return damped
 
     def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
@@ -111,7 +110,7 @@ class NewtonStep:
 def evaluate(
     part: Problem,
     v: Floats,
-    hessian: Floats,
+    hessian: Triangles,
     renew: NDArray[np.bool_],
     precise: NDArray[np.bool_],
 ) -> Found:
@@ -136,13 +135,14 @@ def evaluate(
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
-    """Newton's method as a choice of operators."""
+    """Newton's method as a choice of operators; on a device many small groups have their own."""
+    update = problem.rows.newton_update(problem, plan) or NewtonStep(plan, problem)
     return Operators(
         as_given,
         StartAt(start),
         all_rows,
         Evaluate(curvature=True),
-        NewtonStep(plan, problem),
+        update,
         Tolerance(plan.converge, plan.epsilon),
         Budget(plan.max_iter, deadline),
     )

@@ -134,6 +134,18 @@ TK_API int tk_scattered(const tk_pass *pass);
  * room for its header, labels and values and is aligned to 8 bytes. The copies own nothing. */
 TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out);
 
+/* --- rows for a device --- */
+/* Copies dense rows, one group's behind the other's, into values (n_rows, d) and labels (n_rows,).
+ * start: (n_groups,) rising places of each group's first row; places from `first` on, n_rows of
+ * them, are written, zeros where no row is. */
+TK_API int tk_copy_rows(const tk_pass *pass, const int64_t *start, int64_t first, int64_t n_rows,
+                        void *values, double *labels);
+/* The runs of neighbouring rows that an epoch visits, in its order: place and rows of each, a
+ * group's from offset[g] to offset[g + 1], which a call with places NULL fills. Places are within
+ * the group. */
+TK_API int tk_runs(const tk_pass *pass, const tk_epoch *epoch, int64_t *offset, int64_t *places,
+                   int32_t *rows);
+
 /* --- models whose weights live in a store --- */
 
 /* Codes of this section, besides those above. */

@@ -164,7 +164,9 @@ struct SparsePenalty {
     // overshoot.
     double apply(double w, double step, int32_t id, double scale2) const {
         double each = step * scale2 / frequency[id];
-        return shrink(w / (1 + each * l2), each * l1 / (1 + each * l2));
+        double next = w / (1 + each * l2);
+        // Without l1 the signs of weights, which no processor foresees, need not be looked at.
+        return l1 > 0 ? shrink(next, each * l1 / (1 + each * l2)) : next;
     }
 };
 

@@ -203,18 +203,19 @@ private:
     // Keys of a vector.
     int32_t per_vector() const { return job_->key_a_weight ? f_.width() : 1; }
 
-    double unit(int32_t k) const { return f_.biases && k == 0 ? f_.deviation : root_; }
-
     // Frames into vectors; weights that no training has touched are drawn, unless only read.
     template <class W> void read_vector(float *v, tusk_frame **frames, uint64_t state) const {
         const int32_t each = f_.width() / per_vector();
         for (int32_t j = 0; j < per_vector(); j++) {
-            const W *w = (const W *)frames[j]->weights;
-            bool fresh = training_ && frames[j]->stamp == 0;
-            for (int32_t l = 0; l < each; l++) {
-                int32_t k = j * each + l;
-                v[k] = fresh ? start_of(f_, state, k) : (float)((double)w[l] / unit(k));
+            if (training_ && frames[j]->stamp == 0) {
+                for (int32_t k = j * each; k < (j + 1) * each; k++)
+                    v[k] = start_of(f_, state, k);
+                continue;
             }
+            const W *w = (const W *)frames[j]->weights;
+            scaled(w, 1 / root_, each, v + j * each);
+            if (f_.biases && j == 0)
+                v[0] = (float)(w[0] / f_.deviation);
         }
         std::fill(v + f_.width(), v + f_.stride, 0.0f);
     }
@@ -223,10 +224,17 @@ private:
         const int32_t each = f_.width() / per_vector();
         for (int32_t j = 0; j < per_vector(); j++) {
             W *w = (W *)frames[j]->weights;
-            for (int32_t l = 0; l < each; l++)
-                w[l] = (W)(v[j * each + l] * unit(j * each + l));
+            scaled(v + j * each, root_, each, w);
+            if (f_.biases && j == 0)
+                w[0] = (W)(v[0] * f_.deviation);
             frames[j]->stamp = 1;
         }
+    }
+
+    template <class From, class To>
+    static void scaled(const From *__restrict from, double by, int32_t n, To *__restrict to) {
+        for (int32_t k = 0; k < n; k++)
+            to[k] = (To)(from[k] * by);
     }
 
     void read(Slice &slice, tusk_frame **&frames) const {

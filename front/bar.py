@@ -1,0 +1,57 @@
+"""The command line's progress bar: on standard error, and only where that is a terminal."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tqdm.auto import tqdm
+
+from tuskml.databases import Database, Postgres
+from tuskml.progress import progress
+
+if TYPE_CHECKING:
+    import psycopg
+
+TOLD = re.compile(r"train_model: iteration (\d+), objective (\S+)")
+
+
+@contextmanager
+def bar(groups: int | None = None, label: str = "training") -> Iterator[None]:
+    """Shows what trains inside, to a person."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with progress(groups, label):
+        yield
+
+
+@contextmanager
+def training_bar(database: Database, groups: int | None = None) -> Iterator[None]:
+    """The same for a training in either database; a PostgreSQL server tells of iterations only."""
+    if not isinstance(database, Postgres):
+        with bar(groups):
+            yield
+    elif not sys.stderr.isatty():
+        yield
+    else:
+        with notices(database.connection):
+            yield
+
+
+@contextmanager
+def notices(connection: "psycopg.Connection") -> Iterator[None]:
+    """Shows the last iteration that the server told of, about once a second."""
+    with tqdm(desc="training", bar_format="{desc}: {elapsed}{postfix}", ncols=80) as shown:
+
+        def show(told: "psycopg.errors.Diagnostic") -> None:
+            found = TOLD.match(told.message_primary or "")
+            if found:
+                shown.set_postfix(iteration=found[1], objective=found[2])
+
+        connection.add_notice_handler(show)
+        try:
+            yield
+        finally:
+            connection.remove_notice_handler(show)

@@ -1,0 +1,50 @@
+"""Models by group: the mapping that `tuskml.train` returns with `group_by`."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from tuskml.summary import html_row, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tuskml.model import Model
+
+MOST_ROWS = 60
+Group = tuple[Any, "Model | None"]
+
+
+class Models(dict[Any, "Model | None"]):
+    """A dict of models by key, by a tuple of keys if there are several.
+
+    None for a group without a usable row. group_by: the columns or SQL expressions of the keys.
+    """
+
+    def __init__(self, models: Iterable[Group] = (), group_by: Sequence[str] = ()) -> None:
+        super().__init__(models)
+        self.group_by = tuple(group_by)
+
+    def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+        """Draws a curve a model; look: as for `tuskml.plots.plot_convergence`."""
+        from tuskml.plots import plot_convergence
+
+        known = {key: model for key, model in self.items() if model is not None}
+        return plot_convergence(known, ax, **look)
+
+    def _repr_html_(self) -> str:
+        head = [", ".join(self.group_by) or "group", "status", "rows", "loss", "iterations"]
+        shown = list(self.items())[:MOST_ROWS]
+        rows = [html_row("th", head), *(html_row("td", cells(*group)) for group in shown)]
+        if len(self) > len(shown):
+            hidden = escape(f"and {len(self) - len(shown):,} more")
+            rows.append(f'<tr><td colspan="{len(head)}">{hidden}</td></tr>')
+        return f"<table>{''.join(rows)}</table>"
+
+
+def cells(key: Any, model: "Model | None") -> list[str]:
+    """A group's row."""
+    name = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    if model is None:
+        return [name, "no usable row", "0", "", ""]
+    return [name, model.status, f"{model.n_rows:,}", number(model.loss), f"{model.iterations:,}"]

@@ -1,0 +1,218 @@
+"""scikit-learn estimators; `pip install 'tuskml[sklearn]'` brings what they need.
+
+They train with the same engine, options and objective as SQL's `train_model`.
+"""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tuskml.arrays import train_arrays
+from tuskml.errors import OptionError, one_of
+from tuskml.model import Model
+from tuskml.scoring import Floats, logistic
+
+FLOATS = [np.float64, np.float32]
+UNFINISHED = {
+    "not converged": "raise max_iter or epsilon",
+    "separable": "a straight border parts the classes: give l2",
+    "too few rows": "there are fewer rows than coefficients: give l2",
+    "time limit": "the time was over",
+}
+
+
+class _Linear(BaseEstimator):  # type: ignore[misc]
+    """What the two estimators share: options, rows, margins."""
+
+    def __init__(
+        self,
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        max_iter: int | None = None,
+        epsilon: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.l1 = l1
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.max_iter = max_iter
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.options = options
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _settings(self) -> dict[str, Any]:
+        """The options of `train_model`."""
+        given = {
+            "l1": self.l1,
+            "l2": self.l2,
+            "fit_intercept": self.fit_intercept,
+            "algorithm": self.algorithm,
+            "max_iter": self.max_iter,
+            "epsilon": self.epsilon,
+        }
+        settings = {name: value for name, value in given.items() if value is not None}
+        if self.random_state is not None:
+            settings["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return settings | (self.options or {})
+
+    def _train(self, task: str, X: Any, labels: list[NDArray[Any]]) -> None:
+        """A model for each column of labels."""
+        names = getattr(self, "feature_names_in_", ())
+        settings = self._settings()
+        self.models_ = [train_arrays(task, X, y, settings, names) for y in labels]
+        self.n_iter_ = max(model.iterations for model in self.models_)
+        for status in sorted({model.status for model in self.models_} & set(UNFINISHED)):
+            message = f"the training ended as '{status}': {UNFINISHED[status]}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict, checked."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+
+
+class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
+    """Linear regression: mean of 1/2 (m - y)^2, plus l2/2 ‖w‖² and l1 ‖w‖₁.
+
+    l1, l2, fit_intercept, algorithm, max_iter, epsilon: options of `train_model`; max_iter None:
+    chosen with the algorithm. random_state: the seed of stochastic algorithms, 0 where it is
+    None, so that fits can be repeated. options: any others, such as `{"threads": 1}`.
+
+    X: of shape (n_samples, n_features), dense or sparse, float32 or float64; others become
+    float64. Fitted: `coef_` of shape (n_features,), `intercept_`, `n_iter_`, and `models_`, a list
+    of the one `tuskml.Model`. There are no sample weights.
+
+    >>> X = np.arange(9.0)[:, None]
+    >>> TuskRegressor().fit(X, 2 * X[:, 0] + 1).predict([[100.0]]).round(6).tolist()
+    [201.0]
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,)."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
+        )
+        self._train("linear", X, [np.asarray(y, np.float64)])
+        self.coef_ = np.array(self.models_[0].weights(), np.float64)
+        self.intercept_ = self.models_[0].intercept
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Numbers of shape (n_samples,)."""
+        return np.asarray(self._rows(X) @ self.coef_ + self.intercept_, np.float64)
+
+
+def _has_probabilities(estimator: "TuskClassifier") -> bool:
+    if estimator.task == "logistic":
+        return True
+    raise AttributeError(f"task is {estimator.task!r}, only 'logistic' gives probabilities")
+
+
+class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
+    """Logistic regression or a linear SVM; of more than two classes one against the rest.
+
+    task: `logistic`, the mean of log(1 + exp(-y m)), or `svm`, of max(0, 1 - y m); plus
+    l2/2 ‖w‖² and l1 ‖w‖₁. The other parameters are those of `TuskRegressor`; options may hold
+    `{"class_weight": "balanced"}`, of each of the two-class problems.
+
+    X as in `TuskRegressor`; y: two classes or more, of any type. Fitted: `classes_`, `coef_` of
+    shape (1, n_features) or (n_classes, n_features), `intercept_`, `n_iter_` and `models_`, a list
+    of as many `tuskml.Model`, whose labels are whether a row is of the class. Probabilities of
+    more than two classes are those of the two-class problems, made to add up to 1.
+
+    >>> X = np.arange(9.0)[:, None]
+    >>> TuskClassifier(l2=0.1).fit(X, np.where(X[:, 0] > 4, "high", "low")).predict([[8.0]])[0]
+    np.str_('high')
+    """
+
+    def __init__(
+        self,
+        task: str = "logistic",
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        max_iter: int | None = None,
+        epsilon: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            algorithm=algorithm,
+            max_iter=max_iter,
+            epsilon=epsilon,
+            random_state=random_state,
+            options=options,
+        )
+        self.task = task
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
+        tasks = ("logistic", "svm")
+        if self.task not in tasks:
+            raise OptionError(f"task is {self.task!r}, expected {one_of(tasks)}")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_[0]!r}, expected two classes or more"
+            )
+        positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        self._train(self.task, X, [codes == code for code in positive])
+        self.coef_ = np.array([model.weights() for model in self.models_], np.float64)
+        self.intercept_ = np.array([model.intercept for model in self.models_], np.float64)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Margins of shape (n_samples,), or of more than two classes (n_samples, n_classes)."""
+        m = np.asarray(self._rows(X) @ self.coef_.T + self.intercept_, np.float64)
+        return m[:, 0] if m.shape[1] == 1 else m
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes of shape (n_samples,)."""
+        m = self.decision_function(X)
+        code = (m >= 0).astype(np.intp) if m.ndim == 1 else m.argmax(axis=1)
+        return np.asarray(self.classes_[code])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of shape (n_samples, n_classes); of `logistic` only."""
+        p = logistic(self.decision_function(X))
+        if p.ndim == 1:
+            return np.stack([1 - p, p], axis=1)
+        total = p.sum(axis=1, keepdims=True)
+        uniform = np.full_like(p, 1 / p.shape[1])
+        return np.asarray(np.divide(p, total, out=uniform, where=total > 0), np.float64)
+
+
+def model_of(estimator: Any) -> Model:
+    """The one model of a fitted regressor, or of a classifier of two classes."""
+    check_is_fitted(estimator)
+    if len(estimator.models_) != 1:
+        raise OptionError(
+            f"the estimator has {len(estimator.models_)} models, one a class, expected one model"
+        )
+    return estimator.models_[0]  # type: ignore[no-any-return]

@@ -1,0 +1,120 @@
+"""Models in MLflow's format, as JSON: nothing is pickled, and loading runs no stored code.
+
+`pip install 'tuskml[mlflow]'` brings mlflow-skinny, which is enough to save, log, load and serve;
+the whole of mlflow works as well.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tuskml.errors import DataError, TuskError, nearest, one_of
+from tuskml.model import Model
+from tuskml.scoring import Floats
+from tuskml.version import VERSION
+
+FILE = "model.json"
+KINDS = ("predict", "predict_proba", "decision")
+
+
+def save_model(model: Model, path: str | PathLike[str], **more: Any) -> None:
+    """Saves a model to a new folder; more: as for `mlflow.pyfunc.save_model`."""
+    pyfunc = mlflow_module("pyfunc")
+    with written(model) as file:
+        pyfunc.save_model(str(path), **arguments(model, file) | more)
+
+
+def log_model(model: Model, name: str = "model", **more: Any) -> Any:
+    """Logs a model to the active run; more: as for `mlflow.pyfunc.log_model`.
+
+    Returns MLflow's ModelInfo, whose `model_uri` `mlflow.pyfunc.load_model` takes.
+    """
+    pyfunc = mlflow_module("pyfunc")
+    with written(model) as file:
+        return pyfunc.log_model(name=name, **arguments(model, file) | more)
+
+
+def load_model(uri: str | PathLike[str]) -> Model:
+    """The `tuskml.Model` of a folder or a URI such as `models:/delays/3`.
+
+    DataError where it is not one of tuskml's, or its file is damaged.
+    """
+    folder = Path(mlflow_module("artifacts").download_artifacts(str(uri)))
+    file = folder / "data" / FILE
+    if not file.is_file():
+        raise DataError(f"{uri} holds no data/{FILE}: it was not saved by tuskml")
+    return Model.from_json(file.read_bytes())
+
+
+class Served:
+    """What MLflow calls: rows in, predictions out."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Floats:
+        """Of shape (n,); rows: a frame with the model's features, or an array of them.
+
+        params: `kind` is predict, predict_proba or decision.
+        """
+        kind = (params or {}).get("kind", "predict")
+        if kind not in KINDS:
+            hint = nearest(str(kind), KINDS)
+            raise DataError(f"kind is {kind!r}, expected {one_of(KINDS)}{hint}")
+        found: Floats = getattr(self.model, kind)(rows)
+        return found
+
+
+def _load_pyfunc(path: str) -> Served:
+    """Called by MLflow, which read this module's name in the folder's `MLmodel`."""
+    file = Path(path)
+    return Served(Model.from_json((file / FILE if file.is_dir() else file).read_bytes()))
+
+
+def mlflow_module(name: str) -> Any:
+    """A module of mlflow. TuskError where it is not installed."""
+    import importlib
+
+    try:
+        return importlib.import_module(f"mlflow.{name}")
+    except ImportError as error:
+        raise TuskError(
+            "MLflow's format needs mlflow: pip install 'tuskml[mlflow]', or mlflow itself"
+        ) from error
+
+
+@contextmanager
+def written(model: Model) -> Iterator[Path]:
+    """A file with the model, while the context lasts."""
+    model.weights()  # refuses a model whose coefficients are elsewhere
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / FILE
+        file.write_text(model.to_json())
+        yield file
+
+
+def arguments(model: Model, file: Path) -> dict[str, Any]:
+    """What MLflow is told of any model."""
+    about = {"task": model.task, "label": model.label, "tuskml": VERSION}
+    return {
+        "loader_module": "tuskml.export_mlflow",
+        "data_path": str(file),
+        "pip_requirements": [f"tuskml=={VERSION}", "pandas"],
+        "signature": signature(model),
+        "metadata": {"tuskml": {name: value for name, value in about.items() if value}},
+    }
+
+
+def signature(model: Model) -> Any:
+    """Doubles by feature, or ids; the parameter `kind`."""
+    types, models = mlflow_module("types"), mlflow_module("models")
+    factorizes = model.task == "matrix_factorization"
+    names = model.features if factorizes else model.feature_names
+    kind = "long" if factorizes else "double"
+    inputs = types.Schema([types.ColSpec(kind, name) for name in names or ("user", "item")])
+    params = types.ParamSchema([types.ParamSpec("kind", "string", "predict")])
+    outputs = types.Schema([types.ColSpec("double")])
+    return models.ModelSignature(inputs=inputs, outputs=outputs, params=params)

@@ -1,0 +1,137 @@
+"""Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
+
+Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
+Outputs, of shape (n,): `prediction`, and of classifiers `decision` and, of `logistic`,
+`probability`. They are the values of SQL's functions, to rounding.
+"""
+
+import json
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tuskml.errors import TuskError
+from tuskml.model import Model
+from tuskml.version import VERSION
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET, IR_VERSION = 17, 8
+"""Of ONNX 1.12, 2022: what the runtimes in use read."""
+
+
+class Graph:
+    """Nodes and constants as they are added; an output is called as the caller says."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, values: Any) -> str:
+        """An array by name."""
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """A node with one output."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+
+def to_onnx(model: Model) -> "onnx.ModelProto":
+    """The graph of a model; features, label and task are in its `metadata_props`.
+
+    TuskError where onnx is not installed, DataError where the coefficients lie in a store.
+    """
+    try:
+        from onnx import TensorProto, checker, helper
+    except ImportError as error:
+        raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    graph = Graph()
+    factorizes = model.task == "matrix_factorization"
+    outputs = rating(graph, model) if factorizes else linear(graph, model)
+    kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
+    width = 2 if factorizes else len(model.weights())
+    proto = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            f"tuskml {model.task}",
+            [helper.make_tensor_value_info("features", kind, ["n", width])],
+            [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in outputs],
+            graph.constants,
+        ),
+        producer_name="tuskml",
+        producer_version=VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    about = {"task": model.task, "status": model.status, "label": model.label or ""}
+    if not factorizes:
+        about["features"] = json.dumps(model.feature_names)
+    helper.set_model_props(proto, about)
+    checker.check_model(proto)
+    return proto
+
+
+def save_onnx(model: Model, path: str | PathLike[str]) -> None:
+    """Writes the graph of a model to a file."""
+    import onnx
+
+    onnx.save(to_onnx(model), path)
+
+
+def linear(graph: Graph, model: Model) -> list[str]:
+    """Margins, and what a classifier makes of them; returns the outputs."""
+    graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
+    graph.constant("intercept", np.array([model.intercept], np.float64))
+    graph.constant("second", np.array([1], np.int64))
+    graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    if model.task == "linear":
+        graph.add("Squeeze", ["margins", "second"], "prediction")
+        return ["prediction"]
+    graph.add("Squeeze", ["margins", "second"], "decision")
+    classes = model.classes or [0.0]
+    for name, value in (("zero", 0.0), ("low", classes[0]), ("high", classes[-1])):
+        graph.constant(name, np.array(value, np.float64))
+    graph.add("GreaterOrEqual", ["decision", "zero"], "is_high")
+    graph.add("Where", ["is_high", "high", "low"], "side")
+    graph.add("IsNaN", ["decision"], "unknown")
+    graph.add("Where", ["unknown", "decision", "side"], "prediction")
+    if model.task != "logistic":
+        return ["prediction", "decision"]
+    graph.add("Sigmoid", ["decision"], "probability")
+    return ["prediction", "decision", "probability"]
+
+
+def rating(graph: Graph, model: Model) -> list[str]:
+    """The sum of biases and the product of factors; users and items never seen have zeros."""
+    users, items, width = (int(number) for number in model.classes or (0, 0, 1))
+    first = int(bool(model.options.get("biases", True)))
+    coef = np.array(model.weights(), np.float64).reshape(users + items, width)
+    none = np.zeros((1, width))
+    graph.constant("user_table", np.vstack([coef[:users], none]))
+    graph.constant("item_table", np.vstack([coef[users:], none]))
+    graph.constant("intercept", np.array(model.intercept, np.float64))
+    graph.constant("last", np.array([1], np.int64))
+    for place, (side, count) in enumerate((("user", users), ("item", items))):
+        graph.constant(f"{side}_place", np.array(place, np.int64))
+        graph.constant(f"{side}_unseen", np.array(count, np.int64))
+        graph.add("Gather", ["features", f"{side}_place"], f"{side}_id", axis=1)
+        graph.add("Min", [f"{side}_id", f"{side}_unseen"], f"{side}_row")
+        graph.add("Gather", [f"{side}_table", f"{side}_row"], f"{side}_vector", axis=0)
+        for name, begin, end in (("bias", 0, first), ("factors", first, width)):
+            graph.constant(f"{side}_{name}_begin", np.array([begin], np.int64))
+            graph.constant(f"{side}_{name}_end", np.array([end], np.int64))
+            bounds = [f"{side}_{name}_begin", f"{side}_{name}_end", "last"]
+            graph.add("Slice", [f"{side}_vector", *bounds], f"{side}_{name}")
+    graph.add("Mul", ["user_factors", "item_factors"], "products")
+    graph.add("Concat", ["products", "user_bias", "item_bias"], "parts", axis=1)
+    graph.add("ReduceSum", ["parts", "last"], "sums", keepdims=0)
+    graph.add("Add", ["sums", "intercept"], "prediction")
+    return ["prediction"]

@@ -1,0 +1,43 @@
+"""Tables and queries of models: which column is the model, and which are its group's keys."""
+
+from dataclasses import dataclass
+
+from tuskml.databases import Columns, Database
+from tuskml.errors import DataError
+from tuskml.training import Source, find_source
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """What follows FROM; the name of the column of models; names and types of the others."""
+
+    source: Source
+    model: str
+    others: Columns
+
+
+def model_table(database: Database, given: str, column: str | None = None) -> ModelTable:
+    """The table or query that holds models; column: of them, where there are several.
+
+    DataError where it holds none.
+    """
+    source = find_source(database, given)
+    columns = database.columns(f"SELECT * FROM {source.sql}")
+    found = [name for name, kind in columns if is_model(kind)]
+    if column is not None:
+        found = [name for name in found if name.lower() == column.lower()]
+    elif "model" in found:
+        found = ["model"]
+    if len(found) != 1:
+        named = f" column of models named {column!r}" if column else " single column of models"
+        shown = ", ".join(name for name, _ in columns[:12])
+        raise DataError(
+            f"{source.name} has no{named}: its columns are {shown}; "
+            "tuskml train --into TABLE makes such a table"
+        )
+    return ModelTable(source, found[0], [(n, kind) for n, kind in columns if n != found[0]])
+
+
+def is_model(type_name: str) -> bool:
+    """Whether a type is that of `train_model`'s values."""
+    return type_name.startswith("STRUCT(task VARCHAR, coef ") or type_name.endswith("tuskml_model")

@@ -1,0 +1,255 @@
+"""`tuskml.predict` and `tuskml.evaluate`: from Python, models on whatever `train` reads.
+
+They write the query of SQL's `predict` and of its metrics, where the rows are: only what is asked
+for leaves the database.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuskml.by_group import Models
+from tuskml.databases import Database, Row, opened
+from tuskml.errors import DataError, nearest, one_of
+from tuskml.expressions import column_named, one, quoted
+from tuskml.frames import Form, checked_form, fetched
+from tuskml.joining import Joined, ModelLike, joined
+from tuskml.sources import Rows, Scope, listed, rows_of, scope_of
+from tuskml.training import new_table
+
+Kind = Literal["predict", "predict_proba", "decision"]
+NAMES = {"predict": "prediction", "predict_proba": "probability", "decision": "decision"}
+Metrics = dict[str, Any]
+REGRESSION = ("rmse", "mae", "r2")
+
+
+def predict(
+    connection: object,
+    model: ModelLike,
+    *,
+    source: Rows,
+    features: str | Sequence[str] | None = None,
+    group_by: str | Sequence[str] = (),
+    kind: Kind = "predict",
+    columns: str | Sequence[str] | None = None,
+    name: str | None = None,
+    into: str | None = None,
+    returns: Form | None = None,
+) -> Any:
+    """Predicts each row of a source, in the database.
+
+    connection, source: as for `tuskml.train`. model: a Model, the Models that `train` returned
+    with group_by, or a table (or query) of models that `into` made, with a column `model` beside
+    its keys. features: columns or SQL expressions, by default those that the model was trained
+    on. group_by: the keys of models by group, by default those that they were trained with; a
+    row whose group has no model gets NULL. kind: `predict`, the number or the class in the
+    label's own values; `predict_proba`, the probability of the higher class; or `decision`, the
+    margin. columns: of the source, beside the prediction; all by default. name: of the column of
+    predictions, by default prediction, probability or decision.
+
+    Returns the rows as a pandas frame; of a Polars or Arrow source as a frame like it; returns:
+    'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, makes a table of them
+    and returns their number. The rows of one model are in the source's order.
+    Raises DataError for a source, column, model or rows.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, 2 * x + 1 AS y FROM range(9) r(x)")
+    >>> model = tuskml.train(con, "linear", source="t", label="y", features=["x"])
+    >>> rows = predict(con, model, source="SELECT 100 AS x", returns="numpy")
+    >>> rows["prediction"].round(6).tolist()
+    [201.0]
+    """
+    if kind not in NAMES:
+        raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
+    form: Form = "numpy" if into is not None else checked_form(returns, source)
+    with opened(connection) as database, rows_of(database, source) as rows:
+        scoring = resolve(database, model, scope_of(database, rows), features, group_by)
+        query = scoring.rows(kind, name or NAMES[kind], chosen(scoring.scope, columns))
+        if into is not None:
+            return database.create(new_table(into), query)
+        return fetched(database, query, form)
+
+
+def evaluate(
+    connection: object,
+    model: ModelLike,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    group_by: str | Sequence[str] = (),
+) -> Any:
+    """How good a model's predictions of a source's rows are, computed in the database.
+
+    connection, model, source, features: as for `predict`. label: a column or SQL expression, by
+    default the one that the model was trained on. group_by: metrics by group, of one model too.
+
+    Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
+    of numbers; `auc`, `log_loss` and `accuracy` of `logistic`; `auc` and `accuracy` of `svm`; a
+    metric without a value, such as the `auc` of one class, is None. With group_by a dict of such
+    dicts by key, by a tuple of keys if there are several. Raises DataError as `predict`, and for
+    a label that is neither of a model's classes.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, x > 4 AS high FROM range(9) r(x)")
+    >>> model = tuskml.train(con, "logistic", source="t", label="high", features=["x"], l2=0.1)
+    >>> found = evaluate(con, model, source="t")
+    >>> found["n_rows"], found["auc"], found["accuracy"]
+    (9, 1.0, 1.0)
+    """
+    with opened(connection) as database, rows_of(database, source) as rows:
+        scoring = resolve(database, model, scope_of(database, rows), features, group_by)
+        text = scoring.models.label if label is None else label
+        if text is None:
+            raise DataError("label is not given, and the model does not know its own: give label")
+        return scoring.metrics(scoring.scope.label(one(text, "label")))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Rows and models that belong together; keys are names and SQL over the source's columns."""
+
+    database: Database
+    scope: Scope
+    models: Joined
+    features: str
+    keys: tuple[tuple[str, str], ...]
+
+    def function(self, name: str) -> str:
+        """A prediction, in the scope of `matched`."""
+        return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
+
+    def matched(self, given: Sequence[str]) -> str:
+        """Rows beside their models, as `FROM` takes them; given: columns with their names."""
+        keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
+        inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
+        rows = f"(SELECT {inner} FROM {self.scope.source.sql}) AS rows"
+        if not self.models.keys:
+            return f"{rows} CROSS JOIN {self.models.sql}"
+        same = "IS NOT DISTINCT FROM" if self.models.nulls else "="
+        on = [f"rows.tusk_g{k} {same} models.tusk_k{k}" for k in range(self.models.keys)]
+        return f"{rows} LEFT JOIN {self.models.sql} ON {' AND '.join(on)}"
+
+    def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
+        """The query of the source's columns and the predictions."""
+        if column_named(name, columns) is not None:
+            raise DataError(
+                f"the source has a column {name!r}, as the predictions would be called: give "
+                "name, or columns without it"
+            )
+        if self.models.constant is not None:  # without a join rows stay in their order
+            function = self.database.function(kind)
+            predicted = f"{function}({self.models.constant}, {self.features}) AS {quoted(name)}"
+            shown = [*map(quoted, columns), predicted]
+            return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
+        given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
+        shown = [f"rows.tusk_c{k} AS {quoted(column)}" for k, column in enumerate(columns)]
+        shown.append(f"{self.function(kind)} AS {quoted(name)}")
+        return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
+
+    def metrics(self, label: str) -> Any:
+        """The metrics of each group of keys; label: SQL."""
+        task = self.models.task
+        names = metrics_of(task)
+        scored = self.scored(task, label)
+        keys = [f"tusk_g{k}" for k in range(len(self.keys))]
+        function = self.database.function
+        arguments = {
+            "auc": "tusk_high, tusk_m",
+            "log_loss": "tusk_high, tusk_p",
+        }
+        shown = [
+            *keys,
+            "count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL)",
+            "count(*) FILTER (WHERE tusk_third)",
+            *(f"{function(name)}({arguments.get(name, 'tusk_y, tusk_c')})" for name in names),
+        ]
+        query = f"SELECT {', '.join(shown)} FROM ({scored}) AS scored"
+        if keys:
+            query += f" GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
+        found = self.database.fetch(query)
+        by_key = {row[: len(keys)]: metrics_in(row[len(keys) :], names) for row in found}
+        if not keys:
+            return by_key[()]
+        return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key
+
+    def scored(self, task: str, label: str) -> str:
+        """The query of labels, classes, margins and probabilities.
+
+        tusk_high: whether a label is the higher class; of a model that has seen one class a label
+        above 0 is. tusk_third: whether it is neither of two.
+        """
+        database, third, high = self.database, "false", "NULL"
+        y = database.as_double("rows.tusk_label", self.scope.types([label], "label")[0])
+        if task in ("logistic", "svm"):
+            low, other = "(models.tusk_model).classes[1]", "(models.tusk_model).classes[2]"
+            third = f"{y} <> {low} AND {y} <> {other}"
+            high = f"CASE WHEN {other} IS NULL THEN {y} > 0 ELSE {y} = {other} END"
+        shown = [
+            *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
+            f"{y} AS tusk_y",
+            f"{self.function('predict')} AS tusk_c",
+            f"{high} AS tusk_high",
+            f"{third} AS tusk_third",
+        ]
+        if task in ("logistic", "svm"):
+            shown.append(f"{self.function('decision')} AS tusk_m")
+        if task == "logistic":
+            shown.append(f"{self.function('predict_proba')} AS tusk_p")
+        matched = self.matched([f"{label} AS tusk_label"])
+        return f"SELECT {', '.join(shown)} FROM {matched}"
+
+
+def metrics_of(task: str) -> tuple[str, ...]:
+    """The metrics of a task."""
+    if task == "logistic":
+        return ("auc", "log_loss", "accuracy")
+    return ("auc", "accuracy") if task == "svm" else REGRESSION
+
+
+def metrics_in(row: Row, names: Sequence[str]) -> Metrics:
+    """The metrics of a group by name. DataError where labels are of a third class."""
+    n_rows, third, *values = row
+    if third:
+        raise DataError(
+            f"the label of {third:,} rows is neither of the model's two classes: expected the "
+            "label that it was trained on"
+        )
+    return {"n_rows": int(n_rows), **dict(zip(names, values, strict=True))}
+
+
+def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
+    """The source's columns that stay. DataError for a name that is none of them."""
+    if columns is None:
+        return list(scope.columns)
+    names = []
+    for text in [columns] if isinstance(columns, str) else columns:
+        column = column_named(text, scope.columns)
+        if column is None:
+            raise DataError(scope.no_column(text, "columns"))
+        names.append(column)
+    return names
+
+
+def resolve(
+    database: Database,
+    model: ModelLike,
+    scope: Scope,
+    features: str | Sequence[str] | None,
+    group_by: str | Sequence[str],
+) -> Scoring:
+    """Checks models, features and keys against each other."""
+    texts = listed(group_by, "group_by")
+    if not texts and isinstance(model, Models):
+        texts = list(model.group_by)
+    keys = tuple(map(scope.key, texts))
+    models = joined(database, model, scope, keys)
+    given = models.features if features is None else listed(features, "features")
+    if given is None:
+        raise DataError(
+            "features is not given, and the model does not know its own: give features"
+        )
+    sql, _ = scope.features(given)
+    return Scoring(database, scope, models, sql, keys)

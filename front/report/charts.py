@@ -1,0 +1,227 @@
+"""SVG as text: curves on a log scale, estimates against actuals, ranges of coefficients.
+
+Colours come from the page's style sheet by class. Numbers are rounded to a tenth of a pixel.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LEAST = 1e-12
+LOGARITHMIC_FROM = 40
+"""Iterations from which their axis is logarithmic: a few long trainings would press all others."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: iterations, shares of the gap, its class for colour, and what a pointer is told."""
+
+    x: Floats
+    y: Floats
+    style: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The drawing's size and the rectangle of its axes."""
+
+    width: int = 1070
+    height: int = 330
+    left: int = 52
+    right: int = 16
+    top: int = 14
+    bottom: int = 44
+
+    @property
+    def plot(self) -> tuple[int, int, int, int]:
+        return self.left, self.top, self.width - self.right, self.height - self.bottom
+
+
+def text(x: float, y: float, content: str, anchor: str = "middle", style: str = "tick") -> str:
+    """A label."""
+    return (
+        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
+        f"{escape(content)}</text>"
+    )
+
+
+def power(exponent: int) -> str:
+    """10⁻³; 1 and 10 as they are."""
+    return {0: "1", 1: "10"}.get(exponent, "10" + str(exponent).translate(SUPERSCRIPTS))
+
+
+def svg(frame: Frame, label: str, parts: Iterable[str], style: str = "chart") -> str:
+    """The drawing, with what it shows in words for those who do not see it."""
+    stretch = ' preserveAspectRatio="none"' if style == "shares" else ""
+    return (
+        f'<svg class="{style}" viewBox="0 0 {frame.width} {frame.height}"{stretch} role="img" '
+        f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    )
+
+
+def decades(low: float, high: float, most: int = 6) -> list[int]:
+    """Exponents of ten for ticks, first and last around the numbers."""
+    first = math.floor(math.log10(max(low, LEAST)) + 1e-9)
+    last = math.ceil(math.log10(max(high, LEAST)) - 1e-9)
+    last = max(last, first + 1)
+    step = math.ceil((last - first) / most)
+    return list(range(last - step * math.ceil((last - first) / step), last + 1, step))
+
+
+def whole_ticks(longest: float) -> list[int]:
+    """Iterations to name on their axis."""
+    if longest > LOGARITHMIC_FROM:
+        found = [0, *(k * 10**e for e in range(7) for k in (1, 3))]
+        return [tick for tick in found if tick <= longest]
+    step = max(1, next(s for s in (1, 2, 5, 10) if longest / s <= 8))
+    return list(range(0, math.floor(longest) + 1, step))
+
+
+def convergence(lines: Sequence[Line], label: str) -> str:
+    """How much of the first gap to the best objective was left, by iteration."""
+    frame = Frame()
+    x0, y0, x1, y1 = frame.plot
+    longest = max(1.0, *(float(line.x[-1]) for line in lines))
+    ticks = decades(
+        min(float(line.y.min()) for line in lines), max(float(line.y.max()) for line in lines)
+    )
+    warp = np.log1p if longest > LOGARITHMIC_FROM else np.asarray
+
+    def across(x: Floats | float) -> Floats:
+        return np.asarray(x0 + (x1 - x0) * warp(x) / warp(longest))
+
+    def down(y: Floats | float) -> Floats:
+        share = (ticks[-1] - np.log10(np.maximum(y, LEAST))) / (ticks[-1] - ticks[0])
+        return np.asarray(y0 + (y1 - y0) * share)
+
+    parts = []
+    for exponent in ticks:
+        y = float(down(10.0**exponent))
+        parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}"/>')
+        parts.append(text(x0 - 8, y + 4, power(exponent), "end"))
+    for tick in whole_ticks(longest):
+        parts.append(text(float(across(float(tick))), y1 + 18, f"{tick:,}"))
+    parts.append(f'<path class="base" d="M{x0} {y1}H{x1}"/>')
+    parts.append(text((x0 + x1) / 2, frame.height - 6, "iteration", style="axis"))
+    for line in lines:
+        parts.append(drawn(line, across(line.x), down(line.y)))
+    return svg(frame, label, parts)
+
+
+def drawn(line: Line, x: Floats, y: Floats) -> str:
+    """A curve with a dot at its end; its title shows under a pointer."""
+    return (
+        f'<g class="curve {line.style}"><title>{escape(line.title)}</title>'
+        f'<path d="{path(x, y)}"/><circle cx="{x[-1]:.1f}" cy="{y[-1]:.1f}" r="2.5"/></g>'
+    )
+
+
+def path(x: Floats, y: Floats) -> str:
+    """M and L of points."""
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+
+
+def spark(x: Floats, y: Floats) -> str:
+    """A curve as small as a word; it decorates a row whose numbers say the same."""
+    width, height = 84, 20
+    logs = np.log10(np.maximum(y, LEAST))
+    span = max(float(logs.max() - logs.min()), 1e-9)
+    across = 2 + (width - 4) * (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
+    down = 2 + (height - 4) * (logs.max() - logs) / span
+    return (
+        f'<svg class="spark" viewBox="0 0 {width} {height}" aria-hidden="true">'
+        f'<path d="{path(across, down)}"/></svg>'
+    )
+
+
+def against(pairs: Sequence[tuple[float, float, str]], label: str, unit: str) -> str:
+    """Estimates across, actuals down, both on log scales; on the diagonal they are equal."""
+    frame = Frame(430, 330, 56, 14)
+    x0, y0, x1, y1 = frame.plot
+    numbers = [max(value, LEAST) for pair in pairs for value in pair[:2]]
+    ticks = decades(min(numbers), max(numbers), 4)
+
+    def share(value: float) -> float:
+        return (math.log10(max(value, LEAST)) - ticks[0]) / (ticks[-1] - ticks[0])
+
+    parts = []
+    for exponent in ticks:
+        at = share(10.0**exponent)
+        y, x = y1 - (y1 - y0) * at, x0 + (x1 - x0) * at
+        parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}M{x:.1f} {y0}V{y1}"/>')
+        parts.append(text(x0 - 8, y + 4, power(exponent), "end"))
+        parts.append(text(x, y1 + 18, power(exponent)))
+    parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
+    parts.append(text((x0 + x1) / 2, frame.height - 6, f"{unit} as estimated", style="axis"))
+    middle = (y0 + y1) / 2
+    parts.append(
+        f'<text class="axis" transform="translate(12 {middle:.1f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(unit)} taken</text>'
+    )
+    for estimate, actual, title in pairs:
+        x, y = x0 + (x1 - x0) * share(estimate), y1 - (y1 - y0) * share(actual)
+        parts.append(
+            f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="4">'
+            f"<title>{escape(title)}</title></circle>"
+        )
+    return svg(frame, label, parts)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A coefficient: its value or median, the ends of its whisker, and how they are read."""
+
+    name: str
+    middle: float
+    low: float
+    high: float
+    title: str
+
+
+def spans(rows: Sequence[Span], label: str) -> str:
+    """A dot and a whisker a row, on one scale with 0 in sight."""
+    step = 26
+    frame = Frame(1070, 40 + step * len(rows), 220, 90, 8, 32)
+    x0, y0, x1, y1 = frame.plot
+    low = min(0.0, *(row.low for row in rows))
+    high = max(0.0, *(row.high for row in rows))
+    scale = (x1 - x0) / ((high - low) or 1.0)
+    zero = x0 + (0 - low) * scale
+    parts = [f'<path class="base" d="M{zero:.1f} {y0}V{y1}"/>', text(zero, y1 + 18, "0")]
+    for place, row in enumerate(rows):
+        parts += span(row, y0 + step * (place + 0.5), x0, low, scale, frame.width)
+    return svg(frame, label, parts)
+
+
+def span(row: Span, y: float, x0: int, low: float, scale: float, width: int) -> Iterator[str]:
+    """One row of `spans`."""
+    a, m, b = (x0 + (value - low) * scale for value in (row.low, row.middle, row.high))
+    name = row.name if len(row.name) <= 26 else row.name[:25] + "…"
+    yield f"<g><title>{escape(row.title)}</title>"
+    yield text(x0 - 12, y + 4, name, "end", "name")
+    yield f'<path class="whisker" d="M{a:.1f} {y:.1f}H{b:.1f}"/>'
+    yield f'<circle class="point" cx="{m:.1f}" cy="{y:.1f}" r="5"/>'
+    yield text(width - 4, y + 4, f"{row.middle:.4g}", "end", "tick") + "</g>"
+
+
+def shares(parts: Sequence[tuple[str, float, str]], label: str) -> str:
+    """Parts of a whole as one bar; style by class."""
+    width, total = 1070.0, sum(part for _, part, _ in parts) or 1.0
+    x, drawn_parts = 0.0, []
+    for style, part, title in parts:
+        wide = width * part / total
+        if wide > 0:
+            shown = max(wide - 2, 1)
+            drawn_parts.append(
+                f'<rect class="{style}" x="{x:.1f}" y="0" width="{shown:.1f}" height="14" rx="3">'
+                f"<title>{escape(title)}</title></rect>"
+            )
+        x += wide
+    return svg(Frame(1070, 14), label, drawn_parts, "shares")

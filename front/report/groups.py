@@ -1,0 +1,122 @@
+"""Groups as the report shows them: a key in words, a model, how well it went, how it got there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.models import HISTORY_POINTS
+from tuskml.model import Model
+from tuskml.plots import gaps
+from tuskml.table import shown
+
+NO_MODEL = "no usable row"
+GOOD = ("ok", "constant feature", "collinear features", "early stop")
+BAD = ("diverged", NO_MODEL)
+SYMBOLS = {"good": "✓", "fair": "!", "bad": "✕"}
+WORST_FIRST = ("bad", "fair", "good")
+
+
+@dataclass(frozen=True)
+class Group:
+    """One model. key: of its group, one text a column; model: None for a group without rows."""
+
+    key: tuple[str, ...]
+    model: Model | None
+
+    @property
+    def name(self) -> str:
+        """The key in one text."""
+        return ", ".join(self.key) or "the model"
+
+    @property
+    def status(self) -> str:
+        return NO_MODEL if self.model is None else self.model.status
+
+    @property
+    def grade(self) -> str:
+        """`good`, `fair` (it can be used, and somebody should look) or `bad`."""
+        if self.status in GOOD:
+            return "good"
+        return "bad" if self.status in BAD else "fair"
+
+    @property
+    def counters(self) -> Mapping[str, Any]:
+        """What the training counted of its store or of row groups."""
+        found = {} if self.model is None else self.model.options.get("counters", {})
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def estimated(self) -> tuple[float, float] | None:
+        """Iterations and seconds, where the plan was chosen by cost."""
+        told = {} if self.model is None else self.model.options.get("estimated", {})
+        try:
+            return float(told["iterations"]), float(told["seconds"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def algorithm(self) -> str:
+        """The plan's first word."""
+        return "none" if self.model is None else self.model.plan.partition(",")[0]
+
+    @property
+    def linear(self) -> bool:
+        """Whether coefficients are those of features."""
+        model = self.model
+        return model is not None and model.task != "matrix_factorization" and bool(model.coef)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The coefficients; none where they are no features'."""
+        model = self.model
+        return np.array(model.coef if model is not None and self.linear else [], float)
+
+    def curve(self, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Iterations, and the share of the first gap to the best objective that was left then.
+
+        At most so many points; None where there are not two: the best itself is none.
+        """
+        if self.model is None or not self.model.history:
+            return None
+        gap = gaps({"history": self.model.history})
+        gap = gap[np.isfinite(gap)]
+        if len(gap) < 2 or gap[0] <= 0:
+            return None
+        points = len(self.model.history)
+        thinned = points == HISTORY_POINTS
+        last = max(self.model.iterations, points - 1) if thinned else points - 1
+        at = np.linspace(0, last, points)[: len(gap)]
+        if len(gap) > most:
+            kept = np.linspace(0, len(gap) - 1, most).round().astype(int)
+            at, gap = at[kept], gap[kept]
+        return at, gap / gap[0]
+
+
+def group_of(key: Sequence[Any], value: Mapping[str, Any] | None) -> Group:
+    """A group of its key and its model value as a database returns it."""
+    return Group(tuple(map(shown, key)), None if value is None else Model.of(value))
+
+
+def some_of(groups: Sequence[Group], most: int) -> list[Group]:
+    """At most so many: those that somebody should look at, then the largest.
+
+    Where not all fit, each of both kinds gets half, and what the other leaves.
+    """
+    ordered = troubled_first(groups)
+    good = [group for group in ordered if group.grade == "good"]
+    troubled = ordered[: len(ordered) - len(good)]
+    kept = troubled[: max(most // 2, most - len(good))]
+    return kept + good[: most - len(kept)]
+
+
+def troubled_first(groups: Sequence[Group]) -> list[Group]:
+    """Those that somebody should look at, the worst first, then the largest."""
+
+    def order(group: Group) -> tuple[int, int]:
+        rows = 0 if group.model is None else group.model.n_rows
+        return WORST_FIRST.index(group.grade), -rows
+
+    return sorted(groups, key=order)

@@ -1,0 +1,311 @@
+"""The report's sections on all models together."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tuskml.report import charts
+from tuskml.report.charts import Line, Span
+from tuskml.report.groups import SYMBOLS, WORST_FIRST, Group, some_of
+from tuskml.report.pieces import feature, figure, largest, note, section, table
+from tuskml.udas.plan import shown_seconds
+
+CURVES, CURVE_POINTS, NAMED_CURVES = 200, 48, 6
+POINTS, PLANS, STORED = 400, 20, 1000
+WIDEST = 10_000
+"""Features of which the spread over many models is looked at: the first ones."""
+GRADES = {
+    "good": "trained well",
+    "fair": "usable, worth a look",
+    "bad": "without a usable result",
+}
+
+
+# --- in all ---
+
+
+def summary(groups: Sequence[Group]) -> str:
+    """Counts that a reader wants first."""
+    models = [group.model for group in groups if group.model is not None]
+    grades = Counter(group.grade for group in groups)
+    rows, skipped = sum(m.n_rows for m in models), sum(m.n_skipped for m in models)
+    iterations = [m.iterations for m in models] or [0]
+    seconds = sum(m.seconds for m in models)
+    tiles = [
+        ("models", f"{len(models):,}", f"of {len(groups):,} group{'s'[: len(groups) != 1]}"),
+        (
+            "trained well",
+            f"{grades['good'] / max(len(groups), 1):.0%}",
+            f"{grades['good']:,} of them",
+        ),
+        ("rows", f"{rows:,}", f"{skipped:,} skipped for a NULL"),
+        ("iterations", f"{np.median(iterations):.0f}", f"median; at most {max(iterations):,}"),
+        ("training", shown_seconds(seconds) if seconds else "0 s", "the models' shares, summed"),
+    ]
+    shown = "".join(
+        f'<div class="tile"><dt>{escape(label)}</dt><dd>{escape(value)}</dd>'
+        f'<dd class="small">{escape(more)}</dd></div>'
+        for label, value, more in tiles
+    )
+    return section("summary", "In all", f'<dl class="tiles">{shown}</dl>', statuses(groups))
+
+
+def statuses(groups: Sequence[Group]) -> str:
+    """How many groups have each status: a bar, and the numbers."""
+    counted = Counter((group.grade, group.status) for group in groups)
+    ordered = sorted(counted.items(), key=lambda item: (-WORST_FIRST.index(item[0][0]), -item[1]))
+    bar = charts.shares(
+        [(grade, n, f"{status}: {n:,}") for (grade, status), n in ordered],
+        "; ".join(f"{status}: {n:,}" for (_, status), n in ordered),
+    )
+    words = "".join(
+        f'<li><span class="pill {grade}"><span aria-hidden="true">{SYMBOLS[grade]}</span> '
+        f"{escape(status)}</span> {n:,}</li>"
+        for (grade, status), n in ordered
+    )
+    return f'{bar}<ul class="legend">{words}</ul>'
+
+
+# --- convergence ---
+
+
+def convergence(groups: Sequence[Group]) -> str:
+    """All curves, or some of very many."""
+    drawable = [group for group in groups if group.curve(CURVE_POINTS)]
+    if not drawable:
+        text = "No training took two steps or more to its best objective: there is no curve."
+        return section("convergence", "Convergence", note(text))
+    some = [(group, group.curve(CURVE_POINTS)) for group in some_of(drawable, CURVES)]
+    named = len(some) <= NAMED_CURVES
+    lines = [
+        Line(*curve, style_of(group, k, named), told(group))
+        for k, (group, curve) in enumerate(some)
+        if curve
+    ]
+    best = "what is left of the way from the first objective to the best one, by iteration"
+    label = f"{len(lines)} convergence curves: {best}"
+    drawing = charts.convergence(lines[::-1], label)
+    caption = (
+        "Each training's objective, less the best that it found, as a share of what that was at "
+        "first: 10⁻⁶ is a millionth of the way left. The best itself has no place on a log scale."
+    )
+    if len(drawable) > len(some):
+        caption += (
+            f" Drawn are {len(some):,} of {len(drawable):,}: up to half of them are worth a look, "
+            "the others are the largest."
+        )
+    if len(drawable) < len(groups):
+        caption += f" {len(groups) - len(drawable):,} groups took less than two steps."
+    return section("convergence", "Convergence", legend(some, named), figure(drawing, caption))
+
+
+def style_of(group: Group, place: int, named: bool) -> str:
+    """The curve's colour: its own where there are few, else that of how it went."""
+    return f"series-{place + 1}" if named else f"many {group.grade}"
+
+
+def told(group: Group) -> str:
+    """What a pointer is told of a curve."""
+    model = group.model
+    assert model is not None  # it has a curve
+    return f"{group.name}: {group.status}, {model.iterations:,} iterations, {model.plan}"
+
+
+def legend(some: Sequence[tuple[Group, Any]], named: bool) -> str:
+    """Which colour is which curve."""
+    if named:
+        marks = [(f"series-{k + 1}", group.name) for k, (group, _) in enumerate(some)]
+    else:
+        there = {group.grade for group, _ in some}
+        marks = [(grade, text) for grade, text in GRADES.items() if grade in there]
+    items = "".join(
+        f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
+        f'<path d="M1 2H17"/></svg>{escape(name)}</li>'
+        for style, name in marks
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+# --- plans ---
+
+
+def plans(groups: Sequence[Group]) -> str:
+    """What ran, and what it took against what was estimated."""
+    by_algorithm: dict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        if group.model is not None:
+            by_algorithm[group.algorithm].append(group)
+    head = ("algorithm", "models", "iterations", "estimated", "seconds", "estimated")
+    rows = [plan_row(name, some) for name, some in sorted(by_algorithm.items())]
+    parts = [table(head, rows, "Iterations are medians, seconds are sums")]
+    estimated = [group for group in groups if group.estimated and group.model]
+    if estimated:
+        parts.append(scatters(estimated))
+    else:
+        parts.append(
+            note(
+                "No plan here was chosen by its estimated cost: small trainings follow a rule, "
+                "and others an option. tuskml explain shows estimates without training."
+            )
+        )
+    texts = Counter(
+        group.model.plan.partition(", estimated")[0] for group in groups if group.model
+    )
+    items = "".join(
+        f"<li><code>{escape(text)}</code> {n:,}</li>" for text, n in texts.most_common(PLANS)
+    )
+    more = f"<li>and {len(texts) - PLANS:,} more</li>" if len(texts) > PLANS else ""
+    return section("plans", "Plans", *parts, f'<ul class="plans">{items}{more}</ul>')
+
+
+def plan_row(name: str, some: Sequence[Group]) -> list[str]:
+    """An algorithm's models together; estimates of those that have one, beside what these took."""
+    models = [group.model for group in some if group.model]
+    pairs = [(group.estimated, group.model) for group in some if group.estimated and group.model]
+    told_iterations, told_seconds = "–", "–"
+    if pairs:
+        of = "" if len(pairs) == len(models) else f" for {len(pairs):,}"
+        told_iterations = f"{np.median([e[0] for e, _ in pairs]):.0f}{of}"
+        took = shown_seconds(sum(model.seconds for _, model in pairs))
+        told_seconds = shown_seconds(sum(e[1] for e, _ in pairs))
+        told_seconds += f" for what took {took}" if of else ""
+    iterations = f"{np.median([model.iterations for model in models]):.0f}"
+    seconds = shown_seconds(sum(model.seconds for model in models))
+    return [name, f"{len(models):,}", iterations, told_iterations, seconds, told_seconds]
+
+
+def scatters(estimated: Sequence[Group]) -> str:
+    """Two drawings: iterations and seconds, as estimated and as they were."""
+    some = some_of(estimated, POINTS)
+    drawn = []
+    for unit, place in (("iterations", 0), ("seconds", 1)):
+        pairs = []
+        for group in some:
+            assert group.model is not None
+            assert group.estimated is not None
+            actual = (float(group.model.iterations), group.model.seconds)[place]
+            guess = group.estimated[place]
+            title = f"{group.name}: {guess:.3g} {unit} estimated, {actual:.3g} taken"
+            pairs.append((guess, actual, title))
+        label = f"{unit} of {len(pairs)} models, as estimated and as taken"
+        drawn.append(charts.against(pairs, label, unit))
+    return f'<div class="pair">{"".join(drawn)}</div>' + note(
+        f"{len(some):,} models whose plan was chosen by cost. On the line the estimate was right; "
+        "above it the training took more."
+    )
+
+
+# --- coefficients ---
+
+
+def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
+    """The largest of one model with its errors, of many with their spread."""
+    some = [group for group in groups if group.linear and np.any(group.weights)]
+    if not some:
+        text = "No model has coefficients of features but 0: they lie in a store, or are factors."
+        return section("coefficients", "Largest coefficients", note(text))
+    if len(some) == 1:
+        rows = of_one(some[0], names)
+        text = "A coefficient is the change of the margin by one unit of its feature"
+        text += "; whiskers reach two standard errors." if rows and rows[0].low else "."
+    else:
+        rows = of_many(some, names)
+        text = (
+            f"Medians over {len(some):,} models, by size; whiskers reach from the 10th to the "
+            "90th percentile. A coefficient is the change of the margin by one unit of its "
+            "feature."
+        )
+    label = "; ".join(row.title for row in rows)
+    return section("coefficients", "Largest coefficients", figure(charts.spans(rows, label), text))
+
+
+def of_one(group: Group, names: Sequence[str]) -> list[Span]:
+    """A model's largest coefficients, with two standard errors."""
+    errors = (group.model.std_err if group.model else None) or []
+    rows = []
+    for k in largest(group.weights):
+        value, name = group.weights[k], feature(k, names)
+        error = errors[k + 1] if k + 1 < len(errors) else None
+        reach = 2 * (error or 0.0)
+        more = "" if error is None else f", standard error {error:.3g}"
+        rows.append(Span(name, value, value - reach, value + reach, f"{name} {value:.4g}{more}"))
+    return rows
+
+
+def of_many(some: Sequence[Group], names: Sequence[str]) -> list[Span]:
+    """The spread of the features that weigh most in the middle of all models."""
+    width = max(len(group.weights) for group in some)
+    table = np.full((len(some), min(width, WIDEST)), np.nan)
+    for row, group in zip(table, some, strict=True):
+        kept = group.weights[: len(row)]
+        row[: len(kept)] = kept
+    known = ~np.isnan(table).all(axis=0)
+    low, middle, high = np.zeros((3, table.shape[1]))
+    spread = np.nanpercentile(table[:, known], [10, 50, 90], axis=0)
+    low[known], middle[known], high[known] = spread
+    rows = []
+    for k in largest(middle):
+        name, ends = feature(k, names), (float(low[k]), float(high[k]))
+        title = f"{name} {middle[k]:.4g}, from {ends[0]:.4g} to {ends[1]:.4g}"
+        rows.append(Span(name, float(middle[k]), *ends, title))
+    return rows
+
+
+# --- what was counted ---
+
+
+def stores(groups: Sequence[Group]) -> str:
+    """Counters of stored models: how the requests for features were answered."""
+    some = [group for group in groups if "saved_by_partitioning" in group.counters]
+    if not some:
+        return ""
+    kinds = {
+        "saved_by_partitioning": "saved by partitioning",
+        "saved_by_pushing": "saved by pushing",
+        "cache_hits": "cache hits",
+        "requests": "requests",
+    }
+    total = Counter[str]()
+    for group in some:
+        total.update({name: int(group.counters[name]) for name in [*kinds, "features"]})
+    bar = charts.shares(
+        [(f"fill-{k + 1}", total[name], f"{text}: {total[name]:,}")
+         for k, (name, text) in enumerate(kinds.items())],
+        "; ".join(f"{text}: {total[name]:,}" for name, text in kinds.items()),
+    )  # fmt: skip
+    words = "".join(
+        f'<li><svg class="mark fill-{k + 1}" viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect width="10" height="10" rx="2"/></svg>{text} {total[name]:,}</li>'
+        for k, (name, text) in enumerate(kinds.items())
+    )
+    head = ("model", "store", "features", *kinds.values(), "keys written", "read", "written")
+    rows = [store_row(group, list(kinds)) for group in some[:STORED]]
+    text = (
+        "Every distinct feature of a chunk of rows, in every epoch, is answered in one of four "
+        f"ways; together they are the {total['features']:,} features asked for."
+    )
+    return section(
+        "stores", "Store", note(text), bar, f'<ul class="legend">{words}</ul>',
+        table(head, rows, "What each training asked of its store"),
+    )  # fmt: skip
+
+
+def store_row(group: Group, kinds: Sequence[str]) -> list[str]:
+    """One model's counters."""
+    model, counters = group.model, group.counters
+    assert model is not None
+    counts = [f"{int(counters[name]):,}" for name in ["features", *kinds, "writes"]]
+    moved = [size(int(counters[name])) for name in ("bytes_read", "bytes_written")]
+    return [group.name, model.store or "–", *counts, *moved]
+
+
+def size(number: float) -> str:
+    """Bytes for a person."""
+    if number < 1024:
+        return f"{number:,.0f} bytes"
+    power = min(int(math.log(number, 1024)), 3)
+    return f"{number / 1024**power:,.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"

@@ -1,0 +1,154 @@
+"""`tuskml report`: one HTML page of a training, from a table of models or a script's result."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.bar import bar
+from tuskml.databases import Database, DuckDB, opened
+from tuskml.errors import DataError
+from tuskml.expressions import column_named, quoted, split
+from tuskml.model import FIELDS
+from tuskml.model_tables import ModelTable, model_table
+from tuskml.rows_arguments import add_database, keys
+from tuskml.script import run
+from tuskml.sql_command import script
+from tuskml.usage import Commands, add_command, add_json, files
+
+if TYPE_CHECKING:
+    from tuskml.report import Group
+
+EXAMPLES = """
+the models that tuskml train --into models kept, a page in report.html:
+  tuskml report flights.duckdb
+another table and file, features by name, keys of several columns:
+  tuskml report postgresql:///shop --models monthly --group-by shop,month \\
+      --features price,hour --output monthly.html
+what a script trains: of its results the last that has models
+  tuskml report :memory: --script train.sql
+"""
+
+
+def add_report(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml report`."""
+    command = add_command(
+        commands,
+        "report",
+        show_report,
+        "one HTML page of a training: statuses, curves, plans, coefficients",
+        "Writes one HTML page of the models of a table, a query or a script: the groups with "
+        "their status, to be searched and sorted, convergence curves, plans with estimates "
+        "against what they took, the largest coefficients, and what stored models asked of their "
+        "store. The page needs no network.",
+        EXAMPLES,
+    )
+    add = command.add_argument
+    add_database(command)
+    either = command.add_mutually_exclusive_group()
+    models = "a table or query with a column of models (default %(default)s)"
+    either.add_argument("--models", default="models", metavar="TABLE", help=models)
+    text = "a SQL script to run in the DuckDB file instead; - reads standard input"
+    files(either.add_argument("--script", metavar="FILE", help=text))
+    by = "the columns that name a group (else all that stand beside the models)"
+    add("--group-by", default="", metavar="COLUMNS", help=by)
+    names = "the features' names, with commas, in the order of the training"
+    add("--features", default="", metavar="NAMES", help=names)
+    add("--model-column", metavar="NAME", help="where there are several columns of models")
+    add("--title", help="of the page (else made of the source)")
+    out = "where to write the page (default %(default)s)"
+    default = Path("report.html")
+    files(add("--output", type=Path, default=default, metavar="HTML", help=out))
+    add_json(command, "print one JSON object about the page")
+
+
+def show_report(given: argparse.Namespace) -> None:
+    """Reads the models, writes the page, and says where."""
+    from tuskml.report import page
+
+    with opened(given.database) as database:
+        if given.script is None:
+            names, groups = of_table(database, given)
+        else:
+            names, groups = of_script(database, given)
+    if not groups:
+        raise DataError(f"{given.script or given.models} has no models, expected at least one row")
+    what = given.script or given.models
+    where = "" if given.database == ":memory:" else f" in {shown_database(given.database)}"
+    text = page(
+        groups,
+        keys=names,
+        features=split(given.features, "--features") if given.features.strip() else [],
+        title=given.title or "Training report",
+        source=f"{what}{where}",
+    )
+    given.output.write_text(text, encoding="utf-8")
+    size = len(text.encode())
+    if given.json:
+        facts = {"page": str(given.output), "groups": len(groups), "bytes": size}
+        print(json.dumps(facts | {"ok": sum(g.grade == "good" for g in groups)}))
+    else:
+        print(f"{given.output}: {len(groups):,} groups, {size / 1024:,.0f} KiB")
+
+
+def shown_database(database: str) -> str:
+    """A path's last part; a URL without its user, password and options."""
+    if "://" not in database:
+        return Path(database).name
+    return database.partition("?")[0].rpartition("@")[2].rpartition("/")[2] or "PostgreSQL"
+
+
+def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+    """Names of keys and the models of a table or query."""
+    from tuskml.report import group_of
+
+    found = model_table(database, given.models, given.model_column)
+    names = chosen_keys(found, keys(given.group_by))
+    columns = ", ".join(map(quoted, [*names, found.model]))
+    rows = database.models(f"SELECT {columns} FROM {found.source.sql}")
+    return names, [group_of(key, value) for key, value in rows]
+
+
+def chosen_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
+    """The columns that name a group, as the table spells them."""
+    beside = [name for name, _ in found.others]
+    names = []
+    for text in given:
+        column = column_named(text, beside)
+        if column is None:
+            raise DataError(
+                f"--group-by names column {text!r}, which {found.source.name} does not have: "
+                f"beside its models it has {', '.join(beside) or 'no column'}"
+            )
+        names.append(column)
+    return names or beside
+
+
+def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+    """Names of keys and the models of the last result that has some."""
+    from tuskml.report import group_of
+
+    if not isinstance(database, DuckDB):
+        raise DataError("--script runs in DuckDB: make a table with psql, and report its --models")
+    last = None
+    with bar():
+        for result in run(database.connection, *script(given.script)):
+            places = [k for k in range(len(result.names)) if has_models(result.rows, k)]
+            last = (result, places[0]) if places else last
+    if last is None:
+        raise DataError(f"no result of {given.script} has a column of models, expected SELECT ...")
+    result, place = last
+    names = [name for k, name in enumerate(result.names) if k != place]
+    groups = [
+        group_of([value for k, value in enumerate(row) if k != place], row[place])
+        for row in result.rows
+    ]
+    return names, groups
+
+
+def has_models(rows: Sequence[Sequence[Any]], place: int) -> bool:
+    """Whether a column's first value is a model."""
+    values = (row[place] for row in rows)
+    first = next((value for value in values if value is not None), None)
+    return isinstance(first, dict) and set(FIELDS) <= set(first)

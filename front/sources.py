@@ -1,0 +1,171 @@
+"""Where rows come from, and what expressions over their columns may say.
+
+A source is a table, a query, Parquet files or a frame; columns and expressions are checked against
+it before a statement is made of them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from tuskml.databases import Columns, Database, DuckDB, kind_of
+from tuskml.errors import DataError, nearest
+from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
+from tuskml.frames import Frame, kind_of_frame, registered
+
+FilePath = str | PathLike[str]
+Rows = FilePath | Sequence[FilePath] | Frame
+QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.I | re.S)
+PARQUET = (".parquet", ".parq", ".pq")
+COLUMN = re.compile(r'column "([^"]+)"|Referenced column "([^"]+)"', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: what follows FROM, and what a caller calls it.
+
+    files: of Parquet; table: whether it is a table or view.
+    """
+
+    sql: str
+    name: str
+    files: tuple[str, ...] = ()
+    table: bool = False
+
+
+def scope_of(database: Database, source: Source) -> "Scope":
+    """The columns of a source."""
+    return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
+
+
+def listed(given: str | Sequence[str], what: str) -> list[str]:
+    """A list of expressions, each of them one."""
+    if isinstance(given, str):
+        return split(given, what)
+    return [one(text, what) for text in given]
+
+
+@contextmanager
+def rows_of(database: Database, given: Rows) -> Iterator[Source]:
+    """What follows FROM; a frame can be read while the context lasts."""
+    if isinstance(given, str | PathLike | list | tuple):
+        yield find_source(database, given)
+    elif isinstance(given, Frame):
+        with registered(database, given) as name:
+            yield Source(quoted(name), f"the {kind_of_frame(given)}")
+    else:
+        raise DataError(
+            f"source is a {kind_of_frame(given)}, expected a table, a query (SELECT ...), Parquet "
+            "files or a pandas, Polars or Arrow frame"
+        )
+
+
+def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
+    """Of a table, a query or files."""
+    paths = [given] if isinstance(given, str | PathLike) else list(given)
+    texts = [str(path) for path in paths]
+    if not isinstance(given, str) or texts[0].lower().endswith(PARQUET):
+        return parquet(database, texts)
+    text = texts[0].strip().rstrip(";").rstrip()
+    if QUERY.match(text):
+        split(text.replace(",", " "), "source")
+        return Source(f"({text}\n) AS source", "the query")
+    names = dotted(text)
+    sql = None if names is None or "\n" in text else database.relation(names)
+    if sql is None:
+        raise DataError(
+            f"source {given!r} does not exist, expected a table, a query (SELECT ...) or Parquet "
+            f"files{nearest(text, database.tables())}"
+        )
+    return Source(sql, f"table {text}", table=True)
+
+
+def parquet(database: Database, paths: list[str]) -> Source:
+    """Parquet files, read by DuckDB."""
+    if not isinstance(database, DuckDB):
+        raise DataError(f"source is {paths[0]!r}, but Parquet files are for DuckDB connections")
+    local = [path for path in paths if "://" not in path and not set(path) & set("*?[")]
+    for path in local:
+        if not Path(path).exists():
+            raise DataError(f"source {path!r} does not exist, expected Parquet files or a glob")
+    if not paths:
+        raise DataError("source is an empty list, expected Parquet files")
+    listed_paths = ", ".join(map(database.text, paths))
+    return Source(f"read_parquet([{listed_paths}]) AS source", paths[0], files=tuple(paths))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that expressions may use."""
+
+    database: Database
+    source: Source
+    columns: Mapping[str, str]
+
+    def sql(self, text: str, what: str) -> str:
+        """A column's quoted name, or an expression in parentheses."""
+        column = column_named(text, self.columns)
+        if column is not None:
+            return quoted(column)
+        if is_name(text):
+            raise DataError(self.no_column(text, what))
+        return f"({text})"
+
+    def no_column(self, name: str, what: str) -> str:
+        """That there is no such column, and which is near."""
+        shown = ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
+        hint = nearest(name, self.columns)
+        return (
+            f"{what} names column '{name}', which {self.source.name} does not have: its columns "
+            f"are {shown}{hint}"
+        )
+
+    def types(self, sql: Sequence[str], what: str) -> list[str]:
+        """The types of expressions."""
+        names = [f"{text} AS tusk_{place}" for place, text in enumerate(sql)]
+        try:
+            found: Columns = self.database.columns(
+                f"SELECT {', '.join(names)} FROM {self.source.sql}"
+            )
+        except DataError as error:
+            lost = COLUMN.search(str(error))
+            if lost:
+                raise DataError(self.no_column(lost[1] or lost[2], what)) from error
+            raise DataError(f"{what}: {error}") from error
+        return [kind for _, kind in found]
+
+    def label(self, text: str) -> str:
+        """The label: a number or a boolean."""
+        sql = self.sql(text, "label")
+        (kind,) = self.types([sql], "label")
+        if kind_of(kind) not in ("number", "boolean"):
+            raise DataError(f"label {text!r} is of type {kind}, expected a number or a boolean")
+        return sql
+
+    def key(self, text: str) -> tuple[str, str]:
+        """Name and SQL of a grouping key."""
+        expression, name = renamed(text)
+        sql = self.sql(expression, "group_by")
+        self.types([sql], "group_by")
+        return name or column_named(text, self.columns) or expression, sql
+
+    def features(self, texts: Sequence[str]) -> tuple[str, int | None]:
+        """One array, or what `sparse` returns; how many features, where they are listed."""
+        if not texts:
+            raise DataError("features is an empty list, expected columns or SQL expressions")
+        sql = [self.sql(text, "features") for text in texts]
+        kinds = self.types(sql, "features")
+        if len(texts) == 1 and kind_of(kinds[0]) in ("array", "sparse"):
+            return sql[0], None
+        for text, kind in zip(texts, kinds, strict=True):
+            if kind_of(kind) not in ("number", "boolean"):
+                raise DataError(
+                    f"feature {text!r} is of type {kind}, expected a number or a boolean, or one "
+                    "array alone"
+                )
+        pairs = zip(sql, kinds, strict=True)
+        items = [self.database.as_double(text, kind) for text, kind in pairs]
+        return self.database.array(items), len(items)

@@ -1,0 +1,90 @@
+"""What the subcommands of `tuskml` share: grammar, errors of usage, help by examples."""
+
+import argparse
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import shtab
+
+from tuskml.errors import nearest
+
+Commands = argparse._SubParsersAction
+Run = Callable[[argparse.Namespace], None]
+WIDTH = 88
+STATUSES = """\
+exit status:
+  0    done
+  1    the job failed: one sentence on standard error says why
+  2    wrong usage: one sentence on standard error says what is allowed
+  130  ended by Ctrl-C
+"""
+INVALID = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Arguments and what they mean side by side."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=WIDTH)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose help ends in examples as they are."""
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        given.setdefault("formatter_class", Help)
+        given.setdefault("allow_abbrev", False)
+        if given.get("description"):
+            given["description"] = textwrap.fill(given["description"], WIDTH)
+        super().__init__(*args, **given)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with status 2: what is wrong, which name is near, and where help is."""
+        found = INVALID.search(message)
+        near = nearest(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}{near or ';'} see {self.prog} -h\n")
+
+
+def add_command(
+    commands: "Commands[Any]",
+    name: str,
+    run: Run | None,
+    summary: str,
+    description: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    """A subcommand; run does its job, None where actions of its own do.
+
+    summary: a line in the list of commands; examples: what a person can copy, without a heading.
+    """
+    epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description, epilog=epilog
+    )
+    if run is not None:
+        command.set_defaults(run=run)
+    return command
+
+
+def add_json(command: argparse.ArgumentParser, text: str) -> None:
+    """The option for programs."""
+    command.add_argument("--json", action="store_true", help=text)
+
+
+def files(action: argparse.Action) -> argparse.Action:
+    """Has shells complete the argument by files' names."""
+    action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return action
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number

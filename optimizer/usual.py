@@ -1,0 +1,59 @@
+"""Iterations that the algorithms usually need, where nobody has tried.
+
+By decades of the tolerance below 1: what the data sets of `scripts/bench/planner.py` took, dense
+and sparse, of independent and of correlated features, in the middle and at the ends.
+"""
+
+import math
+
+from tuskml.optimizer.constants import interpolated
+from tuskml.optimizer.costs import Question
+from tuskml.optimizer.curves import Interval
+from tuskml.udas.plan import Plan
+
+DECADES = (1.0, 2.0, 3.0, 6.0)
+Rows = tuple[tuple[float, float, float, float], ...]
+"""Low, point and high by decade."""
+
+SMOOTH: dict[str, Rows] = {
+    "newton": ((1, 1, 2, 3), (1, 2.4, 4.6, 6.5), (3, 5, 8, 14)),
+    "lbfgs": ((1, 2, 3, 8), (1.3, 5.2, 15, 42), (4, 25, 90, 300)),
+    "bgd": ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000)),
+    "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
+    "sgd": ((1, 1, 3, 1000), (1, 2.6, 15, 15000), (3, 20, 200, 200000)),
+}
+CORNERED: dict[str, Rows] = {
+    "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
+    "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
+    "bgd": ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000)),
+}
+OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
+"""Epochs of the other stochastic algorithms for one of steps a row by one thread."""
+SPARSE_SVRG, FEW_ROWS, MOST_SVRG = 2.5, 20.0, 8.0
+"""Epochs of svrg are more where features are rare, and past two decades where rows are few."""
+
+
+def decades(epsilon: float) -> float:
+    """How many powers of ten the tolerance is below 1."""
+    return max(-math.log10(max(epsilon, 1e-15)), 0.5)
+
+
+def usual(question: Question, plan: Plan) -> Interval:
+    """Iterations to the plan's tolerance."""
+    k, task, name = decades(plan.epsilon), question.task, plan.algorithm
+    if name == "newton" and task.quadratic:
+        return Interval(1, 1, 2)
+    family = "sgd" if name in OF_SGD else name
+    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[family]
+    found = Interval.around(
+        *(interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
+    )
+    return found.scaled(OF_SGD.get(name, harder(question, k) if name == "svrg" else 1.0))
+
+
+def harder(question: Question, k: float) -> float:
+    """How many times more epochs svrg needs than on many rows of dense features."""
+    seen = question.seen
+    few = FEW_ROWS * seen.n_features / max(seen.rows / max(seen.groups, 1), 1.0)
+    sparse = SPARSE_SVRG if seen.sparse else 1.0
+    return sparse * (1 + min(few, MOST_SVRG) * min(max(k - 2, 0.0), 1.0))

@@ -1,0 +1,209 @@
+"""The functions of both databases, as their own catalogues and scripts have them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tuskml
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = "tuskml_model"
+CREATE = re.compile(
+    r"CREATE (?P<kind>FUNCTION|AGGREGATE) (?:@extschema@\.)?(?P<name>[a-z]\w*)\s*"
+    r"\((?P<arguments>[^()]*)\)\s*(?P<rest>.*?);\s*$",
+    re.MULTILINE | re.DOTALL,
+)
+RESULT = re.compile(r"RETURNS (TABLE \([^)]*\)|[\w ]+?(?:\[\])?)(?=\s+(?:AS|LANGUAGE)\b|\s*$)")
+MACRO = re.compile(
+    r"((?:^--[^\n]*\n)+)CREATE OR REPLACE TEMP MACRO (\w+)\s*\(([^)]*)\)", re.MULTILINE
+)
+HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
+
+
+Overload = tuple[tuple[str, ...], tuple[str, ...], str]
+"""Names of the arguments, which may be empty, their types, and what is returned."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The types that an argument may have; optional: some overloads do without it."""
+
+    name: str
+    types: list[str]
+    optional: bool
+
+
+@dataclass
+class Function:
+    """A function of a database, with the comment before it in the script that makes it."""
+
+    name: str
+    kind: str
+    overloads: list[Overload] = field(default_factory=list)
+    comment: str = ""
+
+    def shapes(self) -> list[tuple[list[Argument], list[str]]]:
+        """Arguments and results of overloads with the same names; some may lack the last ones."""
+        found: list[list[Overload]] = []
+        for one in sorted(set(self.overloads), key=lambda o: (-len(o[0]), repr(o))):
+            home = next((s for s in found if s[0][0][: len(one[0])] == one[0]), None)
+            if home is None:
+                found.append([one])
+            else:
+                home.append(one)
+        return [
+            (arguments_of_all(shape), unique(o[2] for o in shape)) for shape in reversed(found)
+        ]
+
+
+def arguments_of_all(shape: list[Overload]) -> list[Argument]:
+    """Place by place; the first overload has most arguments."""
+    found = []
+    for place, name in enumerate(shape[0][0]):
+        having = [o for o in shape if len(o[1]) > place]
+        types = unique(o[1][place] for o in having)
+        found.append(Argument(name, types, len(having) < len(shape)))
+    return found
+
+
+def unique(texts: Iterable[str]) -> list[str]:
+    """Each once, in alphabetical order."""
+    return sorted(set(texts))
+
+
+def public(name: str) -> bool:
+    """Whether the function is for users."""
+    return not name.startswith(HIDDEN)
+
+
+def duckdb_functions() -> dict[str, Function]:
+    """What a connection has with tuskml that it has not without."""
+    query = (
+        "SELECT DISTINCT function_name, function_type, parameters, parameter_types, return_type "
+        "FROM duckdb_functions() WHERE schema_name = 'main'"
+    )
+    import duckdb
+
+    with duckdb.connect() as plain, tuskml.connect(threads=1) as loaded:
+        before = {repr(row) for row in plain.execute(query).fetchall()}
+        for text in macro_scripts():  # macros over tables are there once the tables are
+            if "CREATE TABLE" in text:
+                loaded.execute(text)
+        tuskml.load(loaded)
+        rows = [row for row in loaded.execute(query).fetchall() if repr(row) not in before]
+    found: dict[str, Function] = {}
+    hidden: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for name, kind, names, types, result in sorted(rows, key=repr):
+        shown = tuple(readable(t or "") for t in types), readable(result or "")
+        if name.startswith(BEHIND):
+            hidden.setdefault(name.removeprefix(BEHIND), []).append(shown)
+        if public(name):
+            function = found.setdefault(name, Function(name, kind.replace("_macro", " macro")))
+            given = tuple("" if re.fullmatch(r"col\d+", n) else n for n in names)
+            function.overloads.append((given, *shown))
+    for comment, name, given in MACRO.findall("\n".join(macro_scripts())):
+        if name in found:
+            found[name].comment = found[name].comment or plain_comment(comment)
+            typed(found[name], hidden.get(name, []), given.count(":="))
+    return found
+
+
+def typed(macro: Function, hidden: list[tuple[tuple[str, ...], str]], optional: int) -> None:
+    """Gives a macro the types of the hidden function of its name, which it calls with a model, and
+    its optional arguments.
+    """
+    given, macro.overloads = macro.overloads, []
+    for names, types, result in given:
+        if hidden and names[0] == "model":
+            macro.overloads += [(names, *shown) for shown in hidden]
+        else:
+            macro.overloads.append((names, types, hidden[0][1] if hidden else result))
+        for short in range(len(names) - optional, len(names)):
+            macro.overloads.append((names[:short], types[:short], result))
+
+
+def macro_scripts() -> list[str]:
+    """The macros' sources."""
+    return [p.read_text() for p in sorted((ROOT / "sql" / "duckdb").glob("*.sql"))]
+
+
+def readable(kind: str) -> str:
+    """The long types by their names in the manual."""
+    plain = kind.replace('"', "")
+    if plain.startswith("STRUCT(task VARCHAR"):
+        return "model"
+    if plain.startswith("STRUCT(indices"):
+        values = re.search(r"values (\w+)\[\]", plain)
+        return f"sparse of {values[1] if values else 'numbers'}"
+    return plain
+
+
+def postgres_functions() -> dict[str, Function]:
+    """What the extension's script creates."""
+    found: dict[str, Function] = {}
+    hidden: dict[str, str] = {}
+    for path in sorted((ROOT / "sql" / "postgres").glob("[0-9]*.sql")):
+        text = path.read_text()
+        for name, result in re.findall(
+            r"CREATE FUNCTION (_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
+        ):
+            hidden[name] = result
+        for match in CREATE.finditer(text):
+            if not public(match["name"]):
+                continue
+            kind = match["kind"].lower()
+            function = found.setdefault(match["name"], Function(match["name"], kind))
+            names, types = arguments_of(match["arguments"])
+            result = result_of(match["rest"], hidden)
+            function.overloads.append((names, types, result))
+            function.overloads.extend(
+                (names[:short], types[:short], result)
+                for short in range(len(types) - match["arguments"].count(" DEFAULT "), len(types))
+            )
+            function.comment = function.comment or comment_before(text, match.start())
+    return found
+
+
+def arguments_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and types of `name type [DEFAULT value], ...`."""
+    parts = [part.strip().split(" DEFAULT ")[0] for part in text.split(",") if part.strip()]
+    pairs = [part.split(" ", 1) for part in parts]
+    return tuple(pair[0] for pair in pairs), tuple(postgres_type(pair[1]) for pair in pairs)
+
+
+def postgres_type(name: str) -> str:
+    """The composite types by their names in the manual."""
+    known = {
+        MODEL: "model",
+        "tuskml_sparse_real": "sparse of real",
+        "tuskml_sparse_double": "sparse of double precision",
+        "float8": "double precision",
+    }
+    return known.get(name.strip(), name.strip())
+
+
+def result_of(rest: str, hidden: dict[str, str]) -> str:
+    """A function's own result, or that of an aggregate's final function."""
+    final = re.search(r"FINALFUNC = (\w+)", rest)
+    if final:
+        return postgres_type(hidden[final[1]])
+    result = RESULT.search(rest)
+    if result is None:
+        raise LookupError(f"no result in {rest[:80]!r}")
+    return "table" if result[1].startswith("TABLE") else postgres_type(result[1])
+
+
+def comment_before(text: str, place: int) -> str:
+    """The comment that ends right before a place."""
+    lines: list[str] = []
+    for line in reversed(text[:place].splitlines()):
+        if not line.startswith("--"):
+            break
+        lines.insert(0, line)
+    return plain_comment("\n".join(lines))
+
+
+def plain_comment(text: str) -> str:
+    """Without the dashes, in one line."""
+    return " ".join(line.removeprefix("--").strip() for line in text.splitlines()).strip()

@@ -1,0 +1,6 @@
+"""The tests of the manual share `manual.py`."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))

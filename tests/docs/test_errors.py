@@ -1,0 +1,71 @@
+"""The errors that the manual shows are those that there are."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+TEXT = (
+    (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text().split("## Errors\n")[1]
+)
+PROVOKED = {
+    "unknown task": "SELECT train_model('logistc', 1, [1.0])",
+    "unknown option": "SELECT train_model('svm', 1, [1.0], '{\"l3\": 1}')",
+    "impossible value": "SELECT train_model('svm', 1, [1.0], '{\"l2\": -1}')",
+    "not JSON": "SELECT train_model('svm', 1, [1.0], '{l2}')",
+    "third class": "SELECT train_model('logistic', y, [1.0]) FROM (VALUES (0), (1), (2)) AS t(y)",
+    "NaN, infinity": "SELECT train_model('linear', 1, [1.0, 'NaN'::DOUBLE])",
+    "ragged rows": "SELECT train_model('linear', 1, x) FROM "
+    "(VALUES ([1.0]), ([1.0]), ([1.0]), ([1.0, 2.0])) AS t(x)",
+    "no features": "SELECT train_model('linear', 1, []::DOUBLE[])",
+    "bad sparse id": "SELECT train_model('linear', 1, sparse([-1], [1.0]))",
+    "lengths differ": "SELECT train_model('linear', 1, sparse([1, 2], [1.0]))",
+    "other length in `predict`": "SELECT predict(train_model('linear', 1, [1.0, 2.0]), [1.0])",
+    "no probabilities": "SELECT predict_proba(train_model('linear', 1, [1.0]), [1.0])",
+    "metric": "SELECT log_loss(1, 2)",
+    "bits": "SELECT hash_features(['a'], 40)",
+}
+ELSEWHERE = {
+    "out of room": (
+        "tests/faults/test_memory.py",
+        "memory_limit is reached and temp_directory cannot take more",
+    ),
+    "DuckDB 1.4, 1.5": ("tests/sql/test_shapes.py", "among the arguments need DuckDB 2.0"),
+    "cancelled": ("tests/faults/test_interrupt.py", "the training was interrupted"),
+    "a model of another version": (
+        "tests/udas/duckdb/test_predict.py",
+        "predict: the model has format version 2, this tuskml",
+    ),
+}
+"""Rows that need a fault or another version to be seen: the tests that see them, and the words."""
+
+
+def shown() -> dict[str, str]:
+    """The rows of the two tables: what is wrong, and the sentence."""
+    found = {}
+    for line in TEXT.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and len(cells) == 2 and cells[0] != "what":
+            found[cells[0]] = cells[1]
+    return found
+
+
+def test_every_row_is_provoked_here_or_elsewhere() -> None:
+    assert set(shown()) == PROVOKED.keys() | ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("what", PROVOKED)
+def test_the_sentence_is_what_is_said(what: str, con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute(PROVOKED[what]).fetchall()
+    sentence = shown()[what]
+    parts = [re.escape(part) for part in re.split("…", sentence)]
+    assert re.search(".*".join(parts), str(raised.value)), f"{raised.value} is not {sentence!r}"
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+def test_the_others_are_seen_elsewhere(what: str, root: Path) -> None:
+    path, words = ELSEWHERE[what]
+    assert words in shown()[what]
+    assert words in (root / path).read_text()

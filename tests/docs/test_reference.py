@@ -1,0 +1,65 @@
+"""The reference is what the code's own tables say."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import duckdb
+import pytest
+
+
+@pytest.fixture(scope="module")
+def reference(root: Path) -> Iterator[ModuleType]:
+    """scripts/docs/reference.py"""
+    folder = str(root / "scripts" / "docs")
+    sys.path.append(folder)
+    import reference as module
+
+    yield module
+    sys.path.remove(folder)
+
+
+def test_the_pages_are_as_the_generator_writes_them(reference: ModuleType) -> None:
+    assert sorted(reference.stale()) == [], "run make docs"
+
+
+def test_a_changed_option_is_noticed(reference: ModuleType, monkeypatch) -> None:
+    from dataclasses import replace
+
+    changed = reference.TABLE | {"l2": replace(reference.TABLE["l2"], meaning="something else")}
+    monkeypatch.setattr(reference, "TABLE", changed)
+    assert list(reference.stale()) == ["options.md"]
+
+
+def test_a_function_without_a_sentence_is_refused(reference: ModuleType) -> None:
+    function = reference.Function("f", "scalar", [(("x",), ("DOUBLE",), "DOUBLE")])
+    with pytest.raises(LookupError, match="f has no sentence"):
+        reference.function_part("f", function, None)
+
+
+def test_the_readme_has_the_same_statuses(root: Path, reference: ModuleType) -> None:
+    assert reference.statuses_table() in (root / "README.md").read_text()
+
+
+def test_the_fields_of_a_model_are_in_the_manual(
+    root: Path, con: duckdb.DuckDBPyConnection
+) -> None:
+    (kind,) = con.execute("DESCRIBE SELECT train_model('linear', 1, [2.0]) AS m").fetchone()[1:2]
+    fields = re.findall(r'"?(\w+)"? ([A-Z]+(?:\[\])?)(?:, |\))', kind.removeprefix("STRUCT("))
+    text = (root / "docs" / "sql.md").read_text().split("### The model\n")[1].split("\n### ")[0]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([A-Z]+(?:\[\])?) \|", text, re.MULTILINE)
+    shown = [(name, kind) for names, kind in rows for name in re.findall(r"`(\w+)`", names)]
+    assert shown == fields
+    composite = (root / "sql" / "postgres" / "10_types.sql").read_text()
+    created = composite.split("tuskml_model AS (")[1].split(");")[0]
+    assert re.findall(r"(\w+) [\w\[\]]+", created) == [name for name, _ in fields]
+
+
+def test_settings_are_in_the_page_of_postgresql(root: Path, reference: ModuleType) -> None:
+    page = (root / "docs" / "postgres.md").read_text()
+    defined = re.findall(r"^\| (`[\w.]+`) \|", reference.settings_page(), re.MULTILINE)
+    told = re.findall(r"^\| (`tuskml\.\w+`) \|", page, re.MULTILINE)
+    assert len(defined) >= 5
+    assert sorted(told) == sorted(defined)

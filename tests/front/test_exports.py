@@ -1,0 +1,155 @@
+"""Exports to ONNX and MLflow: loaded by those, they predict what the model predicts."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuskml import DataError, Model, TuskError, train
+from tuskml.export_mlflow import Served, load_model, log_model, save_model
+from tuskml.export_onnx import save_onnx, to_onnx
+
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when it is imported
+onnxruntime = pytest.importorskip("onnxruntime")
+mlflow = pytest.importorskip("mlflow")
+ROWS = """
+CREATE TABLE trips AS
+SELECT hash(i) % 100 / 10.0 AS delay, hash(i + 1) % 7 + 0.5 AS hour,
+       hash(i + 3) % 10 + hash(i) % 100 / 10.0 > 8 AS late,
+       CASE WHEN late THEN 7 ELSE -3 END AS code, hash(i + 1) % 7 + hash(i + 5) % 13 AS fare
+FROM range(300) t(i)
+"""
+FEATURES = ["delay", "hour"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*input example was not provided"),
+    pytest.mark.filterwarnings("ignore:Operation with range"),
+]
+CASES = [("linear", "fare"), ("logistic", "code"), ("svm", "code"), ("logistic", "0 * code - 1")]
+KINDS = {"prediction": "predict", "decision": "decision", "probability": "predict_proba"}
+
+
+@pytest.fixture
+def trips(con):
+    con.execute(ROWS)
+    return con
+
+
+def fitted(trips: Any, task: str, label: str) -> tuple[Model, pd.DataFrame]:
+    model = train(trips, task, source="trips", label=label, features=FEATURES, l2=0.01)
+    return model, trips.execute("SELECT hour, delay FROM trips").df()
+
+
+def run_onnx(graph: bytes, features: np.ndarray) -> dict[str, np.ndarray]:
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {"features": features}), strict=True))
+
+
+@pytest.mark.parametrize(("task", "label"), CASES)
+def test_onnx_predicts_the_same(trips, tmp_path: Path, task: str, label: str) -> None:
+    model, frame = fitted(trips, task, label)
+    save_onnx(model, tmp_path / "model.onnx")
+    X = frame[FEATURES].to_numpy()
+    found = run_onnx((tmp_path / "model.onnx").read_bytes(), X)
+    expected = ["prediction", *(["decision"] if task != "linear" else [])]
+    assert list(found) == expected + (["probability"] if task == "logistic" else [])
+    for name, values in found.items():
+        assert values.dtype == np.float64
+        np.testing.assert_allclose(values, getattr(model, KINDS[name])(X), rtol=1e-12, atol=1e-14)
+
+
+def test_onnx_knows_the_features_and_unknown_numbers(trips) -> None:
+    model, _ = fitted(trips, "logistic", "late")
+    graph = to_onnx(model)
+    about = {prop.key: prop.value for prop in graph.metadata_props}
+    assert about == {
+        "task": "logistic",
+        "status": "ok",
+        "label": "late",
+        "features": '["delay", "hour"]',
+    }
+    found = run_onnx(graph.SerializeToString(), np.array([[np.nan, 1.0], [-900.0, 1.0]]))
+    np.testing.assert_array_equal(found["prediction"], [np.nan, 0.0])
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_onnx_predicts_ratings(con, biases: bool) -> None:
+    con.execute("CREATE TABLE ratings AS SELECT i % 7 AS u, i % 5 AS f, hash(i) % 5 AS s "
+                "FROM range(300) t(i)")  # fmt: skip
+    model = train(con, "matrix_factorization", source="ratings", label="s", features=["u", "f"],
+                  rank=3, biases=biases)  # fmt: skip
+    X = np.array([[u, f] for u in range(9) for f in range(7)], np.int64)
+    found = run_onnx(to_onnx(model).SerializeToString(), X)
+    np.testing.assert_allclose(found["prediction"], model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("task", "label"), CASES)
+def test_mlflow_predicts_the_same(trips, tmp_path: Path, task: str, label: str) -> None:
+    model, frame = fitted(trips, task, label)
+    save_model(model, tmp_path / "saved")
+    served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(served.predict(frame), model.predict(frame))
+    kinds = ["decision", *(["predict_proba"] if task == "logistic" else [])]
+    for kind in kinds:
+        found = served.predict(frame, params={"kind": kind})
+        np.testing.assert_array_equal(found, getattr(model, kind)(frame))
+    assert load_model(tmp_path / "saved") == model
+
+
+def test_mlflow_s_folder_holds_no_pickle(trips, tmp_path: Path) -> None:
+    model, frame = fitted(trips, "logistic", "late")
+    save_model(model, tmp_path / "saved", input_example=frame.head(2))
+    files = [path for path in (tmp_path / "saved").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".json", ".txt", ".yaml", ".yml", ""}
+    for path in files:
+        text = path.read_text()  # all of it is text
+        assert "cloudpickle" not in text, path
+        assert "python_model" not in text, path
+    signature = mlflow.models.get_model_info(str(tmp_path / "saved")).signature
+    assert signature.inputs.input_names() == FEATURES
+
+
+def test_a_model_is_logged_to_a_run(trips, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # mlflow-skinny has no database
+    model, frame = fitted(trips, "linear", "fare")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/runs")
+    with mlflow.start_run():
+        info = log_model(model)
+    np.testing.assert_array_equal(
+        mlflow.pyfunc.load_model(info.model_uri).predict(frame), model.predict(frame)
+    )
+    assert load_model(info.model_uri) == model
+
+
+def test_a_damaged_folder_is_refused(trips, tmp_path: Path) -> None:
+    model, frame = fitted(trips, "linear", "fare")
+    save_model(model, tmp_path / "saved")
+    file = tmp_path / "saved" / "data" / "model.json"
+    file.write_text(file.read_text().replace('"n_rows": 300', '"n_rows": 301'))
+    with pytest.raises(DataError, match="damaged"):
+        load_model(tmp_path / "saved")
+    file.unlink()
+    with pytest.raises(DataError, match="was not saved by tuskml"):
+        load_model(tmp_path / "saved")
+    with pytest.raises(DataError, match="kind is 'proba', expected"):
+        Served(model).predict(frame, {"kind": "proba"})
+
+
+def test_what_cannot_be_exported_is_said(trips, tmp_path: Path, monkeypatch) -> None:
+    model, _ = fitted(trips, "linear", "fare")
+    stored = replace(model, coef=None, store="ads@1")
+    with pytest.raises(DataError, match="lie in the store"):
+        to_onnx(stored)
+    with pytest.raises(DataError, match="lie in the store"):
+        save_model(stored, tmp_path / "saved")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(TuskError, match="pip install 'tuskml\\[onnx\\]'"):
+        to_onnx(model)
+    monkeypatch.setitem(sys.modules, "mlflow.pyfunc", None)
+    with pytest.raises(TuskError, match="pip install 'tuskml\\[mlflow\\]'"):
+        save_model(model, tmp_path / "saved")

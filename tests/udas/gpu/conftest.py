@@ -1,0 +1,46 @@
+"""Lets the tests here import `standin`, and gives them devices."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from standin import MISSING, StandIn
+
+
+def gpu_missing():
+    """Why there is no GPU to test on; None: there is one."""
+    from tuskml.udas.gpu import availability
+
+    return availability()
+
+
+@pytest.fixture(
+    params=["stand-in", pytest.param("gpu", marks=pytest.mark.gpu)],
+)
+def device(request):
+    """What stands in for a GPU, and a GPU where there is one."""
+    if request.param == "gpu":
+        if gpu_missing():
+            pytest.skip(f"needs a GPU: {gpu_missing()}")
+        from tuskml.udas.gpu import cuda
+
+        return cuda.device()
+    if MISSING:
+        pytest.skip(MISSING)
+    return StandIn()
+
+
+@pytest.fixture
+def standing_in(monkeypatch):
+    """Trainings with device 'gpu' run on the stand-in, which is returned."""
+    if MISSING:
+        pytest.skip(MISSING)
+    from tuskml.udas.gpu import cuda
+
+    made = StandIn(order=2)
+    monkeypatch.setattr(cuda, "availability", lambda: None)
+    monkeypatch.setattr(cuda, "device", lambda: made)
+    return made

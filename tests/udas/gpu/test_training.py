@@ -1,0 +1,178 @@
+"""Trainings with device 'gpu', through SQL: the CPU's optimum, or plain words why not."""
+
+import json
+
+import numpy as np
+import pytest
+from fitting import fit, model_of, put, violation
+
+from tuskml.errors import OptionError
+from tuskml.udas.gpu import cuda, placement
+
+rng = np.random.default_rng(4)
+N, D = 600, 6
+X = (rng.normal(size=(N, D)) * [0.01, 1, 100, 3, 0.5, 2] + [5, 0, 1e3, -2, 0, 1]).astype("f4")
+MARGIN = ((X - X.mean(0)) / X.std(0)) @ rng.normal(size=D) + 0.3
+
+
+def labels_of(task):
+    noise = np.random.default_rng(6).normal(size=N)
+    return MARGIN + noise if task == "linear" else (MARGIN + 2 * noise > 0).astype(float)
+
+
+def both(con, task, **options):
+    """The models of the CPU and of the device."""
+    put(con, X, labels_of(task), storage="FLOAT")
+    return [fit(con, task, device=device, **options) for device in ("cpu", "gpu")]
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("linear", {}),
+        ("logistic", {"algorithm": "newton"}),
+        ("logistic", {"algorithm": "lbfgs", "l2": 0.01}),
+        ("logistic", {"algorithm": "lbfgs", "l1": 0.01, "l2": 0.001}),
+        ("logistic", {"algorithm": "bgd", "class_weight": "balanced", "l2": 0.05}),
+        ("logistic", {"algorithm": "svrg", "l2": 0.01, "batch_size": 16}),
+        ("logistic", {"algorithm": "lbfgs", "fit_intercept": False}),
+        ("svm", {"algorithm": "newton", "l2": 0.1}),
+        ("linear", {"algorithm": "lbfgs", "l2": 0.1, "deterministic": True}),
+    ],
+)
+def test_the_same_optimum(con, standing_in, task, options):
+    cpu, gpu = both(con, task, **options)
+    assert gpu.status == cpu.status == "ok"
+    assert gpu.loss == pytest.approx(cpu.loss, rel=1e-6)
+    scale = X.std(0)
+    assert np.allclose(gpu.coef * scale, cpu.coef * scale, atol=2e-5)
+    assert standing_in.launches
+    assert "on NumPy" in gpu.plan
+    assert gpu.options["device"] == "gpu"
+    assert "device" not in cpu.options
+    if task != "svm":
+        penalties = {k: v for k, v in options.items() if k in ("l1", "l2", "fit_intercept")}
+        weight = options.get("class_weight")
+        off = violation(task, X, labels_of(task), gpu, class_weight=weight, **penalties)
+        assert np.max(np.append(off[:-1] / scale, off[-1])) < 2e-4
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "mgd", "hogwild", "hogbatch"])
+def test_epochs_are_the_cpu_s(con, standing_in, algorithm):
+    """With one thread, and so without races, each of them makes the same steps on both."""
+    options = {"algorithm": algorithm, "epsilon": 0, "max_iter": 3, "threads": 1}
+    cpu, gpu = both(con, "logistic", **options)
+    assert np.allclose(gpu.coef, cpu.coef, rtol=1e-7)
+    assert gpu.history == pytest.approx(cpu.history, rel=1e-7)
+    assert ("epoch", (1, 1)) in standing_in.launches
+
+
+def test_many_groups_are_one_launch(con, standing_in):
+    """Groups of different sizes, some of one class: each as the CPU has it, no launch a group."""
+    sizes = rng.integers(20, 60, 40)
+    g = np.repeat(np.arange(40), sizes)
+    x = rng.normal(size=(len(g), 3)).astype("f4")
+    y = (x @ [1.0, -1.0, 0.5] + 2 * rng.normal(size=len(g)) > 0).astype(float)
+    y[g == 7] = 1.0
+    put(con, x, y, storage="FLOAT", g=g)
+    found = {}
+    for device in ("cpu", "gpu"):
+        options = json.dumps({"device": device, "algorithm": "newton", "l2": 0.01})
+        rows = con.execute(
+            f"SELECT g, train_model('logistic', y, x, '{options}') FROM t GROUP BY g ORDER BY g"
+        ).fetchall()
+        found[device] = [model_of(model) for _, model in rows]
+    for cpu, gpu in zip(found["cpu"], found["gpu"], strict=True):
+        assert gpu.status == cpu.status
+        assert np.allclose(gpu.coef, cpu.coef, atol=1e-5)
+        assert gpu.loss == pytest.approx(cpu.loss, rel=1e-6)
+    curvatures = [grid for kernel, grid in standing_in.launches if kernel == "curvature"]
+    assert curvatures[0] == (39, 1)
+    assert ("newton", (39, 1)) in standing_in.launches
+    assert len(standing_in.launches) < 9
+    options = json.dumps({"device": "gpu", "algorithm": "newton", "l2": 0.1})
+    con.execute(f"SELECT g, train_model('svm', y, x, '{options}') FROM t GROUP BY g").fetchall()
+    assert ("solve", (39, 1)) in standing_in.launches
+
+
+def test_early_stopping_looks_at_held_out_rows(con, standing_in):
+    options = {
+        "algorithm": "mgd",
+        "validation": 0.2,
+        "epsilon": 1e-9,
+        "max_iter": 30,
+        "threads": 1,
+    }
+    cpu, gpu = both(con, "logistic", **options)
+    assert gpu.status == cpu.status == "early stop"
+    assert np.allclose(gpu.coef, cpu.coef, rtol=1e-6)
+
+
+def test_standard_errors(con, standing_in):
+    cpu, gpu = both(con, "linear")
+    assert gpu.std_err == pytest.approx(cpu.std_err, rel=1e-4)
+
+
+def test_cancelling_ends_it(con, standing_in, monkeypatch):
+    import tuskml
+
+    put(con, X, labels_of("logistic"), storage="FLOAT")
+    launch = type(standing_in).launch
+
+    def cancelled(self, *given):
+        launch(self, *given)
+        tuskml.cancel()
+
+    monkeypatch.setattr(type(standing_in), "launch", cancelled)
+    with pytest.raises(Exception, match="interrupted"):
+        fit(con, "logistic", device="gpu", algorithm="lbfgs")
+
+
+MISSING = "CuPy is not installed: pip install 'tuskml[gpu]'"
+
+
+@pytest.fixture
+def without(monkeypatch):
+    monkeypatch.setattr(cuda, "availability", lambda: MISSING)
+
+
+def test_gpu_says_why_it_cannot(con, without):
+    put(con, X, labels_of("linear"))
+    with pytest.raises(Exception, match="option 'device' is 'gpu', but CuPy is not installed"):
+        fit(con, "linear", device="gpu")
+    assert fit(con, "linear", device="auto").status == "ok"
+
+
+def test_the_explanation_lists_the_gpu_as_refused(con, without):
+    put(con, X, labels_of("linear"))
+    query = "SELECT explain_training('linear', y, x, '{\"device\": \"gpu\"}') FROM t"
+    (text,) = con.execute(query).fetchone()
+    assert f"  device    cpu; gpu not possible: {MISSING}" in text.splitlines()
+
+
+def test_auto_takes_a_gpu_for_large_data(con, standing_in, monkeypatch):
+    put(con, X, labels_of("linear"), storage="FLOAT")
+    assert "NumPy" not in fit(con, "linear").plan
+    monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
+    assert "on NumPy" in fit(con, "linear").plan
+    (text,) = con.execute("SELECT explain_training('linear', y, x) FROM t").fetchone()
+    assert "  device    gpu: NumPy" in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("train_model('linear', y, sparse([1], [2.0]), {})", "features are sparse"),
+        ("train_model('matrix_factorization', y, [1, 2], {})", "runs on the CPU alone"),
+    ],
+)
+def test_what_the_gpu_has_no_kernels_for(con, standing_in, query, words):
+    put(con, X, labels_of("linear"))
+    with pytest.raises(Exception, match=words):
+        con.execute(f"SELECT {query.format(repr(json.dumps({'device': 'gpu'})))} FROM t")
+
+
+def test_refusals_are_option_errors(standing_in):
+    with pytest.raises(OptionError, match="runs on the CPU alone"):
+        placement.refuse_gpu("gpu", "task 'matrix_factorization'")
+    placement.refuse_gpu("auto", "task 'matrix_factorization'")

@@ -1,0 +1,161 @@
+"""The kernels' text (`cuda/`), and how it is specialised for a shape of rows.
+
+A kernel is compiled for one number of features and one type, as macros: loops over features unroll
+and sums stay in registers. What is chosen here is explained in the kernels' first comments.
+"""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "cuda"
+MOST_FUSED = 1024
+"""Features up to which a row's sums of the gradient fit in a warp's registers."""
+MOST_GROUPED = 64
+"""Features up to which a block keeps a group's whole curvature, and solves with it."""
+MOST_SHARED = 227 << 10
+"""Bytes of shared memory that a block may have on Hopper."""
+TILE_BYTES = 8 << 10
+LANES_FEATURES = 16
+"""Sums that a lane keeps of rows that several lanes share."""
+SMALL_ROWS = 256
+"""Chunks of at most so many rows are one warp's."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kernel of some files with its macros; shared: bytes of dynamic shared memory."""
+
+    kernel: str
+    files: tuple[str, ...]
+    macros: tuple[tuple[str, int | str], ...]
+    threads: int
+    shared: int = 0
+
+    def text(self) -> str:
+        """What a compiler gets."""
+        defined = "".join(f"#define {name} {value}\n" for name, value in self.macros)
+        return defined + "".join(read(file) for file in ("common.cuh", *self.files))
+
+
+@functools.cache
+def read(name: str) -> str:
+    """One of the kernels' files."""
+    return (FOLDER / name).read_text()
+
+
+def value_size(kind: int) -> int:
+    """Bytes of a value of dense rows, `kernels.KINDS`."""
+    return 8 if kind & 1 else 4
+
+
+def type_name(size: int) -> str:
+    """The type of values of 4 or 8 bytes."""
+    return {4: "float", 8: "double"}[size]
+
+
+def power_of_two(n: int) -> int:
+    """The smallest that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def stride_of(d: int, vec: int, lanes: int) -> int:
+    """Values from one row in shared memory to the next.
+
+    Eight lanes read at once, 16 bytes each, from 8 / lanes rows: these must start in different
+    banks. Rows that are read value by value do when their distance is odd, as it mostly is.
+    """
+    if vec == 1 or lanes >= 8:
+        return d
+    units = d // vec
+    while units % (2 * lanes) != lanes:
+        units += 1
+    return units * vec
+
+
+def gradient(d: int, size: int, rows: int) -> Source:
+    """The fused pass for d features of `size` bytes; rows: of a usual chunk."""
+    vec = next(v for v in (16 // size, 8 // size, 1) if v and d % v == 0)
+    if vec * size < 16:
+        vec = 1
+    lanes = 1 if d <= 32 else min(32, power_of_two(-(-d // LANES_FEATURES)))
+    side_by_side = 32 // lanes
+    steps = 1
+    while 2 * steps <= lanes and 2 * steps * side_by_side * d * size <= TILE_BYTES:
+        steps *= 2
+    stride = stride_of(d, vec, lanes)
+    tile_rows = side_by_side * steps
+    flat = int(vec == 1 and tile_rows % 4 == 0 and tile_rows * d * size % 16 == 0)
+    each = -(-(d // vec) // lanes) * vec
+    warps = 1 if rows <= SMALL_ROWS else 4
+    tile = tile_rows * stride * size
+    stages = 4 if tile <= TILE_BYTES // 4 else 3
+    shared = max(-(-each * lanes // 2) * 16 + warps * stages * tile, warps * (d + 3) * 8)
+    macros: dict[str, int | str] = {
+        "D": d, "T": type_name(size), "VEC": vec, "LANES": lanes, "STEPS": steps,
+        "STRIDE": stride, "FLAT": flat, "STAGES": stages, "WARPS": warps,
+        "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
+    }  # fmt: skip
+    return Source("gradient", ("gradient.cu",), tuple(macros.items()), 32 * warps, shared)
+
+
+SUMS = Source("add_chunks", ("sums.cu",), (), 1024)
+
+
+def curvature(d: int, size: int, precise: bool) -> Source:
+    """Gradient and curvature of d <= MOST_GROUPED features."""
+    double = precise or size == 8
+    each, side = (8 if double else 4), (d + 4) // 4
+    tiles = side * (side + 1) // 2
+    threads = 128 if tiles <= 128 else 256
+    panel = 32 if double else 64
+    rows = panel * ((4 * side + 4) * each + (d | 1) * size)
+    shared = 8 * (3 * d + 2 * panel + 4) + max(rows, 8 * 16 * threads)
+    macros: dict[str, int | str] = {
+        "D": d, "T": type_name(size), "E": type_name(each), "THREADS": threads, "PANEL": panel,
+    }  # fmt: skip
+    return Source(
+        "curvature", ("panel.cuh", "curvature.cu"), tuple(macros.items()), threads, shared
+    )
+
+
+def solver(p: int) -> Source:
+    """Cholesky of p x p systems, p <= MOST_GROUPED + 1."""
+    threads = 32 if p <= 16 else 64 if p <= 32 else 128
+    shared = 8 * (p * (p | 1) + 2 * p)
+    return Source(
+        "solve", ("cholesky.cuh", "solve.cu"), (("P", p), ("THREADS", threads)), threads, shared
+    )
+
+
+def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
+    """A stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
+    threads = 32 if batch_size <= 4 and d <= 64 else 128
+    macros: dict[str, int | str] = {
+        "T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored),
+    }  # fmt: skip
+    return Source(
+        "epoch", ("epoch.cu",), tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored)
+    )
+
+
+def fits_epoch(d: int) -> bool:
+    """Whether a model and what an epoch adds up fit in a block's shared memory."""
+    return 8 * d * 7 <= MOST_SHARED - (4 << 10)
+
+
+def wide(kernel: str, size: int, each: int = 8) -> Source:
+    """The passes over wide rows; each: bytes of a panel's values."""
+    macros = (("T", type_name(size)), ("E", type_name(each)))
+    return Source(kernel, ("wide.cu",), macros, 256)
+
+
+def newton(d: int, size: int) -> Source:
+    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features a block."""
+    base, p = curvature(d, size, True), d + 1
+    system = p * (p | 1) + p  # lies where the panel is, behind w, shift and scale
+    panel = max(base.shared // 8, 3 * d + system)
+    shared = 8 * (panel + d + 3 + p * (p + 1) // 2 + 4 * p)
+    macros = (*base.macros, ("BEHIND_PANEL", panel))
+    files = ("panel.cuh", "cholesky.cuh", "newton.cu")
+    return Source("newton", files, macros, base.threads, shared)
