@@ -11,6 +11,7 @@ from tuskml.groups.planning import Request, by_statistics, decide, first_plan, w
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
+from tuskml.optimizer.elsewhere import ELSEWHERE
 from tuskml.udas import kernels
 from tuskml.udas.kernels import KINDS, Pass
 from tuskml.udas.plan import Plan, shown_seconds, two_digits
@@ -102,8 +103,12 @@ def table(chosen: Choice) -> list[str]:
 
 
 def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:
-    """Those that may run first, the cheapest of them first."""
-    return sorted(candidates, key=lambda one: (one.refusal is not None, one.seconds.point))
+    """Those that may run first, the cheapest of them first; those of packed rows before others."""
+
+    def place(one: Candidate) -> tuple[bool, bool, float]:
+        return one.refusal is not None, one.plan.algorithm in ELSEWHERE, one.seconds.point
+
+    return sorted(candidates, key=place)
 
 
 def line_of(one: Candidate, plan: Plan) -> list[str]:
