@@ -168,21 +168,20 @@ def speedup(kind: str, groups: NDArray[np.void], one: float) -> float:
 
 def steps() -> dict[str, list[list[float]]]:
     """Seconds of an iteration on rows that take no time, by weights."""
-    found: dict[str, list[list[float]]] = {"lbfgs move": []}
-    for name, widths in STEP_WIDTHS.items():
-        found[name] = []
-        for n in widths:
-            each = step_seconds(name, n)
-            more = 0.0
-            if name == "lbfgs":  # the first iteration pays for its memory too
-                more = max((each[-1] - each[1]) / (len(each) - 2), LEAST)
-                found["lbfgs move"].append([n + 1, more])
-            found[name].append([n + 1, max(each[1] - more, each[1] / 2) if more else min(each)])
+    found: dict[str, list[list[float]]] = {"lbfgs": [], "lbfgs move": []}
+    for name in ("newton", "bgd"):
+        widths = STEP_WIDTHS[name]
+        found[name] = [[n + 1, float(np.median(step_seconds(name, n)))] for n in widths]
+    for n in STEP_WIDTHS["lbfgs"]:  # the first iteration pays for its memory too
+        second, *_, last = step_seconds("lbfgs", n)[1:]
+        move = max((last - second) / (MOVES - 2), LEAST)
+        found["lbfgs move"].append([n + 1, move])
+        found["lbfgs"].append([n + 1, max(second - move, second / 2)])
     return found
 
 
 def step_seconds(algorithm: str, features: int) -> list[float]:
-    """Of the iterations of a training on 16 rows, the least of a few runs, by iteration."""
+    """Of the iterations of a training on 16 rows, the middle one of a few runs, by iteration."""
     storage = "dense float64" if algorithm == "newton" else "sparse float64"
     told = f'{{"algorithm": "{algorithm}", "epsilon": 0, "max_iter": {MOVES}, "l2": 0.1}}'
     options = parse(told)
@@ -191,7 +190,7 @@ def step_seconds(algorithm: str, features: int) -> list[float]:
         plan = choose(problem.task, options, Statistics(16, features, problem.rows.sparse))
         start: Floats = np.zeros((1, features + 1))
         operators = ALGORITHMS[algorithm](problem, plan, start, None)
-        best = np.full(MOVES, np.inf)
+        runs = []
         for _ in range(RUNS):
             times: list[float] = []
 
@@ -200,10 +199,9 @@ def step_seconds(algorithm: str, features: int) -> list[float]:
                 return operators.loop(state)
 
             run(problem, replace(operators, loop=loop))
-            took = np.full(MOVES, np.inf)
-            took[: len(times) - 1] = np.diff(times)
-            best = np.minimum(best, took)
-        return [float(one) for one in best[np.isfinite(best)]]
+            runs.append(np.diff(times))
+        ended = min(len(run) for run in runs)
+        return [float(one) for one in np.median([run[:ended] for run in runs], axis=0)]
 
 
 def looks() -> dict[str, float]:

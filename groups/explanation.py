@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tuskml.groups.planning import Request
 from tuskml.optimizer.choice import Candidate, Choice, Speculated
 from tuskml.optimizer.curves import Curve, Interval
+from tuskml.optimizer.elsewhere import ELSEWHERE
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import KINDS, Pass
 from tuskml.udas.options import Options
@@ -95,8 +96,12 @@ def device(options: Options, groups: NDArray[np.void]) -> str | None:
 
 
 def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:
-    """Those that may run first, the cheapest of them first."""
-    return sorted(candidates, key=lambda one: (one.refusal is not None, one.seconds.point))
+    """Those that may run first, the cheapest of them first; those of packed rows before others."""
+
+    def place(one: Candidate) -> tuple[bool, bool, float]:
+        return one.refusal is not None, one.plan.algorithm in ELSEWHERE, one.seconds.point
+
+    return sorted(candidates, key=place)
 
 
 def document(

@@ -77,7 +77,7 @@ def by_statistics(own: Plan, question: Question) -> Choice:
     candidates = choice.assess(plain, known)
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
-    if choice.takes_less(candidates, own, choice.INSTANT):
+    if question.task.smooth and choice.takes_less(candidates, own, choice.INSTANT):
         return choice.kept(plain, candidates, own)
     chosen = choice.select(plain, candidates, own)
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))

@@ -202,9 +202,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
 def compared(best: Candidate, possible: list[Candidate]) -> str:
     """What is expected of the best plan, and of the next."""
     told = f"{shown_seconds(best.seconds.point)} are expected"
-    others = [one for one in possible if one is not best]
+    others = [one for one in possible if one is not best and dependable(one)]
     if not others:
-        return f"{told}, and no other plan is possible"
+        return f"{told}, and no other plan is as well known"
     second = min(others, key=lambda one: one.expected)
     return f"{told}, of {second.plan.algorithm} {shown_seconds(second.seconds.point)}"
 

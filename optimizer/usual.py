@@ -20,13 +20,14 @@ SMOOTH: dict[str, Rows] = {
     "lbfgs": ((1, 2, 3, 8), (1.3, 5.2, 15, 42), (4, 25, 90, 300)),
     "bgd": ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000)),
     "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
-    "sgd": ((1, 1, 3, 1000), (1, 2.6, 15, 15000), (3, 20, 200, 200000)),
 }
 CORNERED: dict[str, Rows] = {
     "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
     "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
     "bgd": ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000)),
 }
+STEPS, STEPS_A_DECADE = 3e4, 30.0
+"""Steps of stochastic gradient descent to 0.01, and how many times more a decade further takes."""
 OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
 """Epochs of the other stochastic algorithms for one of steps a row by one thread."""
 SPARSE_SVRG, FEW_ROWS, MOST_SVRG = 2.5, 20.0, 8.0
@@ -43,17 +44,29 @@ def usual(question: Question, plan: Plan) -> Interval:
     k, task, name = decades(plan.epsilon), question.task, plan.algorithm
     if name == "newton" and task.quadratic:
         return Interval(1, 1, 2)
-    family = "sgd" if name in OF_SGD else name
-    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[family]
+    if name in OF_SGD:
+        return epochs(question, k).scaled(OF_SGD[name])
+    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[name]
     found = Interval.around(
         *(interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
     )
-    return found.scaled(OF_SGD.get(name, harder(question, k) if name == "svrg" else 1.0))
+    return found.scaled(harder(question, k)) if name == "svrg" else found
+
+
+def rows_of_one(question: Question) -> float:
+    """Of a group, in the mean."""
+    return max(question.seen.rows / max(question.seen.groups, 1), 1.0)
+
+
+def epochs(question: Question, k: float) -> Interval:
+    """Of stochastic steps: as many as it takes, whatever the rows; one epoch at least."""
+    point = STEPS * STEPS_A_DECADE ** (k - 2) / rows_of_one(question)
+    return Interval.around(max(1.0, 0.15 * point), max(1.0, point), max(3.0, 10 * point))
 
 
 def harder(question: Question, k: float) -> float:
     """How many times more epochs svrg needs than on many rows of dense features."""
     seen = question.seen
-    few = FEW_ROWS * seen.n_features / max(seen.rows / max(seen.groups, 1), 1.0)
+    few = FEW_ROWS * seen.n_features / rows_of_one(question)
     sparse = SPARSE_SVRG if seen.sparse else 1.0
     return sparse * (1 + min(few, MOST_SVRG) * min(max(k - 2, 0.0), 1.0))
