@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.own_costs import measured
 from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
 from tuskml.optimizer.choice import Candidate, Choice
@@ -115,6 +116,8 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     if own.epsilon > 0 and choice.trivial(question):
         return Choice(own, ())
+    if question.options.validation == 0:
+        question = measured(problem, start, question)
     first = by_statistics(own, question)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet or choice.takes_less(first.candidates, own, choice.WORTH_TRYING):

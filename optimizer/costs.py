@@ -8,7 +8,8 @@ trial of steps, the start on a sample, standard errors.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
@@ -51,13 +52,30 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Seconds of something of the user's own on all rows: before and in an iteration, or a pass.
+
+    failure: why it cannot be.
+    """
+
+    setup: float
+    iteration: float
+    failure: str | None
+
+
+@dataclass(frozen=True)
 class Question:
-    """What all candidates of one training have in common."""
+    """What all candidates of one training have in common.
+
+    measured: what was timed instead of being computed, by algorithm or as "pass gradient" and
+    "pass curvature".
+    """
 
     task: Task
     options: Options
     seen: Statistics
     threads: int
+    measured: Mapping[str, Measured] = field(default_factory=dict)
 
 
 class Costs:
@@ -70,6 +88,9 @@ class Costs:
     def rows_pass(self, kind: str, threads: int | None = None) -> float:
         """Seconds of one pass or epoch of a kind over all rows."""
         seen = self.question.seen
+        timed = self.question.measured.get(f"pass {kind}")
+        if timed is not None:
+            return timed.iteration
         units = float(seen.entries)
         if kind == "curvature":
             units = seen.rows * self.p * (self.p + 1) / 2
@@ -100,13 +121,22 @@ class Costs:
 
     def of(self, plan: Plan) -> Cost:
         """A plan's cost."""
-        if plan.algorithm in EPOCHS:
+        timed = self.question.measured.get(plan.algorithm)
+        if timed is not None:
+            cost = self._timed(plan, timed)
+        elif plan.family in EPOCHS:
             cost = self._epochs(plan)
-        elif plan.algorithm == "newton":
+        elif plan.family == "newton":
             cost = self._newton(plan)
         else:
             cost = self._batch(plan)
         return cost
+
+    def _timed(self, plan: Plan, timed: Measured) -> Cost:
+        """Of an algorithm of the user's own."""
+        last = 2 * LOSS_ALONE * self.rows_pass("gradient") + self.inference(known=False)
+        setup = self.common() + timed.setup
+        return Cost(setup, timed.iteration, last, 0.0, self.memory(plan.family))
 
     def common(self) -> float:
         """Labels and moments are looked at whatever the plan."""
@@ -126,15 +156,15 @@ class Costs:
         return (0.0 if known else self.rows_pass("curvature")) + 2 * self.on_weights("newton")
 
     def _batch(self, plan: Plan) -> Cost:
-        gradient, weights = self.rows_pass("gradient"), self.on_weights(plan.algorithm)
-        searched = SEARCH[plan.algorithm] if plan.schedule == "line_search" else SEARCH["lbfgs"]
+        gradient, weights = self.rows_pass("gradient"), self.on_weights(plan.family)
+        searched = SEARCH[plan.family] if plan.schedule == "line_search" else SEARCH["lbfgs"]
         iteration = searched * gradient + weights
         return Cost(
             self.common() + len(plan.smoothing) * gradient,
             iteration,
             self.inference(known=False) + self._sharpened(plan),
             searched * gradient / plan.sample_stride + weights,
-            self.memory(plan.algorithm),
+            self.memory(plan.family),
         )
 
     def _newton(self, plan: Plan) -> Cost:
@@ -156,7 +186,7 @@ class Costs:
         )
 
     def _epochs(self, plan: Plan) -> Cost:
-        shared = plan.algorithm if plan.lock_free else plan.algorithm.replace("hogbatch", "mgd")
+        shared = plan.family if plan.lock_free else plan.family.replace("hogbatch", "mgd")
         kind = shared if plan.lock_free else shared.replace("hogwild", "sgd")
         seen, gradient = self.question.seen, self.rows_pass("gradient")
         epoch = self.rows_pass(kind)
@@ -174,7 +204,7 @@ class Costs:
             epoch + measured + self.on_weights("bgd"),
             last + self.inference(known=False),
             0.0,
-            self.memory(plan.algorithm),
+            self.memory(plan.family),
         )
 
     def _sharpened(self, plan: Plan) -> float:
