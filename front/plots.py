@@ -16,6 +16,9 @@ Model = Mapping[str, Any]
 FLOOR = 1e-13
 """Relative size of gaps that are rounding."""
 MOST_NAMED = 10
+MOST_LINEAR = 60
+"""Iterations on a linear axis."""
+LEGEND = "points: on a sample; lines: fitted\nbars: iterations expected"
 
 
 def named(models: Any) -> dict[str, Model]:
@@ -136,25 +139,31 @@ def plot_plan(
     Returns the Axes; the figure is neither shown nor saved.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import StrMethodFormatter
 
     found = explanation_of(explanation)
     possible = [one for one in found["candidates"] if one["refusal"] is None]
-    if not possible:
+    if not possible or not found["plan"]["epsilon"]:
         raise ValueError(
-            f"the plan of this {found['task']} training had no rivals: there is nothing to draw"
+            f"the plan of this {found['task']} training had no rivals, or no tolerance: there is "
+            "nothing to draw"
         )
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     plan = found["plan"]
-    ax.set(xscale="symlog", yscale="log", xlabel=xlabel)
+    far = max(one["iterations"]["high"] for one in possible) > MOST_LINEAR
+    ax.set(xscale="symlog" if far else "linear", yscale="log", xlabel=xlabel)
     ax.set_ylabel(ylabel or f"{plan['converge']} criterion")
     for one, color in zip(possible, palette(len(possible)), strict=True):
         draw_candidate(ax, one, plan["epsilon"], color)
-    ax.axhline(plan["epsilon"], color="0.4", linewidth=0.8, linestyle=":")
-    told = title if title is not None else f"{found['task']}: {plan['algorithm']} is chosen"
-    ax.set_title(told, loc="left", fontweight="bold")
-    tidy(ax, whole=False)
-    ax.legend(frameon=False, fontsize="small")
+    told = f"tolerance {plan['epsilon']:g}"
+    ax.axhline(plan["epsilon"], color="0.4", linewidth=0.8, linestyle=":", label=told)
+    headline = title if title is not None else f"{found['task']}: {plan['algorithm']} is chosen"
+    ax.set_title(headline, loc="left", fontweight="bold")
+    tidy(ax, whole=not far)
+    if far:
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.legend(frameon=False, fontsize="small", title=LEGEND, title_fontsize="small")
     return ax
 
 
