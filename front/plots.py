@@ -1,10 +1,13 @@
 """Pictures of trainings; needs matplotlib, which `pip install 'tuskml[plot]'` brings."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tuskml.udas.plan import shown_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +18,9 @@ Model = Mapping[str, Any]
 FLOOR = 1e-13
 """Relative size of gaps that are rounding."""
 MOST_NAMED = 10
+MOST_LINEAR = 60
+"""Iterations on a linear axis."""
+LEGEND = "points: on a sample; lines: fitted\nbars: iterations expected"
 
 
 def named(models: Any) -> dict[str, Model]:
@@ -83,15 +89,16 @@ def plot_convergence(
     return ax
 
 
-def tidy(ax: "Axes") -> None:
-    """Light grid, no box, whole iterations."""
+def tidy(ax: "Axes", whole: bool = True) -> None:
+    """Light grid, no box, iterations from 0; whole: ticks at whole ones."""
     from matplotlib.ticker import MaxNLocator
 
     ax.grid(True, axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_xlim(left=0)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if whole:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def palette(n: int) -> list[Any]:
@@ -167,3 +174,88 @@ def largest(
 def shortened(name: str, most: int = 40) -> str:
     """A name, or its beginning and an ellipsis."""
     return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def explanation_of(given: Any) -> Mapping[str, Any]:
+    """The explanation as data: of an explanation, its JSON text, or an explained model."""
+    found = given
+    if isinstance(found, Mapping) and "plan" in found and "explanation" not in found:
+        found = found["plan"]  # a model value as DuckDB returns it
+    found = getattr(found, "plan", found)
+    if isinstance(found, str):
+        try:
+            found = json.loads(found)
+        except json.JSONDecodeError:
+            found = None
+    if not isinstance(found, Mapping) or found.get("explanation") != 1:
+        raise ValueError(
+            f"explanation is {str(given)[:60]!r}, expected what explain_training(..., "
+            '\'{"format": "json"}\') returns, or a model trained with '
+            '{"explain": true, "format": "json"}'
+        )
+    return found
+
+
+def plot_plan(
+    explanation: Any,
+    ax: "Axes | None" = None,
+    *,
+    title: str | None = None,
+    xlabel: str = "iteration",
+    ylabel: str | None = None,
+) -> "Axes":
+    """Draws the errors that candidates showed on a sample, and the curves fitted to them.
+
+    explanation: what `explain_training` returns with `"format": "json"`, as text or parsed, or a
+    model that was trained with `{"explain": true, "format": "json"}`. Points are what was
+    measured, lines the fitted curves down to the tolerance; the chosen plan is the strong one. A
+    candidate that was not tried is a bar on the tolerance: the iterations it is estimated to take.
+    Returns the Axes; the figure is neither shown nor saved.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import StrMethodFormatter
+
+    found = explanation_of(explanation)
+    possible = [one for one in found["candidates"] if one["refusal"] is None]
+    if not possible or not found["plan"]["epsilon"]:
+        raise ValueError(
+            f"the plan of this {found['task']} training had no rivals, or no tolerance: there is "
+            "nothing to draw"
+        )
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    plan = found["plan"]
+    far = max(one["iterations"]["high"] for one in possible) > MOST_LINEAR
+    ax.set(xscale="symlog" if far else "linear", yscale="log", xlabel=xlabel)
+    ax.set_ylabel(ylabel or f"{plan['converge']} criterion")
+    for one, color in zip(possible, palette(len(possible)), strict=True):
+        draw_candidate(ax, one, plan["epsilon"], color)
+    told = f"tolerance {plan['epsilon']:g}"
+    ax.axhline(plan["epsilon"], color="0.4", linewidth=0.8, linestyle=":", label=told)
+    headline = title if title is not None else f"{found['task']}: {plan['algorithm']} is chosen"
+    ax.set_title(headline, loc="left", fontweight="bold")
+    tidy(ax, whole=not far)
+    if far:
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.legend(frameon=False, fontsize="small", title=LEGEND, title_fontsize="small")
+    return ax
+
+
+def draw_candidate(ax: "Axes", one: Mapping[str, Any], epsilon: float, color: Any) -> None:
+    """Measured points and their curve, or where the candidate is estimated to arrive."""
+    chosen = one["chosen"]
+    strong = {"color": color, "alpha": 1.0 if chosen else 0.6, "zorder": 3 if chosen else 2}
+    ends, seconds = one["iterations"], one["seconds"]["point"]
+    label = f"{one['algorithm']}, {shown_seconds(seconds)}" + (", chosen" if chosen else "")
+    tried = one["tried"]
+    if tried is not None:
+        places, errors = np.array(tried["curve"], float).T
+        ax.plot(places, errors, linewidth=2.6 if chosen else 1.2, label=label, **strong)
+        measured = tried["errors"]
+        ax.plot(np.arange(len(measured)), measured, "o", markersize=5 if chosen else 3, **strong)
+        label = ""
+    ax.plot(
+        [ends["low"], ends["high"]], [epsilon, epsilon], "|-", markersize=9,
+        linewidth=2.2 if chosen else 1.0, label=label or None, **strong,
+    )  # fmt: skip
+    ax.plot([ends["point"]], [epsilon], "D", markersize=6 if chosen else 4, **strong)

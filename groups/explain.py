@@ -11,6 +11,7 @@ from tuskml.groups import factorization
 from tuskml.groups.explanation import document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.own import refuse_labels
+from tuskml.groups.own_costs import measured
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Choice
@@ -50,10 +51,7 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
         return Choice(plan, ())
     if request.options.ordered or request.options.validation > 0:
         return with_elsewhere(by_statistics(plan, question), question)
-    chosen = tried(group, request, plan, question)
-    if not chosen.candidates:  # a training would not even have looked at costs
-        chosen = replace(chosen, candidates=by_statistics(plan, question).candidates)
-    return with_elsewhere(chosen, question)
+    return with_elsewhere(tried(group, request, plan, question), question)
 
 
 def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
@@ -69,4 +67,9 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
         return by_statistics(plan, question)
     with kernels.watching_sigint():
         problem = describe(rows, labels, plan, request)
-        return decide(problem, start(problem, labels, options), plan, question)
+        begin = start(problem, labels, options)
+        chosen = decide(problem, begin, plan, question)
+        if not chosen.candidates:  # a training would not even have looked at costs
+            whole = by_statistics(plan, measured(problem, begin, question))
+            chosen = replace(chosen, candidates=whole.candidates)
+        return chosen

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.own_costs import measured
 from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
 from tuskml.optimizer.choice import Candidate, Choice
@@ -12,6 +13,7 @@ from tuskml.optimizer.costs import Question
 from tuskml.optimizer.elsewhere import assess_elsewhere
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
+from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
 from tuskml.udas.own_operators import named
@@ -88,8 +90,17 @@ def with_elsewhere(chosen: Choice, question: Question) -> Choice:
     if not chosen.candidates:
         return chosen
     known = constants.shipped() if question.options.ordered else constants.of_host()
-    more = assess_elsewhere(question, known)
+    more = assess_elsewhere(question, known, no_gpu)
     return replace(chosen, candidates=chosen.candidates + more)
+
+
+def no_gpu(question: Question) -> str | None:
+    """Why the GPU does not train these rows; None where it does."""
+    seen, options = question.seen, question.options
+    if question.task.own is not None or question.measured:
+        return "losses and operators of one's own run on the CPU"
+    size = seen.entries * (8 if seen.double else 4) + 8 * seen.rows
+    return placement.refusal(options.device, seen.sparse, size)
 
 
 def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -125,6 +136,8 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
+    if question.options.validation == 0:
+        question = measured(problem, start, question)
     first = by_statistics(own, question)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import OperatorError
 from tuskml.optimizer.choice import SAMPLE_AT_LEAST, Candidate, Speculated
-from tuskml.optimizer.curves import fit
+from tuskml.optimizer.curves import Curve, fit
 from tuskml.optimizer.space import STOCHASTIC
 from tuskml.udas.algorithms import operators_of
 from tuskml.udas.kernels import Floats
 from tuskml.udas.operators import State, Tolerance, run
+from tuskml.udas.own_operators import steps_in_python
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Index, Problem
 
@@ -92,16 +94,30 @@ def speculate(
             break
         passes = max(one.iterations.point, 4.0)
         stride = sample_stride(problem, share / (max(one.cost.iteration, 1e-9) * passes))
-        errors = trial(problem, start, one.plan, stride, now + share)
+        try:
+            errors = trial(problem, start, one.plan, stride, now + share)
+        except OperatorError:
+            if one.plan.base is None:
+                raise
+            continue  # nobody has asked for this algorithm of the user's own
         curve = fit(errors)
+        if curve is None and one.plan.base is not None:
+            curve = arrived(errors, one.plan.epsilon)
         if curve is not None:
             known[one.plan.algorithm] = Speculated(curve, 1.0 / stride)
     return known
 
 
+def arrived(errors: list[float], epsilon: float) -> Curve | None:
+    """Of an algorithm that was done before a curve could be fitted; nothing is extrapolated."""
+    if not errors or not errors[-1] <= epsilon:
+        return None
+    return Curve("linear", tuple(errors), (0.0, 0.0), 1.0, 0.0, 0.0)
+
+
 def affordable(one: Candidate, seconds: float) -> bool:
     """Whether a few iterations on the smallest sample, and steps tried before them, leave time."""
-    epochs = one.plan.algorithm in (*STOCHASTIC, "svrg")
+    epochs = one.plan.family in (*STOCHASTIC, "svrg")
     return 4 * one.cost.iteration / 64 < seconds and not (epochs and one.cost.setup > seconds / 4)
 
 
@@ -114,10 +130,13 @@ def trial(
     settings = replace(
         plan, sample_stride=1, max_iter=MOST_ITERATIONS, threads=problem.rows.threads
     )
-    if plan.algorithm in STOCHASTIC:
+    if plan.family in STOCHASTIC:
         settings = replace(settings, max_iter=min(plan.max_iter, 8))
+    in_python = steps_in_python(plan.algorithm, plan.sampler, problem.task.own is not None)
     for smoothing in plan.smoothing:
         rows = replace(problem.rows, stride=stride, smoothing=smoothing)
+        if in_python:  # its samples are of whatever rows there are
+            rows = problem.rows.head(max(1, int(problem.rows.groups["n_rows"].max()) // stride))
         part = problem.on(rows)
         operators = operators_of(part, settings, v, deadline)
         watched = Errors(Tolerance(plan.converge, plan.epsilon), smoothing, errors)

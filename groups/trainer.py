@@ -238,7 +238,8 @@ def explained(
 ) -> str:
     """The whole explanation of a batch's training, with what it came to."""
     if question is not None and not chosen.candidates:  # it was instant anyway
-        chosen = replace(chosen, candidates=by_statistics(chosen.plan, question).candidates)
+        whole = by_statistics(chosen.plan, question)
+        chosen = replace(chosen, candidates=whole.candidates)
     took = time.monotonic() - began
     actual = Actual(state.iterations, took, int(state.converged.sum()))
     return written(document(groups, request, chosen, actual), request.options.format)

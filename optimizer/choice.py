@@ -13,7 +13,7 @@ from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
 from tuskml.optimizer.curves import Curve, Interval
 from tuskml.optimizer.rule import SAMPLE_ROWS, choose_algorithm
-from tuskml.optimizer.space import FAMILIES, STOCHASTIC, candidate, why_not
+from tuskml.optimizer.space import STOCHASTIC, candidate, families, why_not
 from tuskml.optimizer.usual import decades, usual
 from tuskml.udas.plan import Plan, shown_seconds
 
@@ -131,7 +131,8 @@ def assess(
     costs = Costs(question, constants)
     known = speculated or {}
     return tuple(
-        assess_one(question, costs, candidate(question, name), known) for name in FAMILIES
+        assess_one(question, costs, candidate(question, name), known)
+        for name in families(question)
     )
 
 
@@ -152,7 +153,7 @@ def assess_one(
         whole = Interval.around(by[0] * there.low, by[1] * there.point, by[2] * there.high)
     if known is not None:
         whole = known.curve.iterations(plan.epsilon)
-        if plan.algorithm in STOCHASTIC:  # on all rows an epoch is more steps
+        if plan.family in STOCHASTIC:  # on all rows an epoch is more steps
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
     iterations, first = split(question, plan, whole, None if known is None else known.curve)

@@ -8,7 +8,8 @@ trial of steps, the start on a sample, standard errors.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
@@ -63,13 +64,30 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Seconds of something of the user's own on all rows: before and in an iteration, or a pass.
+
+    failure: why it cannot be.
+    """
+
+    setup: float
+    iteration: float
+    failure: str | None
+
+
+@dataclass(frozen=True)
 class Question:
-    """What all candidates of one training have in common."""
+    """What all candidates of one training have in common.
+
+    measured: what was timed instead of being computed, by algorithm or as "pass gradient" and
+    "pass curvature".
+    """
 
     task: Task
     options: Options
     seen: Statistics
     threads: int
+    measured: Mapping[str, Measured] = field(default_factory=dict)
 
 
 class Costs:
@@ -82,6 +100,9 @@ class Costs:
 
     def rows_pass(self, kind: str, precise: bool = False) -> float:
         """Seconds of one pass or epoch of a kind over all rows; precise: a curvature in double."""
+        timed = self.question.measured.get(f"pass {kind}")
+        if timed is not None:
+            return timed.iteration
         if (kind, precise) not in self.known:
             self.known[kind, precise] = self._rows_pass(kind, precise)
         return self.known[kind, precise]
@@ -147,6 +168,9 @@ class Costs:
 
     def of(self, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0) -> Cost:
         """A plan's cost, an iteration's being the mean of about so many."""
+        timed = self.question.measured.get(plan.algorithm)
+        if timed is not None:
+            return self._timed(plan, timed)
         cost = self.unrefined(plan, iterations, on_sample)
         if not self.constants.factors:
             return cost
@@ -156,11 +180,17 @@ class Costs:
 
     def unrefined(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         """The same without what trainings reported."""
-        if plan.algorithm in EPOCHS:
+        if plan.family in EPOCHS:
             return self._epochs(plan)
-        if plan.algorithm == "newton":
+        if plan.family == "newton":
             return self._newton(plan, iterations, on_sample)
         return self._batch(plan, iterations, on_sample)
+
+    def _timed(self, plan: Plan, timed: Measured) -> Cost:
+        """Of an algorithm of the user's own."""
+        last = 2 * LOSS_ALONE * self.rows_pass("gradient") + self.inference(fresh=0.0)
+        setup = self.common() + timed.setup
+        return Cost(setup, timed.iteration, last, 0.0, self.memory(plan.family))
 
     def common(self) -> float:
         """Labels and moments are looked at whatever the plan."""
@@ -192,20 +222,20 @@ class Costs:
     def _batch(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         together = iterations + on_sample
         gradient = self.rows_pass("gradient")
-        weights = self.on_weights(plan.algorithm, together)
+        weights = self.on_weights(plan.family, together)
         searched = SEARCHED["lbfgs"]
-        if plan.algorithm == "bgd":
+        if plan.family == "bgd":
             more = PROXIMAL if self.question.options.l1 else BACKTRACKED
             searched = backtracked(together, more) if plan.schedule == "line_search" else 1.0
         if self.question.seen.sparse and plan.schedule != "constant":
-            searched += FIRST_SPARSE[plan.algorithm] / max(together, 1.0)
+            searched += FIRST_SPARSE[plan.family] / max(together, 1.0)
         weights += (searched - 1) * self.again
         return Cost(
             self.common() + len(plan.smoothing) * gradient,
             searched * gradient + weights,
             self.inference(fresh=0.0) + self._sharpened(plan),
             searched * gradient / plan.sample_stride + weights,
-            self.memory(plan.algorithm),
+            self.memory(plan.family),
         )
 
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
@@ -237,12 +267,12 @@ class Costs:
         return SEARCHED["newton"] * ((1 - anew) * gradient + anew * curvature)
 
     def _epochs(self, plan: Plan) -> Cost:
-        shared = plan.algorithm if plan.lock_free else plan.algorithm.replace("hogbatch", "mgd")
+        shared = plan.family if plan.lock_free else plan.family.replace("hogbatch", "mgd")
         kind = shared if plan.lock_free else shared.replace("hogwild", "sgd")
         sparse, gradient = self.question.seen.sparse, self.rows_pass("gradient")
         measured = gradient if plan.epsilon > 0 else 0.0
         weights = self.on_weights("bgd")
-        if plan.algorithm == "svrg":
+        if plan.family == "svrg":
             measured = gradient
         last = LOSS_ALONE * gradient * (1 if sparse else 2)
         return Cost(
@@ -250,7 +280,7 @@ class Costs:
             self.rows_pass(kind) + measured + weights,
             last + self.inference(fresh=0.0),
             0.0,
-            self.memory(plan.algorithm),
+            self.memory(plan.family),
         )
 
     def _trials(self, plan: Plan, kind: str) -> float:

@@ -25,24 +25,16 @@ WEIGHT_BYTES = 4
 BUDGET = float(4 << 30)
 """Bytes for weights and what is kept beside them, beyond which a stored model is advised."""
 
-NO_GPU = "this build has no kernels for a GPU"
-
-
-def no_gpu(question: Question) -> str | None:
-    """Why the GPU cannot train these rows; None where it does.
-
-    What knows devices puts its own function into `assess_elsewhere`.
-    """
-    return NO_GPU if question.options.device != "cpu" else "device is 'cpu'"
-
-
 Refusal = Callable[[Question], str | None]
 
 
 def assess_elsewhere(
-    question: Question, constants: Constants, gpu: Refusal = no_gpu
+    question: Question, constants: Constants, gpu: Refusal
 ) -> tuple[Candidate, ...]:
-    """The candidates that are not for packed rows, all of them refused with a reason."""
+    """The candidates that are not for packed rows, all of them refused with a reason.
+
+    gpu: says why these rows do not train on the GPU; None where they do.
+    """
     own = candidate(question, "sgd")
     found = [stored(question, constants), row_groups(own), one_pass(own)]
     reason = gpu(question)

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.rule import SHARED, choose
+from tuskml.udas.own_operators import ALGORITHMS, steps_in_python
 from tuskml.udas.own_tasks import refusal
 from tuskml.udas.plan import Plan
 
@@ -26,6 +27,31 @@ FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild
 STOCHASTIC = ("mgd", "sgd", "hogbatch", "hogwild")
 MOST_NEWTON_FEATURES = 4096
 MOST_NEWTON_BYTES = float(1 << 30)
+
+
+def families(question: Question) -> tuple[str, ...]:
+    """The algorithms that may be candidates: tuskml's own, and the user's."""
+    return (*FAMILIES, *(name for name, own in ALGORITHMS.items() if own.candidate))
+
+
+def by_trial(question: Question) -> list[str]:
+    """Those that may be candidates whose cost only a trial tells: their steps are Python's."""
+    own_task = question.task.own is not None
+    return [
+        name
+        for name in families(question)
+        if name in ALGORITHMS or steps_in_python(name, None, own_task)
+    ]
+
+
+def untimed(question: Question, plan: Plan) -> str | None:
+    """Why what takes a trial is no candidate."""
+    timed = question.measured.get(plan.algorithm)
+    if timed is not None:
+        return timed.failure
+    if question.options.ordered:
+        return "what it takes only a trial tells, and the result is to be reproducible"
+    return "what it takes only a trial tells"
 
 
 def candidate(question: Question, algorithm: str) -> Plan:
@@ -37,11 +63,14 @@ def candidate(question: Question, algorithm: str) -> Plan:
 
 def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     """Why a plan cannot meet the request; None where it can."""
-    if (own := refusal(question.task, plan.algorithm)) is not None:
+    own = refusal(question.task, plan.family)
+    if own is None and plan.algorithm in by_trial(question):
+        own = untimed(question, plan)
+    if own is not None:
         return own
-    if plan.algorithm == "newton":
+    if plan.family == "newton":
         return newton_refusal(question, memory)
-    reasons = refusals(question, plan.algorithm)
+    reasons = refusals(question, plan.family)
     return next((text for text, holds in reasons if holds), None)
 
 

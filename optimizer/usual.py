@@ -41,7 +41,7 @@ def decades(epsilon: float) -> float:
 
 def usual(question: Question, plan: Plan) -> Interval:
     """Iterations to the plan's tolerance."""
-    k, task, name = decades(plan.epsilon), question.task, plan.algorithm
+    k, task, name = decades(plan.epsilon), question.task, plan.family
     if name == "newton" and task.quadratic:
         return Interval(1, 1, 2)
     if name in OF_SGD:

@@ -14,7 +14,8 @@ from tuskml.cli import main
 from tuskml.flights import load_flights
 from tuskml.groups.outcome import STATUSES
 from tuskml.script import run
-from tuskml.udas.options import TABLE, Option
+from tuskml.udas import own_operators, tasks
+from tuskml.udas.options import TABLE, Option, parse
 
 mpl.use("Agg")
 BEGIN = "<!-- options: checked against udas/options.py by tests/front/test_examples.py -->\n"
@@ -115,13 +116,33 @@ def test_the_readme_s_python_runs(root: Path, tmp_path: Path, monkeypatch, capsy
     assert all(line.endswith(" ok") for line in printed)
 
 
+def test_operators_of_one_s_own_run_one_after_the_other(root: Path, capsys) -> None:
+    before = {kind: dict(names) for kind, names in own_operators.OPERATORS.items()}
+    scope: dict[str, object] = {}
+    try:
+        for block in blocks(root / "docs" / "operators.md", "python"):
+            exec(compile(block, "docs/operators.md", "exec"), scope)
+    finally:
+        tasks.OWN.clear()
+        own_operators.ALGORITHMS.clear()
+        own_operators.OPERATORS.update(before)
+        parse.cache_clear()
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed[:3]] == ["0", "1", "2"]
+    assert "sampler by_norm" in printed[3]
+    assert printed[4].endswith(", 3)")
+    assert any(line.split()[:1] == ["brief"] for line in printed[5:])
+
+
 def test_the_manual_s_sql_runs(con, root: Path) -> None:
     for block in blocks(root / "docs" / "sql.md", "sql"):
         for result in run(con, block, "docs/sql.md"):
             assert result.rows
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/sql.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/sql.md", "docs/operators.md"]
+)
 def test_links_lead_somewhere(page: str, root: Path) -> None:
     text = (root / page).read_text()
     found = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)

@@ -10,7 +10,7 @@ from fitting import fit, put
 from rows import block, rows_pass
 
 from tuskml.groups import calibration, measured, planning, speculation
-from tuskml.groups.explain import by_total
+from tuskml.groups.explanation import by_total
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, worth_trying
 from tuskml.optimizer import choice, constants, refinement
 from tuskml.optimizer.choice import assess

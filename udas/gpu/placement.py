@@ -37,19 +37,20 @@ def size_of(groups: NDArray[np.void]) -> int:
 
 def answer(option: str, groups: NDArray[np.void]) -> Answer:
     """What `device` comes to for groups of one kind; never an error."""
+    sparse = bool(groups["kind"][0] >= 2)
+    reason = refusal(option, sparse, 0 if sparse else size_of(groups))
+    return Answer(True, cuda.device().name) if reason is None else Answer(False, reason)
+
+
+def refusal(option: str, sparse: bool, size: int) -> str | None:
+    """Why rows of `size` bytes do not train on the GPU; None where they do."""
     if option == "cpu":
-        return Answer(False, "device is 'cpu'")
-    if groups["kind"][0] >= 2:
-        return Answer(False, "features are sparse, and it takes dense ones")
-    if option == "auto" and size_of(groups) < LEAST_BYTES:
-        size = size_of(groups) / 2**20
-        return Answer(
-            False, f"rows take {size:,.1f} MiB, from {LEAST_BYTES >> 20:,} MiB on it would pay"
-        )
-    reason = cuda.availability()
-    if reason is not None:
-        return Answer(False, reason)
-    return Answer(True, cuda.device().name)
+        return "device is 'cpu'"
+    if sparse:
+        return "features are sparse, and it takes dense ones"
+    if option == "auto" and size < LEAST_BYTES:
+        return f"rows take {size / 2**20:,.1f} MiB, from {LEAST_BYTES >> 20:,} MiB on it would pay"
+    return cuda.availability()
 
 
 def wants_gpu(option: str, groups: NDArray[np.void]) -> bool:
