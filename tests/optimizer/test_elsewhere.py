@@ -23,8 +23,8 @@ def question(rows=100_000, features=50, each=0, **options):
     return Question(TASKS["logistic"], parse(json.dumps(options)), seen, 2)
 
 
-def refusals(asked, **more):
-    found = assess_elsewhere(asked, shipped(), **more)
+def refusals(asked, gpu=lambda asked: "no driver"):
+    found = assess_elsewhere(asked, shipped(), gpu)
     assert all(one.refusal for one in found)
     return {one.plan.algorithm: one.refusal for one in found}
 
@@ -35,7 +35,6 @@ def test_each_has_a_reason_and_says_what_to_ask_for():
     assert "tuskml.train" in told["row groups"]
     assert "only all rows tell" in told["one pass"]
     assert "sparse" in told["stored"]
-    assert "device is 'cpu'" in refusals(question(device="cpu"))["gpu"]
 
 
 def test_what_knows_devices_says_why_not_or_nothing():

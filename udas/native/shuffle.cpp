@@ -62,7 +62,8 @@ uint64_t hash_row(const RowBytes &b, uint64_t seed) {
 }
 
 int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
-    int c = std::memcmp(a, b, std::min(n, m));
+    size_t both = std::min(n, m); // dense rows have no ids, and NULL is none of memcmp's
+    int c = both ? std::memcmp(a, b, both) : 0;
     return c ? c : n < m ? -1 : n > m;
 }
 
