@@ -21,7 +21,7 @@ from tuskml.usage import Commands, add_command, add_json
 
 MOST_ROWS = 100
 ROWS_A_TIME = 10_000
-FUNCTIONS = {"prediction": "predict", "probability": "predict_proba", "margin": "decision"}
+FUNCTIONS = {"prediction": "predict", "probability": "predict_proba", "decision": "decision"}
 EXAMPLES = """
 each flight by its carrier's model, of a table that tuskml train --into made:
   tuskml predict flights.duckdb --models models --source flights \\
@@ -53,9 +53,9 @@ def add_predict(commands: "Commands[Any]") -> None:
     add_source(command)
     by = "the keys in the rows (else the columns that stand beside the models)"
     add("--group-by", default="", metavar="SQL", help=by)
-    what = "prediction (default), probability (logistic), or margin"
+    what = "prediction (default), probability (logistic), or decision, the margin"
     add("--output", choices=list(FUNCTIONS), default="prediction", metavar="WHAT", help=what)
-    add("--name", default="predicted", help="of the new column (default %(default)s)")
+    add("--name", help="of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="where there are several columns of models")
     add("--into", metavar="TABLE", help="keep the rows in a new table instead of printing them")
     add_json(command, "print one JSON object a row, a line each")
@@ -106,9 +106,10 @@ def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str
     source = find_source(database, given.source)
     columns = database.columns(f"SELECT * FROM {source.sql}")
     scope = Scope(database, source, dict(columns))
-    if column_named(given.name, [name for name, _ in columns]) is not None:
+    name = given.name or given.output
+    if column_named(name, scope.columns) is not None:
         raise DataError(
-            f"{source.name} has a column '{given.name}' already, "
+            f"{source.name} has a column '{name}' already, "
             "expected --name to be that of a new column"
         )
     pairs = key_pairs(scope, models, keys(given.group_by))
@@ -119,13 +120,13 @@ def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str
     inner += [f"{sql} AS tusk_key_{i}" for i, (_, sql, _) in enumerate(pairs)]
     function = database.function(FUNCTIONS[given.output])
     outer = [f"tusk_rows.{quoted(name)}" for name, _ in columns]
-    outer += [f"{function}(tusk_predictor, tusk_features) AS {quoted(given.name)}"]
+    outer += [f"{function}(tusk_predictor, tusk_features) AS {quoted(name)}"]
     query = (
         f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.sql}) "
         f"AS tusk_rows LEFT JOIN ({predictors(database, models, pairs)}) AS tusk_models "
         f"ON {matching(database, pairs)}"
     )
-    return query, [*(name for name, _ in columns), given.name]
+    return query, [*(name for name, _ in columns), name]
 
 
 KeyPair = tuple[str, str, bool]

@@ -62,14 +62,14 @@ def test_each_row_is_scored_by_its_group_s_model_that_of_nulls_too(database: str
     assert len(rows) == 90
     assert {row["g"] for row in rows} == {0, 1, None}
     for row in rows:
-        assert list(row) == ["g", "x", "y", "late", "predicted"]
-        assert row["predicted"] == pytest.approx(row["y"])
+        assert list(row) == ["g", "x", "y", "late", "prediction"]
+        assert row["prediction"] == pytest.approx(row["y"])
 
 
 def test_a_group_without_a_model_gets_null(database: str, capsys) -> None:
     some = ["--models", "SELECT * FROM models WHERE g = 1", "--source", "t", "--features", "x"]
     assert main(["predict", database, *some, "--json"]) == 0
-    assert {(row["g"], row["predicted"] is None) for row in lines(capsys)} == {
+    assert {(row["g"], row["prediction"] is None) for row in lines(capsys)} == {
         (0, True),
         (1, False),
         (None, True),
@@ -86,19 +86,19 @@ def test_one_model_scores_all_rows(database: str, capsys) -> None:
     one = ["--models", "SELECT model FROM models WHERE g = 0", "--source", "t", "--features", "x"]
     assert main(["predict", database, *one, "--json"]) == 0
     for row in lines(capsys):
-        assert row["predicted"] == pytest.approx(2 * row["x"])
+        assert row["prediction"] == pytest.approx(2 * row["x"])
 
 
 def test_probabilities_are_sql_s(duck: str, capsys) -> None:
     more = ["--task", "logistic", "--label", "late", "--option", "l2=0.1", "--into", "risks"]
     assert main(["train", duck, *TRAIN, *more]) == 0
     capsys.readouterr()
-    for output, function in (("probability", "predict_proba"), ("margin", "decision")):
+    for output, function in (("probability", "predict_proba"), ("decision", "decision")):
         given = ["--models", "risks", "--source", "t", "--features", "x", "--output", output]
         assert main(["predict", duck, *given, "--json"]) == 0
         with tuskml.connect(duck) as con:
             truth = con.execute(f"SELECT x, {function}(model, [x]) FROM t, risks").fetchall()
-        found = {row["x"]: row["predicted"] for row in lines(capsys)}
+        found = {row["x"]: row[output] for row in lines(capsys)}
         assert found == pytest.approx(dict(truth))
 
 
@@ -108,7 +108,7 @@ def test_rows_are_kept_in_a_table(database: str, capsys) -> None:
     again = ["--models", "models", "--source", "scored", "--features", "x", "--json"]
     assert main(["predict", database, *again, "--name", "again"]) == 0
     for row in lines(capsys):
-        assert row["again"] == row["predicted"]
+        assert row["again"] == row["prediction"]
     assert main(["predict", database, *GIVEN, "--into", "scored"]) == 1
     assert "exists" in capsys.readouterr().err
 
@@ -117,7 +117,7 @@ def test_a_person_sees_the_first_rows(duck: str, capsys) -> None:
     capsys.readouterr()
     assert main(["predict", duck, *GIVEN]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[0].split() == ["g", "x", "y", "late", "predicted"]
+    assert out.splitlines()[0].split() == ["g", "x", "y", "late", "prediction"]
     assert len(out.splitlines()) == 92
     twice = ["--models", "models", "--features", "x", "--source", "FROM t UNION ALL FROM t"]
     assert main(["predict", duck, *twice]) == 0
