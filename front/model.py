@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tuskml import model_file, scoring
@@ -26,7 +26,7 @@ class Model:
     200 points; options: those in force, and the `counters` of trainings that count something.
 
     features, label: the columns or SQL expressions that the model was trained on, where Python
-    trained it; SQL's value does not hold them.
+    trained it; SQL's value does not hold them, and models that differ only in them are equal.
     """
 
     task: str
@@ -46,8 +46,8 @@ class Model:
     seconds: float
     options: dict[str, Any]
     store: str | None
-    features: tuple[str, ...] = ()
-    label: str | None = None
+    features: tuple[str, ...] = field(default=(), compare=False)
+    label: str | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
@@ -180,5 +180,5 @@ class Model:
         return self.summary()._repr_html_()
 
 
-FIELDS = tuple(field.name for field in fields(Model) if field.name not in ("features", "label"))
+FIELDS = tuple(item.name for item in fields(Model) if item.compare)
 """Those of SQL's model value, in its order."""
