@@ -147,7 +147,7 @@ def fits_epoch(d: int) -> bool:
 def wide(kernel: str, size: int, each: int = 8) -> Source:
     """The passes over wide rows; each: bytes of a panel's values."""
     macros = (("T", type_name(size)), ("E", type_name(each)))
-    return Source(kernel, ("wide.cu",), macros, 256)
+    return Source(kernel, ("wide.cu", "margins.cu"), macros, 256)
 
 
 def newton(d: int, size: int) -> Source:
