@@ -83,7 +83,7 @@ def extrapolated(
     problem: Problem, question: Question, once: Callable[[Problem], tuple[float, float]]
 ) -> Measured:
     """Setup and iteration of all rows, from a few and from more of the rows at hand."""
-    seen = []
+    seen: list[tuple[int, float, float]] = []
     for rows in (FEW, MORE):
         part = problem.on(problem.rows.head(rows))
         n = int(part.rows.groups["n_rows"].sum())

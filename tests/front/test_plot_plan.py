@@ -105,7 +105,7 @@ def test_what_sql_returns_is_drawn():
 
 @pytest.mark.parametrize("given", [3, "newton", "{}", {"plan": "newton"}, {"explanation": 2}])
 def test_what_is_no_explanation_is_named(given):
-    with pytest.raises(ValueError, match="explanation is .*, expected what explain_training"):
+    with pytest.raises(ValueError, match=r"explanation is .*, expected what explain_training"):
         plot_plan(given)
 
 
