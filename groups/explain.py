@@ -45,7 +45,12 @@ def explain_factorization(group: NDArray[np.void], options: Options) -> str:
 
 
 def considered(group: NDArray[np.void], request: Request) -> Choice:
-    """The choice as a training would make it."""
+    """The choice as a training would make it; a model in a store has one plan."""
+    if request.options.store is not None:
+        from tuskml.groups.stored import check, stored_plan  # its room takes a while to import
+
+        check(group, request)
+        return Choice(stored_plan(group, request), ())
     plan, question = first_plan(group, request)
     if question is None:
         return Choice(plan, ())

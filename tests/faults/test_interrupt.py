@@ -60,11 +60,13 @@ print(json.dumps({"kind": kind, "text": text, "seconds": done - sent[0], "works"
 """
 
 
-def press_ctrl_c(sql: str, rows: int = 200_000, groups: int = 7, after: float = 0.4) -> dict:
+def press_ctrl_c(
+    sql: str, rows: int = 200_000, groups: int = 7, after: float = 0.4, prepare: str = ""
+) -> dict:
     """Runs the statement in a child, which sends itself SIGINT, and tells what came of it."""
     request = json.dumps([TABLE.format(rows=rows, groups=groups), sql, after])
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, request],
+        [sys.executable, "-c", CHILD.replace("con = ", f"{prepare}\ncon = ", 1), request],
         capture_output=True,
         text=True,
         timeout=60,
@@ -101,6 +103,27 @@ def test_ctrl_c(name: str, record_property) -> None:
     assert told["handler"], "Python's own handler is back"
     assert told["after"]["resident"] == 0
     assert told["after"]["spilled"] == 0
+
+
+OWN = """
+import numpy as np
+tuskml.register_task("own", loss=lambda m, y: np.logaddexp(0, -y * m), labels="classes",
+                     derivative=lambda m, y: -y / (1 + np.exp(y * m)))
+def drawn(setting):
+    return lambda problem, state: problem.take(setting.random.integers(0, 999, (problem.n_groups, 512)))
+tuskml.register_operator("sample", "drawn", drawn)
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
+@pytest.mark.parametrize("group_by", ["", "GROUP BY g"])
+def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str) -> None:
+    sql = f"SELECT {train(algorithm, 'own')} FROM t {group_by}"
+    told = press_ctrl_c(sql, prepare=OWN)
+    assert told["seconds"] < SOON
+    assert "KeyboardInterrupt" in told["kind"] or "interrupted" in told["text"].lower()
+    assert told["works"]
+    assert told["after"]["resident"] == 0
 
 
 def test_ctrl_c_gives_the_memory_back() -> None:

@@ -104,6 +104,18 @@ def test_a_factorization_has_the_same_schema(con):
     assert found["plan"]["because"].startswith("blocks of ratings")
 
 
+def test_a_model_in_a_store_has_the_plan_that_trains_it(con, rows):
+    options = '{"store": "a", "format": "json"}'
+    call = f"explain_training('svm', y, sparse([0, 1], x[:2]), '{options}')"
+    ((text,),) = answer(con, call)
+    found = json.loads(text)
+    fits(found, SCHEMA)
+    assert found["plan"]["algorithm"] == "hogbatch"
+    assert found["plan"]["converge"] == "loss"
+    with pytest.raises(Exception, match="a stored model needs sparse features"):
+        answer(con, "explain_training('svm', y, x, '{\"store\": \"a\"}')")
+
+
 def test_explain_trains_and_keeps_the_explanation(con, rows):
     ((plain,),) = answer(con, "train_model('logistic', y, x)")
     ((model,),) = answer(con, "train_model('logistic', y, x, '{\"explain\": true}')")

@@ -69,6 +69,7 @@ def predicted(root: StoreRoot, model: dict[str, Any], u: np.ndarray, f: np.ndarr
 
 def test_the_model_value(db: duckdb.DuckDBPyConnection, root: StoreRoot) -> None:
     db.execute(f"CREATE TABLE m AS SELECT {call(rank=3)} AS model FROM ratings")
+    told = tuskml.last_training()["counters"]
     model = one(db, "model FROM m")
     digest = root.version("films").digest
     assert (model["coef"], model["std_err"]) == (None, None)
@@ -80,7 +81,7 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection, root: StoreRoot) -> None
     options = json.loads(model["options"])
     assert next(iter(options.items())) == ("tuskml", 1)
     assert (options["store"], options["rank"], options["biases"]) == (model["store"], 3, True)
-    assert options["counters"] == tuskml.last_training()["counters"]
+    assert options["counters"] == told
     assert options["counters"]["features"] == (61 + 47) * 4 * 21
     assert "KV-VP: a key a vector" in model["plan"]
 
