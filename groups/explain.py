@@ -29,6 +29,10 @@ def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
 
 def considered(group: NDArray[np.void], request: Request) -> Choice:
     """The choice as a training would make it."""
+    if request.options.store is not None:
+        from tuskml.groups.stored import considered_stored  # takes a while to import
+
+        return considered_stored(group, request)
     plan, question = first_plan(group, request)
     if question is None:
         return Choice(plan, ())
