@@ -205,6 +205,8 @@ def dependable(one: Candidate) -> bool:
 def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
     """The rule's plan, and what it cannot meet."""
     if not any(one.refusal is None and dependable(one) for one in candidates):
+        if not any(one.short for one in candidates):
+            return Choice(own, candidates)
         return Choice(replace(own, unmet="max_iter"), candidates, too_few(candidates, own))
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
     note = unmet(question, mine)
