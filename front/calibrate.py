@@ -43,7 +43,7 @@ def show_calibration(given: argparse.Namespace) -> None:
     told = sys.stderr.isatty()
     measured = measure(lambda part: print(f"measuring {part}", file=sys.stderr) if told else None)
     if given.refine:
-        measured |= {"refine": True}
+        measured = measured | {"refine": True}
     path = given.output or host_file()
     save(measured, path)
     if given.json:

@@ -45,12 +45,11 @@ def explain_factorization(group: NDArray[np.void], options: Options) -> str:
 
 
 def considered(group: NDArray[np.void], request: Request) -> Choice:
-    """The choice as a training would make it; a model in a store has one plan."""
+    """The choice as a training would make it."""
     if request.options.store is not None:
-        from tuskml.groups.stored import check, stored_plan  # its room takes a while to import
+        from tuskml.groups.stored import considered_stored  # takes a while to import
 
-        check(group, request)
-        return Choice(stored_plan(group, request), ())
+        return considered_stored(group, request)
     plan, question = first_plan(group, request)
     if question is None:
         return Choice(plan, ())

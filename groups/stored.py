@@ -19,7 +19,7 @@ from tuskml.errors import DataError, OptionError, one_of
 from tuskml.groups import events, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
-from tuskml.groups.planning import Request, plan_for
+from tuskml.groups.planning import Request, plan_for, statistics
 from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import (
     class_weights,
@@ -28,6 +28,8 @@ from tuskml.groups.trainer import (
     refuse_third_class,
 )
 from tuskml.kvstore import StoreRoot
+from tuskml.optimizer.choice import Choice
+from tuskml.optimizer.elsewhere import requests_of
 from tuskml.udas import kernels
 from tuskml.udas.gpu.placement import refuse_gpu
 from tuskml.udas.kernels import Pass
@@ -130,6 +132,18 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
         epsilon=options.epsilon if "epsilon" in options.given else EPSILON,
         threads=1 if options.ordered else plan.threads,
     )
+
+
+def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
+    """What would run, for explanations; raises what a training would."""
+    check(group, request)
+    plan = stored_plan(group, request)
+    requests = requests_of(statistics(group))
+    reason = (
+        f"option 'store' is given; about {requests:,.0f} requests to the store an epoch with a "
+        "key a feature, fewer where features share keys"
+    )
+    return Choice(replace(plan, reason=reason), ())
 
 
 def model_of(

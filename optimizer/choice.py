@@ -1,8 +1,7 @@
 """Which plan trains: the candidates with iterations, cost and total, and the best of them.
 
 Iterations come from curves fitted to what candidates did on a sample, or where none was run from
-what such algorithms usually need (`usual.py`). The rule's plan stays unless another is better
-by a margin.
+what such algorithms usually need (`usual.py`).
 """
 
 import math
@@ -17,10 +16,6 @@ from tuskml.optimizer.space import STOCHASTIC, candidate, families, why_not
 from tuskml.optimizer.usual import decades, usual
 from tuskml.udas.plan import Plan, shown_seconds
 
-MARGIN = 1.1
-"""By which another plan must be better than the rule's; on the hinge, where newton does worst, by
-nothing.
-"""
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
 INSTANT, WORTH_TRYING = 0.002, 0.25
@@ -179,7 +174,7 @@ def rounded(question: Question) -> Question:
 
 
 def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
-    """The rule's own plan, or where that is better by the margin another."""
+    """The plan that is expected to take least; the rule's own where none is possible."""
     options = question.options
     possible = [one for one in candidates if one.refusal is None]
     favourite, why = choose_algorithm(
@@ -189,10 +184,6 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     if not any(dependable(one) for one in possible):
         return kept(question, candidates, own)
     best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
-    if mine is not None and mine.refusal is None and best is not mine:
-        margin = MARGIN if question.task.smooth else 1.0
-        if best.expected * margin > mine.expected:
-            best = mine
     reason = why if best is mine and not best.seen else ""
     reason += ", and " * bool(reason) + compared(best, possible)
     note = unmet(question, best)
@@ -218,6 +209,8 @@ def dependable(one: Candidate) -> bool:
 def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
     """The rule's plan, and what it cannot meet."""
     if not any(one.refusal is None and dependable(one) for one in candidates):
+        if not any(one.short for one in candidates):
+            return Choice(own, candidates)
         return Choice(replace(own, unmet="max_iter"), candidates, too_few(candidates, own))
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
     note = unmet(question, mine)

@@ -42,7 +42,8 @@ def interpolated(table: Table, x: float) -> float:
     at = min(max(bisect_right(places, x), 1), len(table) - 1)
     (x0, y0), (x1, y1) = table[at - 1], table[at]
     slope = math.log(y1 / y0) / math.log(x1 / x0)
-    slope = min(max(slope, -1.0), 3.0)
+    if not x0 <= x <= x1:
+        slope = min(max(slope, -1.0), 3.0)
     base_x, base_y = (x1, y1) if x > x1 else (x0, y0)
     return base_y * math.exp(slope * math.log(x / base_x))
 

@@ -86,12 +86,12 @@ def sparse(data: Data, n: int, rng: np.random.Generator) -> tuple[dict[str, Any]
 def matrix(con: duckdb.DuckDBPyConnection, data: Data, label: str) -> tuple[Any, NDArray[Any]]:
     """The same rows for others: float32, dense or CSR, and the labels."""
     if not data.entries:
-        found = con.execute(f"SELECT x, {label} FROM rows").to_arrow_table()
+        found = con.sql(f"SELECT x, {label} FROM rows").to_arrow_table()
         flat = np.concatenate([part.flatten().to_numpy() for part in found["x"].chunks])
         return flat.reshape(-1, data.features), labels(found[label])
     from scipy.sparse import csr_matrix
 
-    found = con.execute(f"SELECT ids, vals, {label} FROM rows").to_arrow_table()
+    found = con.sql(f"SELECT ids, vals, {label} FROM rows").to_arrow_table()
     ids, vals = (
         np.concatenate([part.flatten().to_numpy() for part in found[name].chunks])
         for name in ("ids", "vals")

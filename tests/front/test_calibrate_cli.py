@@ -38,6 +38,14 @@ def test_it_is_written_elsewhere_and_printed_as_json(measured, capsys, tmp_path)
     assert not constants.host_file().exists()
 
 
+def test_reports_of_trainings_are_wanted_where_they_are_asked_for(measured, capsys):
+    assert cli.main(["calibrate", "--refine"]) == 0
+    assert constants.of_host().refine
+    assert cli.main(["calibrate"]) == 0
+    constants.of_host.cache_clear()
+    assert not constants.of_host().refine
+
+
 def test_where_nothing_can_be_written_it_says_so(measured, capsys, tmp_path):
     (tmp_path / "file").write_text("")
     assert cli.main(["calibrate", "--output", str(tmp_path / "file" / "x.json")]) == 1

@@ -3,7 +3,9 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+import re
 
+import duckdb
 import numpy as np
 import pytest
 from fitting import objective
@@ -175,3 +177,15 @@ def test_without_an_intercept(con, root, task) -> None:
     ).fetchone()[0]
     assert told == pytest.approx(model.loss, rel=1e-5)
     assert told == pytest.approx(dense["loss"], rel=0.01)
+
+
+def test_explanations_are_of_the_stored_training(con):
+    """Not of one in memory; what a training refuses, an explanation does too."""
+    query = "SELECT explain_training('logistic', y, sparse(ids, vals), $1) FROM logistic"
+    options = json.dumps({"store": "explained", "l2": 0.01})
+    text = con.execute(query, [options]).fetchall()[0][0]
+    assert "  plan      hogbatch" in text
+    assert re.search(r"because   option 'store' is given; about [\d,]+ requests to the store", text)
+    dense = query.replace("sparse(ids, vals)", "x").replace("FROM logistic", "FROM logistic_dense")
+    with pytest.raises(duckdb.Error, match="needs sparse features"):
+        con.execute(dense, [options])

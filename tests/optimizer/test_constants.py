@@ -145,5 +145,14 @@ def test_sizes_beyond_those_measured_are_as_the_last(entries, threads):
     assert more == pytest.approx(max(1 + (threads - 1) * (two - 1), min(two, 1)))
 
 
+def test_what_was_measured_is_hit_and_only_beyond_it_are_slopes_bounded():
+    steep = ((10.0, 1.0), (100.0, 1e-3), (1000.0, 1e2))
+    for place, value in steep:
+        assert interpolated(steep, place) == pytest.approx(value)
+    assert interpolated(steep, 99.999) == pytest.approx(1e-3, rel=1e-3)
+    assert interpolated(steep, 1.0) == pytest.approx(10.0)
+    assert interpolated(steep, 10_000.0) == pytest.approx(1e5)
+
+
 def test_a_table_of_one_size_holds_for_all():
     assert interpolated(((8.0, 2.0),), 1000.0) == 2.0
