@@ -31,15 +31,6 @@ html_copy_source = False
 html_show_sphinx = False
 
 
-def skip_missing(app: Sphinx, page: str, source: list[str]) -> None:
-    """Leaves pages out of the index that are not there."""
-    if page == "index":
-        lines = source[0].splitlines(keepends=True)
-        listed = {"python", "dbt", "registry", "notebook", "command_line"} - app.project.docnames
-        source[0] = "".join(line for line in lines if line.strip() not in listed)
-
-
 def setup(app: Sphinx) -> None:
     """Blocks in ```pgsql are PostgreSQL's."""
     app.add_lexer("pgsql", PostgresLexer)
-    app.connect("source-read", skip_missing)

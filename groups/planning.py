@@ -10,7 +10,7 @@ from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
-from tuskml.optimizer.elsewhere import Refusal, assess_elsewhere, no_gpu
+from tuskml.optimizer.elsewhere import assess_elsewhere
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
 from tuskml.udas.gpu import placement
@@ -85,15 +85,12 @@ def by_statistics(own: Plan, question: Question) -> Choice:
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
 
 
-def with_elsewhere(chosen: Choice, question: Question, gpu: Refusal = no_gpu) -> Choice:
-    """The choice with the candidates that are not for packed rows, to be shown.
-
-    gpu: why the GPU does not train these rows; None where it does.
-    """
+def with_elsewhere(chosen: Choice, question: Question) -> Choice:
+    """The choice with the candidates that are not for packed rows, to be shown."""
     if not chosen.candidates:
         return chosen
     known = constants.shipped() if question.options.ordered else constants.of_host()
-    more = assess_elsewhere(question, known, gpu)
+    more = assess_elsewhere(question, known, no_gpu)
     return replace(chosen, candidates=chosen.candidates + more)
 
 
