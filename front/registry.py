@@ -93,7 +93,8 @@ def register(
     """Keeps what `tuskml.train` returned as the next version of a name; returns its number.
 
     models: a model, or models by group; groups get one number, one more than the name's last, and
-    those without a model are left out. metrics: kept with each as JSON. Nothing is deployed.
+    those without a model are left out. metrics: kept with each as JSON; recipe: what the model was
+    made by, else the names of its features and label as JSON. Nothing is deployed.
     """
     batch = models if isinstance(models, Mapping) else {"": models}
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
@@ -107,7 +108,8 @@ def register(
             f"({text(name)}, {text(group)}, coalesce({number}, 0) + 1, {text(model.task)}, "
             f"{text(model.status)}, {text(model.plan)}, CAST({found} AS {_json(database)}), "
             f"CAST({text(json.dumps(model.options))} AS {_json(database)}), "
-            f"{'NULL' if recipe is None else text(recipe)}, {_value(database, model)})"
+            f"{_text(database, _recipe(model) if recipe is None else recipe)}, "
+            f"{_value(database, model)})"
             for group, model in rows
         ]
         given = "name, group_key, version, task, status, plan, metrics, options, recipe, model"
@@ -163,15 +165,36 @@ def model(connection: Any, name: str, group: str = "", version: int | None = Non
     with _registry(connection) as database:
         chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
         query = (
-            f"SELECT version, model FROM tuskml.models WHERE name = {database.text(name)} "
+            f"SELECT recipe, model FROM tuskml.models WHERE name = {database.text(name)} "
             f"AND group_key = {database.text(group)} AND {chosen}"
         )
-        for _, value in database.models(query):
+        for (recipe,), value in database.models(query):
             if value is not None:
-                return Model.of(value)
+                return _named(Model.of(value), recipe)
     which = "no deployed version" if version is None else f"no version {version}"
     within = f" in group {group!r}" if group else ""
     raise DataError(f"there is {which} of a model {name!r}{within}")
+
+
+def _recipe(model: Model) -> str | None:
+    """What the model was trained on, where Python knows it: SQL's value does not hold it."""
+    if not model.features:
+        return None
+    return json.dumps({"features": model.features, "label": model.label})
+
+
+def _named(model: Model, recipe: str | None) -> Model:
+    """The model with the names of its features, if its recipe says them, as dbt's does too."""
+    try:
+        known = json.loads(recipe or "null")
+    except ValueError:  # a recipe is whatever its maker wrote
+        return model
+    features = known.get("features") if isinstance(known, dict) else None
+    if not features:
+        return model
+    return model.trained_on(
+        [features] if isinstance(features, str) else features, known.get("label")
+    )
 
 
 def deploy(
@@ -234,6 +257,10 @@ def _change(connection: Any, function: str, name: str, **given: int | str | None
             f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM {call} RETURNING stage"
         )
         return sum(stage == "deployed" for (stage,) in rows)
+
+
+def _text(database: Database, value: str | None) -> str:
+    return "NULL" if value is None else database.text(value)
 
 
 def _literal(database: Database, value: int | str) -> str:

@@ -195,6 +195,9 @@ def test_predictions_metrics_and_summaries(project: Project, built: dict[str, An
         f"SELECT carrier, term FROM {schema}.late_coefficients WHERE carrier = 'DL' ORDER BY feature"
     ) == [("DL", term) for term in ("intercept", "dep_delay", "distance", "hour")]
     assert "newton" in project.sql(f"SELECT plan FROM {schema}.training_plan")[0][0]
+    with project.connect() as connection:
+        model = registry.model(connection, project.name, "AA")
+    assert model.feature_names == ("dep_delay", "distance", "hour")
     named = f"predict_proba('{project.name}', 'AA', {'ARRAY' if schema == 'analytics' else ''}[60.0, 1000, 12])"
     assert 0.5 < project.sql(f"SELECT {named}")[0][0] < 1
 

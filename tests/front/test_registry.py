@@ -104,7 +104,9 @@ def test_a_version_comes_back_as_it_was(place: Place) -> None:
         registry.register(place.connection, "fare", model, metrics={"r2": 0.5}, recipe="ours") == 1
     )
     assert registry.register(place.connection, "fare", model) == 2
-    assert registry.model(place.connection, "fare", version=1) == model
+    assert registry.model(place.connection, "fare", version=2) == model
+    unnamed = registry.model(place.connection, "fare", version=1)
+    assert unnamed == model.trained_on((), None), "its recipe is the caller's"
     first, second = registry.entries(place.connection)
     assert (first.metrics, first.recipe, first.task, first.status) == (
         {"r2": 0.5},
@@ -113,7 +115,10 @@ def test_a_version_comes_back_as_it_was(place: Place) -> None:
         model.status,
     )
     assert first.options == model.options
-    assert (second.metrics, second.recipe) == ({}, None)
+    assert (second.metrics, json.loads(second.recipe or "")) == (
+        {},
+        {"features": ["km"], "label": "fare"},
+    )
     assert first.created <= second.created
     assert first.created.utcoffset().total_seconds() == 0
     with pytest.raises(DataError, match="no deployed version of a model 'fare'"):

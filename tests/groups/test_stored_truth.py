@@ -185,7 +185,9 @@ def test_explanations_are_of_the_stored_training(con):
     options = json.dumps({"store": "explained", "l2": 0.01})
     text = con.execute(query, [options]).fetchall()[0][0]
     assert "  plan      hogbatch" in text
-    assert re.search(r"because   option 'store' is given; about [\d,]+ requests to the store", text)
+    assert re.search(
+        r"because   option 'store' is given; about [\d,]+ requests to the store", text
+    )
     dense = query.replace("sparse(ids, vals)", "x").replace("FROM logistic", "FROM logistic_dense")
     with pytest.raises(duckdb.Error, match="needs sparse features"):
         con.execute(dense, [options])
