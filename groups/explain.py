@@ -12,6 +12,7 @@ from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.elsewhere import ELSEWHERE
+from tuskml.optimizer.space import FAMILIES
 from tuskml.udas import kernels
 from tuskml.udas.kernels import KINDS, Pass
 from tuskml.udas.plan import Plan, shown_seconds, two_digits
@@ -39,7 +40,7 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     if request.options.ordered or request.options.validation > 0:
         return with_elsewhere(by_statistics(plan, question), question)
     chosen = tried(group, request, plan, question)
-    if not chosen.candidates:  # a training would not even have looked at costs
+    if len(chosen.candidates) < len(FAMILIES):  # a training would not have looked at all of them
         chosen = replace(chosen, candidates=by_statistics(plan, question).candidates)
     return with_elsewhere(chosen, question)
 

@@ -1,5 +1,6 @@
 """Plans a batch: statistics from the rows, speculation where it pays, the optimizer's choice."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from tuskml.optimizer.choice import Candidate, Choice
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.elsewhere import Refusal, assess_elsewhere, no_gpu
 from tuskml.optimizer.rule import Statistics, choose
+from tuskml.optimizer.space import FAMILIES
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
@@ -69,11 +71,11 @@ def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
     return first_plan(groups, request)[0]
 
 
-def by_statistics(own: Plan, question: Question) -> Choice:
+def by_statistics(own: Plan, question: Question, families: Sequence[str] = FAMILIES) -> Choice:
     """The choice by what is known without looking at rows; the same bits on every machine."""
     plain = choice.rounded(question) if question.options.ordered else question
     known = constants.shipped() if question.options.ordered else constants.of_host()
-    candidates = choice.assess(plain, known)
+    candidates = choice.assess(plain, known, families=families)
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
     if question.task.smooth and choice.takes_less(candidates, own, choice.INSTANT):
@@ -127,12 +129,13 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
-    first = by_statistics(own, question)
+    first = by_statistics(own, question, choice.BATCH)  # others are chosen after a trial alone
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
     if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
+    first = by_statistics(own, question)
     tried = worth_trying(first.candidates)
     if not tried:
         return estimated(first)

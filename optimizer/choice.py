@@ -5,7 +5,7 @@ what such algorithms usually need (`usual.py`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuskml.optimizer.constants import Constants
@@ -120,12 +120,13 @@ def assess(
     question: Question,
     constants: Constants,
     speculated: Mapping[str, Speculated] | None = None,
+    families: Sequence[str] = FAMILIES,
 ) -> tuple[Candidate, ...]:
     """Every candidate, with what it is estimated to take or why it cannot be."""
     costs = Costs(question, constants)
     known = speculated or {}
     return tuple(
-        assess_one(question, costs, candidate(question, name), known) for name in FAMILIES
+        assess_one(question, costs, candidate(question, name), known) for name in families
     )
 
 
