@@ -16,6 +16,7 @@ from tuskml.groups.planning import Request, by_statistics, decide, first_plan, w
 from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
+from tuskml.optimizer.space import FAMILIES
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
 from tuskml.udas.options import Options
@@ -73,7 +74,7 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
         problem = describe(rows, labels, plan, request)
         begin = start(problem, labels, options)
         chosen = decide(problem, begin, plan, question)
-        if not chosen.candidates:  # a training would not even have looked at costs
+        if len(chosen.candidates) < len(FAMILIES):  # a training would not have looked at all
             whole = by_statistics(plan, measured(problem, begin, question))
             chosen = replace(chosen, candidates=whole.candidates)
         return chosen

@@ -1,5 +1,6 @@
 """Plans a batch: statistics from the rows, speculation where it pays, the optimizer's choice."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,11 +73,11 @@ def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
     return first_plan(groups, request)[0]
 
 
-def by_statistics(own: Plan, question: Question) -> Choice:
+def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = None) -> Choice:
     """The choice by what is known without looking at rows; the same bits on every machine."""
     plain = choice.rounded(question) if question.options.ordered else question
     known = constants.shipped() if question.options.ordered else constants.of_host()
-    candidates = choice.assess(plain, known)
+    candidates = choice.assess(plain, known, only=only)
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
     if question.task.smooth and choice.takes_less(candidates, own, choice.INSTANT):
@@ -138,12 +139,14 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         return Choice(own, ())
     if question.options.validation == 0:
         question = measured(problem, start, question)
-    first = by_statistics(own, question)
+    # The others are chosen after a trial alone.
+    first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
     if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
+    first = by_statistics(own, question)
     tried = worth_trying(first.candidates)
     if not tried:
         return estimated(first)

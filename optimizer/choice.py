@@ -5,7 +5,7 @@ what such algorithms usually need (`usual.py`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer.constants import Constants
@@ -121,13 +121,14 @@ def assess(
     question: Question,
     constants: Constants,
     speculated: Mapping[str, Speculated] | None = None,
+    only: Sequence[str] | None = None,
 ) -> tuple[Candidate, ...]:
-    """Every candidate, with what it is estimated to take or why it cannot be."""
+    """Every candidate, or those of some families, with its estimates or why it cannot be."""
     costs = Costs(question, constants)
     known = speculated or {}
     return tuple(
         assess_one(question, costs, candidate(question, name), known)
-        for name in families(question)
+        for name in only or families(question)
     )
 
 

@@ -207,6 +207,19 @@ def test_trivial_trainings_are_not_looked_at(monkeypatch):
     assert decide(rows, np.zeros((1, 4)), own, question).plan is own
 
 
+@pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
+@pytest.mark.parametrize("n", [300, 5000, 50_000])
+@pytest.mark.parametrize("epsilon", [0.1, 1e-3, 1e-6])
+def test_a_look_at_a_few_families_chooses_like_one_at_all(task, n, epsilon):
+    """What a quick training is planned by, and what an explanation shows."""
+    groups, _ = problem(task, n=n, d=30)
+    options = parse(json.dumps({"epsilon": epsilon}))
+    own, question = first_plan(groups, Request(TASKS[task], options))
+    every, few = by_statistics(own, question), by_statistics(own, question, choice.BATCH)
+    assert few.plan == every.plan
+    assert few.note == every.note
+
+
 def test_epsilon_zero_leaves_the_rule():
     groups, _ = problem(n=20_000, d=100)
     own, question = first_plan(groups, Request(TASKS["svm"], parse('{"epsilon": 0}')))
