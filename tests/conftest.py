@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 import tuskml
+from tuskml.udas import own_operators, own_tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 STATEMENTS = """
@@ -64,7 +65,8 @@ def cluster() -> Iterator[Any]:
         except ImportError as error:
             without_postgres(f"no psycopg, of tuskml[postgres]: {error}")
         try:
-            server = stack.enter_context(private_cluster(ROOT / "build" / "postgres"))
+            worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # each builds and serves its own
+            server = stack.enter_context(private_cluster(ROOT / "build" / f"postgres{worker}"))
         except Unavailable as reason:
             without_postgres(str(reason))
         yield server
@@ -82,6 +84,19 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     """An empty database with tuskml loaded."""
     with tuskml.connect(threads=2) as connection:
         yield connection
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """Forgets the tasks and operators that a test registers."""
+    yield
+    for name in list(own_tasks.OWN):
+        own_tasks.unregister_task(name)
+    for name in list(own_operators.ALGORITHMS):
+        own_operators.unregister_algorithm(name)
+    for kind, operators in own_operators.OPERATORS.items():
+        for name in list(operators):
+            own_operators.unregister_operator(kind, name)
 
 
 @pytest.fixture(scope="session")

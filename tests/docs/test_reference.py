@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -13,12 +14,15 @@ import pytest
 @pytest.fixture(scope="module")
 def reference(root: Path) -> Iterator[ModuleType]:
     """scripts/docs/reference.py"""
-    folder = str(root / "scripts" / "docs")
-    sys.path.append(folder)
-    import reference as module
-
+    folder = root / "scripts" / "docs"
+    sys.path.append(str(folder))  # for the modules beside it
+    described = spec_from_file_location("docs_reference", folder / "reference.py")
+    assert described is not None
+    assert described.loader is not None
+    module = module_from_spec(described)
+    described.loader.exec_module(module)
     yield module
-    sys.path.remove(folder)
+    sys.path.remove(str(folder))
 
 
 def test_the_pages_are_as_the_generator_writes_them(reference: ModuleType) -> None:
