@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SANITIZE ?= address,undefined
 PYTEST_ARGS ?=
+# Two processes, each with a PostgreSQL of its own; PARALLEL= for one, as a debugger wants it.
+PARALLEL ?= -n 2 --dist loadfile
 VERSION ?= 1.4.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/groups
 
@@ -24,14 +26,14 @@ demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
 test: $(READY)-test postgres-packages browser-packages
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 # The same build with another DuckDB: make test-duckdb VERSION='1.5.*'
 test-duckdb: $(READY)-test
 	rm -rf build/duckdb
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps \
 	    --target build/duckdb 'duckdb==$(VERSION)'
-	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
+	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(PARALLEL) $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
 
 # The manual, in build/docs/index.html: its reference anew from the code; a broken link fails.
 docs: $(READY)-docs
