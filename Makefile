@@ -80,7 +80,7 @@ sanitize: $(READY)-test
 	$(PYTHON) -m venv build/sanitize/venv
 	build/sanitize/venv/bin/pip install --quiet "$$(echo build/sanitize/*.whl)[test]"
 	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
-	    --capture=sys -m native $(PYTEST_ARGS)
+	    --capture=sys -m "native and not memory" $(PYTEST_ARGS)
 
 # Runs the tests of the PostgreSQL extension with its C under sanitizers, in a server that is not.
 sanitize-postgres: $(READY)-test postgres-packages

@@ -99,6 +99,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow
+@pytest.mark.memory
 @pytest.mark.parametrize("widths", [(1,), (1024,), (1, 1024, 16)])
 def test_memory_is_a_promise(tmp_path: Path, widths: tuple[int, ...]) -> None:
     """What the process has of its own grows by no more than frames may take, and what LevelDB

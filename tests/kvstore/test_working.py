@@ -160,6 +160,7 @@ def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.memory
 def test_memory_stays_under_the_budget(tmp_path: Path) -> None:
     """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model."""
     program = """
