@@ -34,6 +34,7 @@ def rows(pg: psycopg.Connection) -> None:
 def folder(cluster) -> Iterator[Path]:
     """The default root, below the data directory."""
     path = cluster.data / "tuskml" / "stores"
+    shutil.rmtree(path.parent, ignore_errors=True)  # what other files' tests left
     yield path
     shutil.rmtree(path.parent, ignore_errors=True)
 
