@@ -100,6 +100,10 @@ def shown_database(database: str) -> str:
     return database.partition("?")[0].rpartition("@")[2].rpartition("/")[2] or "PostgreSQL"
 
 
+GROUP_KEY = "group_key"
+"""Names the group in the registry and in dbt's tables, whose other columns are no keys."""
+
+
 def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
     """Names of keys and the models of a table or query."""
     from tuskml.report import group_of
@@ -123,6 +127,8 @@ def chosen_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
                 f"beside its models it has {', '.join(beside) or 'no column'}"
             )
         names.append(column)
+    if not names and GROUP_KEY in beside:
+        return [GROUP_KEY]
     return names or beside
 
 

@@ -18,8 +18,11 @@ from PIL import Image
 
 import tuskml
 from tuskml.cli import main
+from tuskml.model_tables import ModelTable
 from tuskml.report import Group, group_of, page
 from tuskml.report.groups import some_of
+from tuskml.report_command import chosen_keys
+from tuskml.sources import Source
 
 SECONDS = 120
 HOSTILE = '<img src=x onerror="document.documentElement.dataset.pwned=1">'
@@ -439,3 +442,11 @@ def test_what_is_wrong_is_one_sentence(report: Path, capsys, given: list, messag
     assert out == ""
     assert err.startswith(f"tuskml: {message}")
     assert err.count("\n") == 1
+
+
+def test_tables_of_dbt_name_their_groups_by_one_column():
+    source = Source("late_models", "late_models")
+    beside = [("carrier", "VARCHAR"), ("group_key", "VARCHAR"), ("version", "INTEGER")]
+    assert chosen_keys(ModelTable(source, "model", beside), []) == ["group_key"]
+    assert chosen_keys(ModelTable(source, "model", beside), ["Carrier"]) == ["carrier"]
+    assert chosen_keys(ModelTable(source, "model", beside[:1]), []) == ["carrier"]
