@@ -156,15 +156,7 @@ class DuckDB:
     def model(self, model: Model | None) -> str:
         if model is None:
             return f"NULL::{PREDICTOR}"
-        fields = {
-            "task": self.text(model.task),
-            "coef": f"{self.text(listed(model.coef))}::DOUBLE[]" if model.coef else "NULL",
-            "intercept": f"{self.text(repr(model.intercept))}::DOUBLE",
-            "classes": f"{self.text(listed(model.classes))}::DOUBLE[]"
-            if model.classes
-            else "NULL",
-            "options": self.text(as_options(model)),
-        }
+        fields = predictor_fields(model, self.text, listed, "DOUBLE")
         members = ", ".join(f"'{name}': {sql}" for name, sql in fields.items())
         return f"CAST({{{members}}} AS {PREDICTOR})"
 
@@ -260,15 +252,7 @@ class Postgres:
     def model(self, model: Model | None) -> str:
         if model is None:
             return f"NULL::{self.function('tuskml_model')}"
-        fields = {
-            "task": self.text(model.task),
-            "coef": f"{self.text(braced(model.coef))}::float8[]" if model.coef else "NULL",
-            "intercept": f"{self.text(repr(model.intercept))}::float8",
-            "classes": f"{self.text(braced(model.classes))}::float8[]"
-            if model.classes
-            else "NULL",
-            "options": self.text(as_options(model)),
-        }
+        fields = predictor_fields(model, self.text, braced, "float8")
         row = ", ".join(fields.get(name, "NULL") for name in FIELDS)
         return f"CAST(ROW({row}) AS {self.function('tuskml_model')})"
 
@@ -297,6 +281,29 @@ def listed(numbers: Sequence[float]) -> str:
 def braced(numbers: Sequence[float]) -> str:
     """The same as PostgreSQL writes arrays."""
     return f"{{{','.join(map(repr, numbers))}}}"
+
+
+def predictor_fields(
+    model: Model,
+    text: Callable[[str], str],
+    array: Callable[[Sequence[float]], str],
+    double: str,
+) -> dict[str, str]:
+    """SQL of what predictions need of a model, by field.
+
+    text: a literal of some text; array: numbers as the database reads an array; double: its type.
+    """
+
+    def doubles(numbers: Sequence[float] | None) -> str:
+        return f"{text(array(numbers))}::{double}[]" if numbers else "NULL"
+
+    return {
+        "task": text(model.task),
+        "coef": doubles(model.coef),
+        "intercept": f"{text(repr(model.intercept))}::{double}",
+        "classes": doubles(model.classes),
+        "options": text(as_options(model)),
+    }
 
 
 def as_options(model: Model) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.explanation import row_bytes
+from tuskml.groups.explanation import VERSION, row_bytes
 from tuskml.groups.factorization_epochs import Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
@@ -212,7 +212,7 @@ def document(group: NDArray[np.void], options: Options, text: str) -> dict[str, 
     settings = Settings.of(options)
     lines = dict(line[2:].split(None, 1) for line in text.splitlines()[1:])
     return {
-        "explanation": 1,
+        "explanation": VERSION,
         "task": "matrix_factorization",
         "objective": text.splitlines()[0].split(": minimise ", 1)[1],
         "groups": 1,

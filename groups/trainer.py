@@ -163,9 +163,8 @@ def fit(
             kept, out = rows.shuffled(memory, options.seed, counts)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
-            if (
-                not request.task.classifies
-            ):  # their mean is the start, and sums depend on the order
+            # The mean of numbers is the start, and sums depend on the order.
+            if not request.task.classifies:
                 labels = rows.labels()
         gpu = wants_gpu(rows.groups, plan, request)
         if gpu:
