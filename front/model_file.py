@@ -58,9 +58,17 @@ def parsed(text: str | bytes) -> Any:
     if not isinstance(text, str | bytes):
         raise DataError(f"the model is of type {type(text).__qualname__}, {EXPECTED}")
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise DataError(f"the model is not valid JSON ({error}), {EXPECTED}") from error
+
+
+def finite(digits: str) -> float:
+    """A JSON number. ValueError beyond every double, which Python would read as infinite."""
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits} is larger than every double")
+    return value
 
 
 def checked(whole: Any) -> dict[str, Any]:

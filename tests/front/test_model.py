@@ -126,6 +126,7 @@ def rewritten(**change: Any) -> str:
     [
         ("", "the model is not valid JSON"),
         (SAVED.to_json()[:-1], "the model is not valid JSON"),
+        (SAVED.to_json().replace("-2.5e-300", "-2.5e300000"), "-2.5e300000 is larger than every"),
         ("[" * 100_000, "the model is not valid JSON"),
         ("[1]", "JSON but no model, expected the text that Model.to_json wrote"),
         (SAVED.to_json().replace("0.1,", "0.2,", 1), "damaged: its content has the checksum sha"),
