@@ -35,7 +35,7 @@ TORCH_BATCH, TORCH_STEP, TORCH_MOMENTUM = 65_536, 2.0, 0.8
 
 
 def tuskml(settings: Settings) -> Run:
-    """train_model with mini-batches of 32."""
+    """train_model with mini-batches of 128, on all threads without locks."""
     con = tusk.connect(data.dense(settings), settings)
     source, features = tusk.dense_source(settings)
 

@@ -4,7 +4,7 @@ sgd: a step a row; mgd: a step a batch; hogwild: sgd by several threads on one m
 locks (Niu et al., 2011); hogbatch: mgd in that way (Sallinen et al., 2016). Compute and Update
 of each step are fused in the kernels `tk_sgd` and `tk_hogwild`: a step is shorter than a call. The
 answer is the mean of the last epoch's iterates (Polyak and Juditsky, 1992) or the last iterate,
-whichever has the lower objective.
+whichever has the lower objective, of many rows over a sample.
 """
 
 from dataclasses import replace
@@ -28,6 +28,7 @@ from tuskml.udas.problem import Found, Problem
 
 TRIAL_ROWS = 4096
 TRIAL_EPOCHS = 16
+COMPARED_ROWS = 1 << 17
 RISING = tuple(4.0**k for k in range(-1, 5))
 FALLING = tuple(4.0**k for k in range(-2, -7, -1))
 
@@ -149,13 +150,17 @@ class RunEpoch:
 
 
 def finish(problem: Problem, state: State) -> None:
-    """Leaves the better of the mean and the last iterate as the answer, and its objective."""
+    """Leaves the better of the mean and the last iterate as the answer, and its objective.
+
+    Of many rows a sample, spread over all of them, tells which is better: one pass less.
+    """
     last = state.memory["current"]
-    state.objective = problem.objective(state.v)
     if not problem.rows.sparse:  # there the mean is the last iterate
-        objective = problem.objective(last)
-        better = objective < state.objective
-        state.v[better], state.objective[better] = last[better], objective[better]
+        stride = max(1, most_rows(problem.rows.groups) // COMPARED_ROWS)
+        sample = problem.on(replace(problem.rows, stride=stride))
+        better = sample.objective(last) < sample.objective(state.v)
+        state.v[better] = last[better]
+    state.objective = problem.objective(state.v)
     state.known[:] = True
 
 
