@@ -34,6 +34,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import operators_of, transformed
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.open_rows import Open
@@ -108,7 +109,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         cancel_mark=kernels.cancel_count(),
     )
     if not plan.canonical:  # that moves them anyway
-        rows = rows.gathered()
+        rows = gathered(rows)
         groups = rows.groups
     labels = rows.labels()
     two = np.ones(len(groups), bool)

@@ -19,6 +19,16 @@ SEGMENT = np.dtype(
 )
 
 
+def value_size(kind: int) -> int:
+    """Bytes of a feature's value, by `kernels.KINDS`."""
+    return 8 if kind & 1 else 4
+
+
+def dense_row_bytes(n_features: int, kind: int) -> int:
+    """Bytes of a dense row with its label."""
+    return n_features * value_size(kind) + 8
+
+
 def sparse_segments(
     group: np.void,
 ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.udas.gpu import cuda
 from tuskml.udas.gpu.passes import DevicePass, on_device
-from tuskml.udas.gpu.source import value_size
 from tuskml.udas.kernels import Pass
+from tuskml.udas.segments import dense_row_bytes
 
 LEAST_BYTES = 1 << 30
 """Of rows, where `auto` takes a GPU that is there.
@@ -31,7 +31,7 @@ class Answer:
 
 def size_of(groups: NDArray[np.void]) -> int:
     """Bytes that dense rows of these groups (`kernels.GROUP`) take."""
-    row = int(groups["dim"][0]) * value_size(int(groups["kind"][0])) + 8
+    row = dense_row_bytes(int(groups["dim"][0]), int(groups["kind"][0]))
     return int(groups["n_rows"].sum()) * row
 
 
