@@ -1,13 +1,14 @@
 """Models as a relation that rows can be joined to: one model, models by group, or a table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tuskml.databases import Database
+from tuskml.databases import Database, Postgres
 from tuskml.errors import DataError
 from tuskml.expressions import column_named, quoted
 from tuskml.model import Model
+from tuskml.model_tables import ModelTable
 from tuskml.sources import Scope, find_source
 
 ModelLike = Model | Mapping[Any, Model | None] | str
@@ -19,17 +20,39 @@ Keys = Sequence[tuple[str, str]]
 class Joined:
     """Models as SQL has them: a relation with columns tusk_k0, ... and tusk_model.
 
-    keys: how many; task, features, label: of all of them, None where SQL's table does not say;
-    nulls: whether a key of theirs is NULL; constant: SQL of the one model that a caller gave.
+    alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
+    them, '' or None where that is not known; nulls: whether a key of theirs is NULL; constant: SQL
+    of the one model that a caller gave.
     """
 
     sql: str
-    keys: int
-    task: str
-    features: tuple[str, ...] | None
-    label: str | None
+    alike: tuple[bool, ...] = ()
+    task: str = ""
+    features: tuple[str, ...] | None = None
+    label: str | None = None
     nulls: bool = False
     constant: str | None = None
+
+    def join(self, database: Database, rows: Sequence[str]) -> str:
+        """What follows the rows in `FROM`; rows: SQL of their keys."""
+        if self.constant is not None:
+            return f"CROSS JOIN {self.sql}"
+        same = [
+            self.same(database, key, f"models.tusk_k{k}", alike)
+            for k, (key, alike) in enumerate(zip(rows, self.alike, strict=True))
+        ]
+        return f"LEFT JOIN {self.sql} ON {' AND '.join(same) or 'true'}"
+
+    def same(self, database: Database, one: str, other: str, alike: bool) -> str:
+        """The condition of equal keys; a NULL key matches the group of NULLs, as in GROUP BY.
+
+        PostgreSQL joins by hash where that is an equality, and its arrays take NULLs as equal.
+        """
+        if not self.nulls:
+            return f"{one} = {other}"
+        if alike and isinstance(database, Postgres):
+            return f"ARRAY[{one}] = ARRAY[{other}]"
+        return f"{one} IS NOT DISTINCT FROM {other}"
 
 
 def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Joined:
@@ -39,7 +62,7 @@ def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Jo
     if isinstance(model, Mapping):
         return of_mapping(database, model, scope, keys)
     if isinstance(model, str):
-        return of_table(database, model, keys)
+        return of_table(database, model, scope, keys)
     raise DataError(
         f"model is of type {type(model).__qualname__}, expected a tuskml.Model, a mapping of "
         "models by group, or the name of a table of models"
@@ -50,14 +73,17 @@ def of_model(database: Database, model: Model) -> Joined:
     """One model, as a constant."""
     value = database.model(model)
     sql = f"(SELECT {value} AS tusk_model) AS models"
-    return Joined(sql, 0, model.task, model.features or None, model.label, constant=value)
+    return Joined(
+        sql,
+        task=model.task,
+        features=model.features or None,
+        label=model.label,
+        constant=value,
+    )
 
 
 def of_mapping(
-    database: Database,
-    models: Mapping[Any, Model | None],
-    scope: Scope,
-    keys: Sequence[tuple[str, str]],
+    database: Database, models: Mapping[Any, Model | None], scope: Scope, keys: Keys
 ) -> Joined:
     """Models by key, as rows of constants."""
     if not keys:
@@ -79,7 +105,7 @@ def of_mapping(
     task, features, label = same_in_all(known)
     return Joined(
         f"(VALUES {', '.join(rows)}) AS models ({names})",
-        len(keys),
+        (True,) * len(keys),
         task,
         features,
         label,
@@ -111,27 +137,22 @@ def constant(database: Database, value: Any, type_name: str) -> str:
     return f"CAST({database.text(str(value))} AS {type_name})"
 
 
-def of_table(database: Database, given: str, keys: Sequence[tuple[str, str]]) -> Joined:
+def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined:
     """Models in a table or query, with its keys and a column `model`."""
     source = find_source(database, given)
-    columns = [name for name, _ in database.columns(f"SELECT * FROM {source.sql}")]
-    wanted = [*(name for name, _ in keys), "model"]
-    for name in wanted:
-        if column_named(name, columns) is None:
+    types = dict(database.columns(f"SELECT * FROM {source.sql}"))
+    found = {}
+    for name in [*(name for name, _ in keys), "model"]:
+        column = column_named(name, types)
+        if column is None:
             raise DataError(
                 f"{source.name} has no column '{name}', expected a table of models with the "
-                f"keys of group_by and a column 'model': its columns are {', '.join(columns)}"
+                f"keys of group_by and a column 'model': its columns are {', '.join(types)}"
             )
-    listed_keys = [quoted(column_named(name, columns) or name) for name, _ in keys]
-    model = quoted(column_named("model", columns) or "model")
-    shown = [
-        *(f"{key} AS tusk_k{k}" for k, key in enumerate(listed_keys)),
-        f"{database.function('predictor')}({model}) AS tusk_model",
-    ]
-    null = " OR ".join(f"{key} IS NULL" for key in listed_keys) or "false"
-    ((count, tasks, task, nulls),) = database.fetch(
-        f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task), "
-        f"count(*) FILTER (WHERE {null}) FROM {source.sql}"
+        found[name] = column
+    model = quoted(found["model"])
+    ((count, tasks, task),) = database.fetch(
+        f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task) FROM {source.sql}"
     )
     if not keys and count != 1:
         raise DataError(
@@ -139,5 +160,24 @@ def of_table(database: Database, given: str, keys: Sequence[tuple[str, str]]) ->
         )
     if tasks != 1:
         raise DataError(f"{source.name} has models of {tasks} tasks, expected one")
-    sql = f"(SELECT {', '.join(shown)} FROM {source.sql}) AS models"
-    return Joined(sql, len(keys), task, None, None, bool(nulls))
+    table = ModelTable(source, found["model"], list(types.items()))
+    return replace(of_columns(table, scope, [(found[name], sql) for name, sql in keys]), task=task)
+
+
+def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
+    """The models of a table's column, of whatever tasks.
+
+    keys: columns beside it, and SQL over the rows, which errors call `what`.
+    """
+    database, kinds = scope.database, dict(table.others)
+    columns = [quoted(column) for column, _ in keys]
+    shown = [
+        *(f"{column} AS tusk_k{k}" for k, column in enumerate(columns)),
+        f"{database.function('predictor')}({quoted(table.model)}) AS tusk_model",
+    ]
+    types = scope.types([sql for _, sql in keys], what) if keys else []
+    alike = (kind == kinds[column] for (column, _), kind in zip(keys, types, strict=True))
+    null = " OR ".join(f"{column} IS NULL" for column in columns) or "false"
+    nulls = database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {null} LIMIT 1")
+    sql = f"(SELECT {', '.join(shown)} FROM {table.source.sql}) AS models"
+    return Joined(sql, tuple(alike), nulls=bool(nulls))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.explanation import VERSION
 from tuskml.udas.plan import shown_seconds
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def explanation_of(given: Any) -> Mapping[str, Any]:
             found = json.loads(found)
         except json.JSONDecodeError:
             found = None
-    if not isinstance(found, Mapping) or found.get("explanation") != 1:
+    if not isinstance(found, Mapping) or found.get("explanation") != VERSION:
         raise ValueError(
             f"explanation is {str(given)[:60]!r}, expected what explain_training(..., "
             '\'{"format": "json"}\') returns, or a model trained with '

@@ -1,6 +1,6 @@
 """`tuskml predict`: a table of models scores rows, each row by the model of its group.
 
-It writes the join of rows and models that a person would write.
+The query is that of `tuskml.predict`, of the models in a table's column.
 """
 
 import argparse
@@ -8,20 +8,22 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tuskml.databases import Database, DuckDB, Postgres, Row, opened
+from tuskml.databases import Database, Postgres, Row, opened
 from tuskml.errors import DataError
 from tuskml.expressions import column_named, quoted, renamed
+from tuskml.joining import of_columns
 from tuskml.model_tables import ModelTable, model_table
+from tuskml.prediction import NAMES, Scoring
 from tuskml.rows_arguments import add_database, add_source, keys
 from tuskml.script import plain
-from tuskml.sources import Scope, find_source, listed
+from tuskml.sources import Scope, find_source, listed, scope_of
 from tuskml.table import table
 from tuskml.training import new_table
 from tuskml.usage import Commands, add_command, add_json
 
 MOST_ROWS = 100
 ROWS_A_TIME = 10_000
-FUNCTIONS = {"prediction": "predict", "probability": "predict_proba", "decision": "decision"}
+KINDS = {name: kind for kind, name in NAMES.items()}
 EXAMPLES = """
 each flight by its carrier's model, of a table that tuskml train --into made:
   tuskml predict flights.duckdb --models models --source flights \\
@@ -54,7 +56,7 @@ def add_predict(commands: "Commands[Any]") -> None:
     by = "the keys in the rows (else the columns that stand beside the models)"
     add("--group-by", default="", metavar="SQL", help=by)
     what = "prediction (default), probability (logistic), or decision, the margin"
-    add("--output", choices=list(FUNCTIONS), default="prediction", metavar="WHAT", help=what)
+    add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
     add("--name", help="of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="where there are several columns of models")
     add("--into", metavar="TABLE", help="keep the rows in a new table instead of printing them")
@@ -104,8 +106,7 @@ def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str
     """The join, and its columns' names."""
     models = model_table(database, given.models, given.model_column)
     source = find_source(database, given.source)
-    columns = database.columns(f"SELECT * FROM {source.sql}")
-    scope = Scope(database, source, dict(columns))
+    scope = scope_of(database, source)
     name = given.name or given.output
     if column_named(name, scope.columns) is not None:
         raise DataError(
@@ -113,28 +114,21 @@ def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str
             "expected --name to be that of a new column"
         )
     pairs = key_pairs(scope, models, keys(given.group_by))
-    refuse_several(database, models, [name for name, _, _ in pairs])
+    refuse_several(database, models, [column for column, _ in pairs])
     features, _ = scope.features(listed(given.features, "features"))
-    inner = [quoted(name) for name, _ in columns]
-    inner += [f"{features} AS tusk_features"]
-    inner += [f"{sql} AS tusk_key_{i}" for i, (_, sql, _) in enumerate(pairs)]
-    function = database.function(FUNCTIONS[given.output])
-    outer = [f"tusk_rows.{quoted(name)}" for name, _ in columns]
-    outer += [f"{function}(tusk_predictor, tusk_features) AS {quoted(name)}"]
-    query = (
-        f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.sql}) "
-        f"AS tusk_rows LEFT JOIN ({predictors(database, models, pairs)}) AS tusk_models "
-        f"ON {matching(database, pairs)}"
-    )
-    return query, [*(name for name, _ in columns), name]
+    joined = of_columns(models, scope, pairs, "--group-by")
+    scoring = Scoring(database, scope, joined, features, tuple(pairs))
+    names = list(scope.columns)
+    return scoring.rows(KINDS[given.output], name, names), [*names, name]
 
 
-KeyPair = tuple[str, str, bool]
-"""A column of the models, the SQL over the rows that it equals, and whether types are the same."""
+def key_pairs(
+    scope: Scope, models: ModelTable, expressions: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Columns of the models, and the SQL over the rows that each equals.
 
-
-def key_pairs(scope: Scope, models: ModelTable, expressions: Sequence[str]) -> list[KeyPair]:
-    """The keys. DataError where models or rows lack one."""
+    DataError where models or rows lack one.
+    """
     beside = dict(models.others)
     pairs = []
     for text in expressions or list(beside):
@@ -151,9 +145,7 @@ def key_pairs(scope: Scope, models: ModelTable, expressions: Sequence[str]) -> l
                 "not have: say by --group-by which columns are keys, such as "
                 f"--group-by 'month(date) AS {column}'"
             )
-        found = scope.sql(sql if name else text, "--group-by")
-        (kind,) = scope.types([found], "--group-by")
-        pairs.append((column, found, kind == beside[column]))
+        pairs.append((column, scope.sql(sql if name else text, "--group-by")))
     return pairs
 
 
@@ -167,26 +159,3 @@ def refuse_several(database: Database, models: ModelTable, names: Sequence[str])
             f"{models.source.name} has several models {where}, expected one a row: "
             "give a query as --models that picks one"
         )
-
-
-def predictors(database: Database, models: ModelTable, pairs: Sequence[KeyPair]) -> str:
-    """Keys, and what predictions need of each model."""
-    columns = [f"{quoted(name)} AS tusk_of_{i}" for i, (name, _, _) in enumerate(pairs)]
-    columns.append(f"{database.function('predictor')}({quoted(models.model)}) AS tusk_predictor")
-    return f"SELECT {', '.join(columns)} FROM {models.source.sql}"
-
-
-def matching(database: Database, pairs: Sequence[KeyPair]) -> str:
-    """The condition of the join; a NULL key matches the group of NULLs, as in GROUP BY.
-
-    PostgreSQL joins by hash where that is an equality, and its arrays take NULLs as equal.
-    """
-    conditions = []
-    for i, (_, _, same) in enumerate(pairs):
-        if isinstance(database, DuckDB):
-            conditions.append(f"tusk_of_{i} IS NOT DISTINCT FROM tusk_key_{i}")
-        elif same:
-            conditions.append(f"ARRAY[tusk_of_{i}] = ARRAY[tusk_key_{i}]")
-        else:
-            conditions.append(f"tusk_of_{i} = tusk_key_{i}")
-    return " AND ".join(conditions) or "true"

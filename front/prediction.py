@@ -126,11 +126,8 @@ class Scoring:
         keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
         inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
         rows = f"(SELECT {inner} FROM {self.scope.source.sql}) AS rows"
-        if not self.models.keys:
-            return f"{rows} CROSS JOIN {self.models.sql}"
-        same = "IS NOT DISTINCT FROM" if self.models.nulls else "="
-        on = [f"rows.tusk_g{k} {same} models.tusk_k{k}" for k in range(self.models.keys)]
-        return f"{rows} LEFT JOIN {self.models.sql} ON {' AND '.join(on)}"
+        by = [f"rows.tusk_g{k}" for k in range(len(self.models.alike))]
+        return f"{rows} {self.models.join(self.database, by)}"
 
     def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
         """The query of the source's columns and the predictions."""

@@ -1,19 +1,18 @@
 """`explain_training`: what would run for a group, and why."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups import factorization
+from tuskml.groups import devices, factorization_explanation
 from tuskml.groups.explanation import document
 from tuskml.groups.explanation_text import written
+from tuskml.groups.objective import describe, start
 from tuskml.groups.own import refuse_labels
 from tuskml.groups.own_costs import measured
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
-from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.space import FAMILIES
@@ -39,10 +38,8 @@ def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
 def explain_factorization(group: NDArray[np.void], options: Options) -> str:
     """The plan of a matrix factorization, which has no candidates."""
     options = replace(options, given=options.given - {"format"})
-    text = factorization.explain(group, options)
-    if options.format == "text":
-        return text
-    return json.dumps(factorization.document(group, options, text))
+    found = factorization_explanation.document(group, options)
+    return written(found, options.format, factorization_explanation.text_of)
 
 
 def considered(group: NDArray[np.void], request: Request) -> Choice:
@@ -55,8 +52,11 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     if question is None:
         return Choice(plan, ())
     if request.options.ordered or request.options.validation > 0:
-        return with_elsewhere(by_statistics(plan, question), question)
-    return with_elsewhere(tried(group, request, plan, question), question)
+        chosen = by_statistics(plan, question)
+    else:
+        chosen = tried(group, request, plan, question)
+    gpu = devices.answer(group, request)
+    return with_elsewhere(chosen, question, None if gpu.use else gpu.reason)
 
 
 def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups import devices
 from tuskml.groups.planning import Request
 from tuskml.optimizer.choice import Candidate, Choice, Speculated
 from tuskml.optimizer.curves import Curve, Interval
 from tuskml.optimizer.elsewhere import ELSEWHERE
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import KINDS, Pass
-from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
+from tuskml.udas.segments import dense_bytes, value_size
 
 VERSION = 1
 CURVE_POINTS = 30
@@ -59,10 +60,10 @@ def spread(counts: NDArray[np.int64]) -> dict[str, float]:
 def row_bytes(groups: NDArray[np.void]) -> int:
     """Bytes that the packed rows of groups of one kind take."""
     rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
-    value = 8 if kind & 1 else 4
     if kind < 2:
-        return rows * 8 + int((groups["n_rows"] * groups["dim"]).sum()) * value
-    return rows * 12 + Pass(groups, 0, None, None, True, 1).nonzeros() * (4 + value)
+        return dense_bytes(groups)
+    entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+    return rows * 12 + entries * (4 + value_size(kind))
 
 
 def objective(request: Request) -> str:
@@ -84,12 +85,13 @@ def row_order(plan: Plan) -> str:
     return first + (", partitions shuffled each epoch" if plan.shuffle else "")
 
 
-def device(options: Options, groups: NDArray[np.void]) -> str | None:
+def device(groups: NDArray[np.void], request: Request) -> str | None:
     """Where kernels would run; nothing of small groups unless it is asked for."""
-    small = groups["kind"][0] >= 2 or placement.size_of(groups) < placement.LEAST_BYTES
+    options = request.options
+    small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.LEAST_BYTES
     if small and "device" not in options.given:
         return None
-    found = placement.answer(options.device, groups)
+    found = devices.answer(groups, request)
     if found.use:
         return f"gpu: {found.reason}"
     return "cpu" + (f"; gpu not possible: {found.reason}" if options.device != "cpu" else "")
@@ -119,6 +121,7 @@ def document(
         "features": int(groups["dim"].max()),
         "storage": KINDS[groups["kind"][0]],
         "bytes": row_bytes(groups),
+        "model": None,
         "plan": {
             "algorithm": plan.algorithm,
             "description": plan.describe(),
@@ -130,7 +133,7 @@ def document(
             "converge": plan.converge,
             "time": request.options.time,
         },
-        "device": device(request.options, groups),
+        "device": device(groups, request),
         "cannot": chosen.note,
         "candidates": [one_document(one, chosen) for one in by_total(chosen.candidates)],
         "actual": None if actual is None else actual.document(),

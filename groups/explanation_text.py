@@ -1,18 +1,12 @@
 """An explanation as text for a terminal, from the data of `explanation.py`."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tuskml.udas.plan import shown_seconds, two_digits
 
 Document = dict[str, Any]
-
-
-def written(explanation: Document, form: str) -> str:
-    """As text, or as JSON."""
-    if form == "json":
-        return json.dumps(explanation, allow_nan=False)
-    return text_of(explanation)
 
 
 def text_of(explanation: Document) -> str:
@@ -35,6 +29,13 @@ def text_of(explanation: Document) -> str:
     if explanation["actual"] is not None:
         lines.append(f"  actual    {actual(explanation['actual'], groups)}")
     return "\n".join(lines + table(explanation["candidates"]))
+
+
+def written(explanation: Document, form: str, as_text: Callable[[Document], str] = text_of) -> str:
+    """As text, or as JSON."""
+    if form == "json":
+        return json.dumps(explanation, allow_nan=False)
+    return as_text(explanation)
 
 
 def stops(plan: Document) -> str:

@@ -8,21 +8,19 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.explanation import VERSION, row_bytes
 from tuskml.groups.factorization_epochs import Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.validation import held_out_counts
 from tuskml.udas import kernels
 from tuskml.udas.factorization import Factorization, Ids, Shape, rating_ids
-from tuskml.udas.kernels import KINDS, Floats, Pass
+from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
 
 MOST_NUMBERS = 1 << 26
@@ -172,68 +170,3 @@ def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
         seconds=np.array([f.seconds for f in fits]),
         options=Strings.same(settings.resolved(), n),
     )
-
-
-def explain(group: NDArray[np.void], options: Options) -> str:
-    """What would run for one group, as text."""
-    settings = Settings.of(options)
-    rows = Pass(group, 0, None, None, settings.biases, settings.threads)
-    shape = shape_of(rows, settings)
-    margin = "mu + b_u + b_i + p_u.q_i" if settings.biases else "p_u.q_i"
-    squares = "|p_u|^2 + |q_i|^2" + (" + b_u^2 + b_i^2" if settings.biases else "")
-    penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""
-    stop = f"after {settings.max_iter} epochs"
-    if settings.epsilon:
-        stop = f"when the objective changes by at most {settings.epsilon:g} of itself, or {stop}"
-    if settings.time is not None:
-        stop += f", or after {settings.time:g} s"
-    because = (
-        "asked for"
-        if "algorithm" in options.given and options.algorithm != "auto"
-        else ("blocks of ratings that share neither users nor items run side by side")
-    )
-    lines = [
-        f"matrix_factorization: minimise mean of 1/2 (m - y)^2{penalty}, m = {margin}",
-        f"  rows      {int(group['n_rows'][0]):,} ratings, {int(group['n_skipped'][0]):,} skipped",
-        f"  model     {shape.n_users:,} users and {shape.n_items:,} items x {shape.width}, "
-        f"{shape.numbers:,} numbers",
-        *([f"  store     '{settings.store}', {settings.layout()}"] if settings.stored else []),
-        f"  plan      {settings.describe()}",
-        f"  because   {because}",
-        "  order     "
-        + ("blocks as threads come to them" if settings.lock_free else "by a hash of each rating"),
-        f"  stops     {stop}",
-    ]
-    return "\n".join(lines)
-
-
-def document(group: NDArray[np.void], options: Options, text: str) -> dict[str, Any]:
-    """The same as data, in the schema of `explanation.document`; text: what `explain` says."""
-    settings = Settings.of(options)
-    lines = dict(line[2:].split(None, 1) for line in text.splitlines()[1:])
-    return {
-        "explanation": VERSION,
-        "task": "matrix_factorization",
-        "objective": text.splitlines()[0].split(": minimise ", 1)[1],
-        "groups": 1,
-        "rows": int(group["n_rows"][0]),
-        "rows_skipped": int(group["n_skipped"][0]),
-        "features": 2,
-        "storage": KINDS[group["kind"][0]],
-        "bytes": row_bytes(group),
-        "plan": {
-            "algorithm": settings.algorithm,
-            "description": settings.describe(),
-            "because": lines["because"],
-            "order": lines["order"],
-            "threads": settings.threads,
-            "max_iter": settings.max_iter,
-            "epsilon": settings.epsilon,
-            "converge": "loss",
-            "time": settings.time,
-        },
-        "device": None,
-        "cannot": None,
-        "candidates": [],
-        "actual": None,
-    }

@@ -14,7 +14,6 @@ from tuskml.optimizer.costs import Question
 from tuskml.optimizer.elsewhere import assess_elsewhere
 from tuskml.optimizer.rule import Statistics, choose
 from tuskml.udas import kernels
-from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
 from tuskml.udas.own_operators import named
@@ -86,22 +85,16 @@ def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = No
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
 
 
-def with_elsewhere(chosen: Choice, question: Question) -> Choice:
-    """The choice with the candidates that are not for packed rows, to be shown."""
+def with_elsewhere(chosen: Choice, question: Question, gpu: str | None) -> Choice:
+    """The choice with the candidates that are not for packed rows, to be shown.
+
+    gpu: why the GPU does not train these rows; None where it does.
+    """
     if not chosen.candidates:
         return chosen
     known = constants.shipped() if question.options.ordered else constants.of_host()
-    more = assess_elsewhere(question, known, no_gpu)
+    more = assess_elsewhere(question, known, gpu)
     return replace(chosen, candidates=chosen.candidates + more)
-
-
-def no_gpu(question: Question) -> str | None:
-    """Why the GPU does not train these rows; None where it does."""
-    seen, options = question.seen, question.options
-    if question.task.own is not None or question.measured:
-        return "losses and operators of one's own run on the CPU"
-    size = seen.entries * (8 if seen.double else 4) + 8 * seen.rows
-    return placement.refusal(options.device, seen.sparse, size)
 
 
 def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:

@@ -19,14 +19,10 @@ from tuskml.errors import DataError, OptionError, one_of
 from tuskml.groups import events, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
+from tuskml.groups.objective import class_weights
 from tuskml.groups.planning import Request, plan_for, statistics
 from tuskml.groups.stored_run import CACHE, Run, Trained
-from tuskml.groups.trainer import (
-    class_weights,
-    classes_of,
-    one_class,
-    refuse_third_class,
-)
+from tuskml.groups.trainer import classes_of, one_class, refuse_third_class
 from tuskml.kvstore import StoreRoot
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.elsewhere import requests_of

@@ -26,6 +26,7 @@ import numpy as np
 
 from tuskml.groups import events, skipping
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
+from tuskml.groups.objective import describe, start
 from tuskml.groups.outcome import Inference, judge
 from tuskml.groups.planning import Request, plan_for
 from tuskml.groups.row_groups import (
@@ -38,13 +39,7 @@ from tuskml.groups.row_groups import (
     lay_out,
 )
 from tuskml.groups.skipping import ALGORITHM, may_skip, most_chunks
-from tuskml.groups.trainer import (
-    classes_of,
-    describe,
-    report,
-    settle_unknown,
-    start,
-)
+from tuskml.groups.trainer import classes_of, report, settle_unknown
 from tuskml.udas import kernels
 from tuskml.udas.algorithms.sgd import MeanOfEpoch, RunEpoch, StageEpochs, finish
 from tuskml.udas.kernels import Pass

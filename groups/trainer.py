@@ -12,31 +12,31 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
-from tuskml.groups import events, factorization, outcome
+from tuskml.errors import DataError
+from tuskml.groups import devices, events, factorization, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
-from tuskml.groups.measured import Measured
 from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.objective import describe, start
 from tuskml.groups.own import (
-    constant,
     loss_of_one_class,
     own_members,
     refuse_labels,
     refuse_lost,
 )
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan
+from tuskml.groups.timing import Timing
 from tuskml.groups.validation import EarlyStop, held_out_counts
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
 from tuskml.udas import kernels
-from tuskml.udas.algorithms import operators_of, transformed
+from tuskml.udas.algorithms import operators_of
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
-from tuskml.udas.open_rows import Open
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import Options
 from tuskml.udas.own_tasks import refuse_together
@@ -44,7 +44,6 @@ from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
 from tuskml.udas.tasks import Task
 
-MOMENT_ROWS = 4096
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
 
@@ -108,7 +107,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         cancel_mark=kernels.cancel_count(),
     )
     if not plan.canonical:  # that moves them anyway
-        rows = rows.gathered()
+        rows = gathered(rows)
         groups = rows.groups
     labels = rows.labels()
     two = np.ones(len(groups), bool)
@@ -166,21 +165,21 @@ def fit(
             # The mean of numbers is the start, and sums depend on the order.
             if not request.task.classifies:
                 labels = rows.labels()
-        gpu = wants_gpu(rows.groups, plan, request)
+        gpu = devices.wants_gpu(rows.groups, request)
         if gpu:
             rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
-        measured, chosen = Measured(), Choice(plan, ())
+        timing, chosen = Timing(), Choice(plan, ())
         if question is not None:
             asked = time.monotonic()
             chosen = decide(problem, start(problem, labels, options), plan, question)
             plan = chosen.plan
-            measured.planned(chosen, time.monotonic() - asked)
+            timing.planned(chosen, time.monotonic() - asked)
         if gpu:
             plan = replace(plan, device=placement.gpu_name())
-        state = descend(problem, labels, held, plan, options, began, measured)
+        state = descend(problem, labels, held, plan, options, began, timing)
         if not gpu:  # its seconds say nothing of the CPU's
-            measured.report(plan, question)
+            timing.report(plan, question)
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
@@ -210,21 +209,9 @@ def fit(
         plan=Strings.same(told, n),
         seconds=share,
         options=Strings.same(
-            resolved(options, plan, measured.shown() | (own_members(request.task) or {})), n
+            resolved(options, plan, timing.shown() | (own_members(request.task) or {})), n
         ),
     )
-
-
-def wants_gpu(groups: NDArray[np.void], plan: Plan, request: Request) -> bool:
-    """Whether they train on the GPU. OptionError where that is asked for and cannot be."""
-    device = request.options.device
-    if request.task.own is not None:
-        placement.refuse_gpu(device, f"task '{request.task.name}'")
-    elif plan.base is not None or plan.own_parts():
-        placement.refuse_gpu(device, "an operator of your own")
-    else:
-        return placement.wants_gpu(device, groups)
-    return False
 
 
 def explained(
@@ -259,96 +246,6 @@ def classes_of(task: Task, labels: NDArray[np.void]) -> Lists:
     return Lists.of_rows(pairs, np.full(n, 2, np.int64))
 
 
-def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request) -> Problem:
-    """The objective in coordinates that condition it."""
-    options, task = request.options, request.task
-    rows = replace(
-        rows,
-        positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
-        class_weight=class_weights(task, options, labels),
-        open=None if task.own is None else Open(task.own),
-    )
-    frequency = None
-    if rows.sparse:
-        shift, scale, frequency = describe_sparse(rows, plan, options)
-    else:
-        shift, deviation = rows.feature_moments(MOMENT_ROWS)
-        if not options.fit_intercept:  # nothing could take up the shift
-            deviation = np.sqrt(deviation**2 + shift**2)
-            shift = np.zeros_like(shift)
-        scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
-    size = None
-    if task.quadratic:
-        size = np.sqrt(labels["variance"] + labels["mean"] ** 2)
-    problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
-    return transformed(problem, plan)
-
-
-def describe_sparse(
-    rows: Pass, plan: Plan, options: Options
-) -> tuple[Floats, Floats, Floats | None]:
-    """No shift, which would fill the zeros; scales that leave values of at most 1.
-
-    Counting is a pass of its own: it is left out where values are of the size of 1 anyway and no
-    penalty asks how often a feature occurs.
-    """
-    shift = np.zeros((rows.n_groups, rows.n_features))
-    counted = options.l1 > 0 or options.l2 > 0 or plan.family == "svrg"
-    if not counted and rows.values_near_one():
-        return shift, np.ones_like(shift), None
-    count, largest = rows.feature_counts()
-    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
-    return shift, scale, np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
-
-
-def class_weights(task: Task, options: Options, labels: NDArray[np.void]) -> Floats | None:
-    """Weights (G, 2) of the lower and the higher class, None: all 1."""
-    if options.class_weight is None or not task.classifies:
-        return None
-    if options.class_weight == "balanced":
-        low, high = class_sizes(labels)
-        return np.stack([0.5 * (low + high) / low, 0.5 * (low + high) / high], axis=1)
-    return np.tile(np.array(options.class_weight, float), (len(labels), 1))
-
-
-def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
-    """Rows of the lower and of the higher class, each (G,)."""
-    high = labels["n_high"].astype(float)
-    return labels["n_rows"] - high, high
-
-
-def start(problem: Problem, labels: NDArray[np.void], options: Options) -> Floats:
-    """The warm start, or the best constant."""
-    v = np.zeros((problem.n_groups, problem.d + 1))
-    if options.warm_start is not None:
-        coef = options.warm_start.coef
-        if options.warm_start.store is not None:
-            raise OptionError(
-                f"warm_start is the stored model '{options.warm_start.store}', expected a model "
-                "with coefficients, or option 'store' for the new one too"
-            )
-        if len(coef) != problem.d and not (problem.rows.sparse and len(coef) < problem.d):
-            raise DataError(
-                f"warm_start has {len(coef)} coefficients, expected {problem.d} as the features"
-            )
-        v[:, : len(coef)] = coef
-        v[:, -1] = options.warm_start.intercept
-        return problem.from_caller(v)
-    if not options.fit_intercept:
-        return v
-    if problem.task.quadratic:
-        v[:, -1] = labels["mean"]
-    elif problem.task.own is not None and not problem.task.classifies:
-        v[:, -1] = constant(problem.task, labels["mean"])
-    elif "logistic" in (problem.task.name, problem.task.response):
-        weight = problem.rows.class_weight
-        low, high = class_sizes(labels)
-        if weight is not None:
-            high, low = high * weight[:, 1], low * weight[:, 0]
-        v[:, -1] = np.log(high / low)
-    return v
-
-
 def descend(
     problem: Problem,
     labels: NDArray[np.void],
@@ -356,7 +253,7 @@ def descend(
     plan: Plan,
     options: Options,
     began: float,
-    measured: Measured,
+    timing: Timing,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended."""
     deadline = None if options.time is None else began + options.time
@@ -371,9 +268,9 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        operators, clock = measured.watched(operators_of(part, within, v, deadline))
+        operators, clock = timing.watched(operators_of(part, within, v, deadline))
         state = run(part, operators, monitor or report)
-        measured.add(state, clock, part.rows.stride > 1)
+        timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(state.v, v)
     state.iterations = iterations

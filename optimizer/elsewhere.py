@@ -4,7 +4,6 @@ They are shown beside the others: what one of them would take, and what to ask f
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 from tuskml.optimizer.choice import Candidate
@@ -25,21 +24,18 @@ WEIGHT_BYTES = 4
 BUDGET = float(4 << 30)
 """Bytes for weights and what is kept beside them, beyond which a stored model is advised."""
 
-Refusal = Callable[[Question], str | None]
-
 
 def assess_elsewhere(
-    question: Question, constants: Constants, gpu: Refusal
+    question: Question, constants: Constants, gpu: str | None
 ) -> tuple[Candidate, ...]:
     """The candidates that are not for packed rows, all of them refused with a reason.
 
-    gpu: says why these rows do not train on the GPU; None where they do.
+    gpu: why these rows do not train on the GPU; None where they do.
     """
     own = candidate(question, "sgd")
     found = [stored(question, constants), row_groups(own), one_pass(own)]
-    reason = gpu(question)
-    if reason is not None:
-        found.append(refused(own, "gpu", reason))
+    if gpu is not None:
+        found.append(refused(own, "gpu", gpu))
     return tuple(found)
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
-from tuskml.udas.kernels import Floats, Pass, _address, _check, library
+from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.library import _address, _check, library
 
 STORE_FAILURES, TOO_LARGE = (16, 17), 18
 

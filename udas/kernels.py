@@ -1,28 +1,49 @@
-"""The C++ kernels (`udas/native/api.h`), called with the GIL released.
+"""The C++ kernels over rows (`udas/native/api.h`), called with the GIL released.
 
-Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
 Arrays are C-contiguous float64 unless a name says otherwise.
 """
 
 import ctypes
-import functools
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import Interrupted, TuskError
+from tuskml.udas.library import (
+    Floats,
+    Triangles,
+    _address,
+    _check,
+    address_of,
+    cancel,
+    cancel_count,
+    library,
+    raise_if_cancelled,
+    watching_sigint,
+)
+from tuskml.udas.linear_systems import Solution, solve
 from tuskml.udas.open_rows import Calling, Open
 
-Floats = NDArray[np.float64]
-Triangles = Any
-"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
-there (`tuskml.udas.gpu.triangles`)."""
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "LABELS",
+    "Epoch",
+    "Floats",
+    "OwnedRows",
+    "Pass",
+    "Solution",
+    "Triangles",
+    "address_of",
+    "cancel",
+    "cancel_count",
+    "library",
+    "most_rows",
+    "raise_if_cancelled",
+    "solve",
+    "watching_sigint",
+]
 
 GROUP = np.dtype(
     [
@@ -80,103 +101,9 @@ class _Epoch(ctypes.Structure):
     ]
 
 
-def _instruction_sets() -> list[str]:
-    """Suffixes of the builds this processor runs, best first."""
-    try:
-        words = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
-    except (OSError, IndexError):
-        return [""]
-    flags = set(words)
-    builds = [""]
-    if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
-        builds.insert(0, "_v3")
-        if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
-            builds.insert(0, "_v4")
-    return builds
-
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    """The kernels' library."""
-    folder = Path(__file__).parent
-    for suffix in _instruction_sets():
-        path = folder / f"_native{suffix}.so"
-        if path.exists():
-            lib = ctypes.CDLL(str(path))
-            lib.tk_cancel_count.restype = ctypes.c_int64
-            lib.tk_nonzeros.restype = ctypes.c_int64
-            return lib
-    raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
-
-
-def address_of(array: NDArray[np.generic]) -> int:
-    """Where a C-contiguous array's items lie; `array.ctypes.data` is several times slower."""
-    if array.size and array.flags.writeable:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
-
-
-def _address(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
-    return ctypes.c_void_p(None if array is None else address_of(array))
-
-
-def _check(code: int) -> None:
-    if code == 1:
-        raise Interrupted("the training was interrupted")
-    if code == 2:
-        raise MemoryError("no memory for the rows: raise memory_limit")
-    if code == 3:
-        raise TuskError(
-            "no room for the rows: memory_limit is reached and temp_directory cannot take more"
-        )
-
-
-def cancel() -> None:
-    """Ends every training in this process within milliseconds; each raises `Interrupted`."""
-    library().tk_cancel()
-
-
-def cancel_count() -> int:
-    """How often `cancel` was called; a pass made before the last call stops."""
-    return int(library().tk_cancel_count())
-
-
-def raise_if_cancelled(mark: int) -> None:
-    """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
-    if mark >= 0 and cancel_count() != mark:
-        _check(1)
-
-
-@contextmanager
-def watching_sigint() -> Iterator[None]:
-    """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""
-    library().tk_watch_sigint(1)
-    try:
-        yield
-    finally:
-        library().tk_watch_sigint(0)
-
-
 def most_rows(groups: NDArray[np.void]) -> int:
     """Rows of the largest group, down to a power of two: a size that a few rows do not change."""
     return 1 << int(np.log2(groups["n_rows"].max()))
-
-
-GATHERED_GROUPS = 64
-GATHERED_BYTES = 8 << 20
-"""Rows that are moved together in one call: what about stays in a cache."""
-SEGMENT_HEADER = 32
-_threads = threading.local()
-
-
-def _scratch(size: int) -> NDArray[np.uint8]:
-    """Memory of this thread's own, at most GATHERED_BYTES: fresh pages would cost more than the
-    copy.
-    """
-    kept: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
-    if kept is None or len(kept) < size:
-        kept = _threads.scratch = np.empty(size, np.uint8)
-    return kept
 
 
 @dataclass(frozen=True)
@@ -381,28 +308,6 @@ class Pass:
         """An Update that makes Newton's iterations where the rows are; None: there is none."""
         return None
 
-    def gathered(self) -> "Pass":
-        """The same rows side by side, where many small groups lie scattered over memory.
-
-        The copy is this thread's own, and good until its next one.
-        """
-        groups = self.groups
-        if self.sparse or len(groups) < GATHERED_GROUPS:
-            return self
-        row = 8 + self.n_features * (4, 8)[int(groups["kind"][0])]
-        place = np.zeros(len(groups) + 1, np.int64)
-        np.cumsum((SEGMENT_HEADER + groups["n_rows"] * row + 63) // 64 * 64, out=place[1:])
-        if place[-1] > GATHERED_BYTES or not library().tk_scattered(ctypes.byref(self._struct())):
-            return self
-        copy = np.empty_like(groups)
-        _check(
-            library().tk_gather(
-                ctypes.byref(self._struct()), _address(_scratch(int(place[-1]))),
-                _address(place), _address(copy),
-            )
-        )  # fmt: skip
-        return replace(self, groups=copy)
-
     def copy_rows(
         self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
     ) -> None:
@@ -489,40 +394,3 @@ class OwnedRows:
 
     def __exit__(self, *_: object) -> None:
         library().tk_free_groups(_address(self.groups), ctypes.c_int64(len(self.groups)))
-
-
-@dataclass(frozen=True)
-class Solution:
-    """step and inverse_diagonal are (G, p), rank and pivot (G,); see `tk_solve`."""
-
-    step: Floats
-    rank: NDArray[np.int64]
-    pivot: Floats
-    inverse_diagonal: Floats | None
-
-
-def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
-    """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
-    if not isinstance(hessian, np.ndarray) and not inverse:
-        solution: Solution = hessian.solve(gradient)
-        return solution
-    hessian = np.asarray(hessian)
-    n, p = gradient.shape
-    hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
-    step = np.empty((n, p))
-    rank = np.empty(n, np.int64)
-    pivot = np.empty(n)
-    diagonal = np.empty((n, p)) if inverse else None
-    library().tk_solve(
-        ctypes.c_int64(n),
-        ctypes.c_int64(p),
-        _address(hessian),
-        ctypes.c_int64(hessian.shape[1]),
-        _address(gradient),
-        _address(step),
-        _address(rank),
-        _address(pivot),
-        _address(diagonal),
-        threads,
-    )
-    return Solution(step, rank, pivot, diagonal)

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,24 @@ SEGMENT = np.dtype(
         ("cap_nnz", np.uint32),
     ]
 )
+
+Number = TypeVar("Number", int, NDArray[np.int64])
+
+
+def value_size(kind: int) -> int:
+    """Bytes of a feature's value, by `kernels.KINDS`."""
+    return 8 if kind & 1 else 4
+
+
+def dense_row_bytes(n_features: Number, kind: int) -> Number:
+    """Bytes of a dense row with its label, of one width or of many."""
+    return n_features * value_size(kind) + 8
+
+
+def dense_bytes(groups: NDArray[np.void]) -> int:
+    """Bytes of the rows of dense groups (`kernels.GROUP`) of one kind, whatever their widths."""
+    rows = dense_row_bytes(groups["dim"].astype(np.int64), int(groups["kind"][0]))
+    return int(groups["n_rows"] @ rows)
 
 
 def sparse_segments(

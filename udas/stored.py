@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import StoreError
-from tuskml.udas.kernels import _address, _check, library
+from tuskml.udas.library import _address, _check, library
 from tuskml.udas.stored_chunks import (
     CHUNK_TOO_LARGE,
     Chunks,

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import DataError, TuskError
-from tuskml.udas.kernels import Pass, _address, _check, library
+from tuskml.udas.kernels import Pass
+from tuskml.udas.library import _address, _check, library
 
 Keys = NDArray[np.uint64]
 Widths = NDArray[np.uint32]

@@ -52,6 +52,7 @@ from tuskml.udas.kernels import GROUP, Pass  # noqa: E402
 from tuskml.udas.operators import run  # noqa: E402
 from tuskml.udas.plan import Plan  # noqa: E402
 from tuskml.udas.problem import Problem  # noqa: E402
+from tuskml.udas.segments import SEGMENT  # noqa: E402
 from tuskml.udas.tasks import TASKS  # noqa: E402
 
 
@@ -121,7 +122,7 @@ def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any] | None:
         print(f"no comparison with the CPU: {error}", file=sys.stderr)
         return None
     (part,), held, d = rows.on_device.visit(), rows.on_device, rows.n_features
-    each = kernels.SEGMENT_HEADER + held.n_rows * (8 + 4 * d)
+    each = SEGMENT.itemsize + held.n_rows * (8 + 4 * d)
     begin = np.concatenate([[0], np.cumsum(-(-each // 64) * 64)])
     memory = np.zeros(int(begin[-1]) + 64, np.uint8)
     base = -memory.ctypes.data % 64

@@ -1,11 +1,9 @@
 """`tuskml.predict` and `tuskml.evaluate` in PostgreSQL: the numbers of DuckDB."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import psycopg
 import pyarrow as pa
 import pytest
 import sqlalchemy
@@ -21,26 +19,6 @@ FROM generate_series(0, 599) AS t(i)
 """
 GIVEN: dict[str, Any] = {"source": "trips", "features": ["delay", "hour"]}
 KEYS = ["city", "day + 1 AS next"]
-
-
-@pytest.fixture(scope="module")
-def database(cluster) -> Iterator[str]:
-    cluster.create_database("tusk_prediction")
-    with cluster.connect("tusk_prediction") as connection:
-        connection.execute(ROWS)
-    yield "tusk_prediction"
-    cluster.drop_database("tusk_prediction")
-
-
-@pytest.fixture
-def pg(cluster, database: str) -> Iterator[psycopg.Connection]:
-    with cluster.connect(database) as connection:
-        yield connection
-
-
-@pytest.fixture
-def url(cluster, database: str) -> str:
-    return f"postgresql+psycopg://postgres@/{database}?host={cluster.folder}&port={cluster.port}"
 
 
 @pytest.fixture
@@ -109,6 +87,7 @@ def test_rows_come_in_the_form_that_is_asked_for(pg) -> None:
 
 
 def test_urls_and_engines(url: str) -> None:
+    url = url.replace("postgresql", "postgresql+psycopg", 1)
     model = train(url, "logistic", label="late", **GIVEN)
     exact = evaluate(url, model, source="trips")
     assert exact["n_rows"] == 600

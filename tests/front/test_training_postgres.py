@@ -1,6 +1,5 @@
 """`tuskml.train` on PostgreSQL: the same models, and the caller's session as it was."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -16,26 +15,6 @@ SELECT i % 3 AS carrier, i * 37 % 100 / 10.0 AS delay, i * 11 % 7 AS hour, i % 2
 FROM generate_series(0, 599) AS t(i)
 """
 GIVEN: dict[str, Any] = {"source": "Trips", "label": "late", "features": ["delay", "hour"]}
-
-
-@pytest.fixture(scope="module")
-def database(cluster) -> Iterator[str]:
-    cluster.create_database("tusk_training")
-    with cluster.connect("tusk_training") as connection:
-        connection.execute(ROWS)
-    yield "tusk_training"
-    cluster.drop_database("tusk_training")
-
-
-@pytest.fixture
-def pg(cluster, database: str) -> Iterator[psycopg.Connection]:
-    with cluster.connect(database) as connection:
-        yield connection
-
-
-@pytest.fixture
-def url(cluster, database: str) -> str:
-    return f"postgresql://postgres@/{database}?host={cluster.folder}&port={cluster.port}"
 
 
 def same_in_duckdb(con, task: str, **given: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from fitting import put
 
 import tuskml
-from tuskml.groups import last_training, planning
+from tuskml.groups import factorization_explanation, last_training, planning
 from tuskml.groups.explanation import continued
 from tuskml.groups.explanation_text import text_of
 from tuskml.optimizer.curves import fit
@@ -26,6 +26,7 @@ SCHEMA = {
     "features": int,
     "storage": str,
     "bytes": int,
+    "model": (dict, type(None)),
     "plan": dict,
     "device": (str, type(None)),
     "cannot": (str, type(None)),
@@ -102,6 +103,10 @@ def test_a_factorization_has_the_same_schema(con):
     fits(found, SCHEMA)
     assert (found["rows"], found["candidates"]) == (99, [])
     assert found["plan"]["because"].startswith("blocks of ratings")
+    model = {"users": 5, "items": 7, "width": 11, "numbers": 12 * 11}  # rank 10 and a bias
+    assert found["model"] == model | {"store": None, "layout": None}
+    ((text,),) = answer(con, "explain_training('matrix_factorization', y, x)")
+    assert factorization_explanation.text_of(found) == text
 
 
 def test_a_model_in_a_store_has_the_plan_that_trains_it(con, rows):

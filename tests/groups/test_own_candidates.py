@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 
 import tuskml
 from tuskml.groups import own_costs, planning
+from tuskml.groups.objective import describe, start
 from tuskml.groups.planning import Request, first_plan
-from tuskml.groups.trainer import describe, start
 from tuskml.optimizer.costs import Measured
 from tuskml.udas.kernels import Pass
 from tuskml.udas.operators import State

@@ -9,7 +9,7 @@ import pytest
 from fitting import fit, put
 from rows import block, rows_pass
 
-from tuskml.groups import calibration, measured, planning, speculation
+from tuskml.groups import calibration, planning, speculation, timing
 from tuskml.groups.explanation import by_total
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, worth_trying
 from tuskml.optimizer import choice, constants, refinement
@@ -155,7 +155,7 @@ def test_models_tell_what_iterations_took(con, everything_pays):
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_trainings_report_where_the_host_wants_to_know(con, everything_pays, monkeypatch, refine):
-    monkeypatch.setattr(measured, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
     wanted = json.loads(constants.SHIPPED.read_text()) | {"refine": refine}
     constants.save(wanted, constants.host_file())
     put(con, *data("svm"))

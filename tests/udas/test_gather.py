@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.udas import kernels
+from tuskml.groups import trainer
+from tuskml.udas import gather
 
 pytestmark = pytest.mark.native
 
-MANY = 3 * kernels.GATHERED_GROUPS
+MANY = 3 * gather.LEAST_GROUPS
 
 
 @pytest.fixture
@@ -26,14 +27,13 @@ def con():
 def gathered(monkeypatch):
     """Whether rows were moved, by call."""
     moved = []
-    original = kernels.Pass.gathered
 
-    def spy(self):
-        result = original(self)
-        moved.append(result is not self)
+    def spy(rows):
+        result = gather.gathered(rows)
+        moved.append(result is not rows)
         return result
 
-    monkeypatch.setattr(kernels.Pass, "gathered", spy)
+    monkeypatch.setattr(trainer, "gathered", spy)
     return moved
 
 
@@ -70,7 +70,7 @@ def test_least_squares_of_each_group(con, gathered) -> None:
 
 
 def test_large_batches_stay_where_they_are(con, gathered, monkeypatch) -> None:
-    monkeypatch.setattr(kernels, "GATHERED_BYTES", 1000)
+    monkeypatch.setattr(gather, "MOST_BYTES", 1000)
     con.execute("SELECT g, train_model('linear', y, [a, b]) FROM t GROUP BY g").fetchall()
     assert not any(gathered)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rows import block, rows_pass, together
 
-from tuskml.udas import kernels
+from tuskml.udas import kernels, library
 
 pytestmark = pytest.mark.native
 
@@ -310,8 +310,8 @@ def test_smoothing_stays_below_the_hinge_by_half_of_it():
 
 def builds():
     """Every build of the kernels that is there and that this processor runs."""
-    folder = Path(kernels.__file__).parent
-    names = [f"_native{suffix}.so" for suffix in kernels._instruction_sets()]
+    folder = Path(library.__file__).parent
+    names = [f"_native{suffix}.so" for suffix in library._instruction_sets()]
     return [name for name in names if (folder / name).exists()]
 
 
@@ -336,9 +336,9 @@ def test_builds_agree(task, g, kind, name, monkeypatch):
         return exact, [v, mean, loss]
 
     best = everything()
-    library = ctypes.CDLL(str(Path(kernels.__file__).parent / name))
-    library.tk_cancel_count.restype = library.tk_nonzeros.restype = ctypes.c_int64
-    monkeypatch.setattr(kernels, "library", lambda: library)
+    other = ctypes.CDLL(str(Path(library.__file__).parent / name))
+    other.tk_cancel_count.restype = other.tk_nonzeros.restype = ctypes.c_int64
+    monkeypatch.setattr(kernels, "library", lambda: other)
     roundings = (1e-11, 1e-6 if rows.sparse else 1e-11)
     for part, wanted, rounding in zip(everything(), best, roundings, strict=True):
         for got, want in zip(part, wanted, strict=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuskml.udas.gpu import source
-from tuskml.udas.gpu.source import value_size
+from tuskml.udas.segments import value_size
 
 if TYPE_CHECKING:
     from tuskml.udas.gpu.passes import Visit

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuskml.udas.gpu import source
-from tuskml.udas.gpu.source import value_size
 from tuskml.udas.kernels import Epoch, Floats
+from tuskml.udas.segments import value_size
 
 if TYPE_CHECKING:
     from tuskml.udas.gpu.passes import DevicePass

@@ -11,11 +11,11 @@ import numpy as np
 
 from tuskml.udas.algorithms.batch import settle_move
 from tuskml.udas.gpu import source
-from tuskml.udas.gpu.source import value_size
 from tuskml.udas.gpu.triangles import DeviceTriangles
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
+from tuskml.udas.segments import value_size
 
 if TYPE_CHECKING:
     from tuskml.udas.gpu.passes import DevicePass

@@ -17,9 +17,10 @@ from tuskml.udas.gpu.chunks import Table, chunk_rows, table, within
 from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
 from tuskml.udas.gpu.rows import DeviceRows, Part, places
-from tuskml.udas.gpu.source import Source, value_size
+from tuskml.udas.gpu.source import Source
 from tuskml.udas.gpu.triangles import DeviceTriangles
 from tuskml.udas.kernels import Epoch, Floats, Pass, Triangles
+from tuskml.udas.segments import value_size
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.udas.gpu import cuda
 from tuskml.udas.gpu.passes import DevicePass, on_device
-from tuskml.udas.gpu.source import value_size
 from tuskml.udas.kernels import Pass
+from tuskml.udas.segments import dense_bytes
 
 LEAST_BYTES = 1 << 30
 """Of rows, where `auto` takes a GPU that is there.
@@ -29,16 +29,10 @@ class Answer:
     reason: str
 
 
-def size_of(groups: NDArray[np.void]) -> int:
-    """Bytes that dense rows of these groups (`kernels.GROUP`) take."""
-    row = int(groups["dim"][0]) * value_size(int(groups["kind"][0])) + 8
-    return int(groups["n_rows"].sum()) * row
-
-
 def answer(option: str, groups: NDArray[np.void]) -> Answer:
     """What `device` comes to for groups of one kind; never an error."""
     sparse = bool(groups["kind"][0] >= 2)
-    reason = refusal(option, sparse, 0 if sparse else size_of(groups))
+    reason = refusal(option, sparse, 0 if sparse else dense_bytes(groups))
     return Answer(True, cuda.device().name) if reason is None else Answer(False, reason)
 
 
@@ -51,16 +45,6 @@ def refusal(option: str, sparse: bool, size: int) -> str | None:
     if option == "auto" and size < LEAST_BYTES:
         return f"rows take {size / 2**20:,.1f} MiB, from {LEAST_BYTES >> 20:,} MiB on it would pay"
     return cuda.availability()
-
-
-def wants_gpu(option: str, groups: NDArray[np.void]) -> bool:
-    """The same as yes or no. Raises OptionError where 'gpu' is asked for and cannot be."""
-    found = answer(option, groups)
-    if option == "gpu" and not found.use:
-        raise OptionError(
-            f"option 'device' is 'gpu', but {found.reason}; expected 'auto' or 'cpu' here"
-        )
-    return found.use
 
 
 def refuse_gpu(option: str, what: str) -> None:

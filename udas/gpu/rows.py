@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tuskml.udas.gpu.chunks import Ints, Table
 from tuskml.udas.gpu.device import Device, Mark
-from tuskml.udas.gpu.source import value_size
+from tuskml.udas.segments import dense_row_bytes
 
 ALIGNED = 4
 SLACK = 32
@@ -123,7 +123,7 @@ class DeviceRows:
     ) -> "DeviceRows":
         """Copies what fits; budget: bytes for rows, from the device's free memory unless given."""
         start = places(n_rows)
-        row = d * value_size(kind) + 8
+        row = dense_row_bytes(d, kind)
         room = int(ROOM * device.free_bytes()) if budget is None else budget
         total = int(start[-1])
         part = total

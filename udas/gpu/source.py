@@ -44,11 +44,6 @@ def read(name: str) -> str:
     return (FOLDER / name).read_text()
 
 
-def value_size(kind: int) -> int:
-    """Bytes of a value of dense rows, `kernels.KINDS`."""
-    return 8 if kind & 1 else 4
-
-
 def type_name(size: int) -> str:
     """The type of values of 4 or 8 bytes."""
     return {4: "float", 8: "double"}[size]

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 from fitting import fit, model_of, put, violation
+from own import POISSON
 
+import tuskml
 from tuskml.errors import OptionError
 from tuskml.udas.gpu import cuda, placement
 
@@ -170,6 +172,76 @@ def test_what_the_gpu_has_no_kernels_for(con, standing_in, query, words):
     put(con, X, labels_of("linear"))
     with pytest.raises(Exception, match=words):
         con.execute(f"SELECT {query.format(repr(json.dumps({'device': 'gpu'})))} FROM t")
+
+
+def explained(con, task, given):
+    """The device of an explanation, and why the planner's table refuses the GPU."""
+    text = json.dumps(given | {"format": "json"})
+    (found,) = con.execute(f"SELECT explain_training('{task}', y, x, '{text}') FROM t").fetchone()
+    found = json.loads(found)
+    reasons = [one["refusal"] for one in found["candidates"] if one["algorithm"] == "gpu"]
+    return found["device"], reasons
+
+
+def of_ones_own(what):
+    """Registers a task or an operator; its options, and what refusals call it."""
+    if what == "task":
+        tuskml.register_task("poisson", **POISSON)
+        return "poisson", {}, "task 'poisson'"
+    if what == "algorithm":
+        tuskml.register_algorithm("mine", "bgd")
+        return "linear", {"algorithm": "mine"}, "an operator of your own"
+    kind, option = what
+    makes = {
+        "converge": lambda setting: lambda state, active, found: np.ones(len(active), bool),
+        "transform": lambda setting: lambda problem: problem,
+        "sample": lambda setting: (
+            lambda problem, state: problem.take([np.arange(4)] * len(state.active))
+        ),
+    }
+    tuskml.register_operator(kind, "mine", makes[kind])
+    return "linear", {option: "mine", "max_iter": 2}, "an operator of your own"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "task",
+        "algorithm",
+        ("converge", "converge"),
+        ("transform", "transform"),
+        ("sample", "sampler"),
+    ],
+)
+def test_what_is_of_ones_own_is_said_and_trained_on_the_cpu(con, standing_in, monkeypatch, what):
+    """Where the GPU would train the same rows without it."""
+    monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
+    task, options, name = of_ones_own(what)
+    put(con, X, np.abs(labels_of("linear")).round(), storage="FLOAT")
+    reason = f"{name} runs on the CPU alone"
+    device, refusals = explained(con, task, options)
+    assert device == f"cpu; gpu not possible: {reason}"
+    assert set(refusals) <= {reason}
+    assert bool(refusals) == (what == "task"), "the others leave no choice"
+    model = fit(con, task, **options)
+    assert "on NumPy" not in model.plan
+    assert not standing_in.launches
+    with pytest.raises(Exception, match=reason):
+        fit(con, task, device="gpu", **options)
+    assert explained(con, "linear", {}) == ("gpu: NumPy", [])
+    assert "on NumPy" in fit(con, "linear").plan
+
+
+def test_a_candidate_of_ones_own_trains_where_the_rows_are(con, standing_in, monkeypatch):
+    """An algorithm that `auto` may choose does not keep the rows from the GPU."""
+    monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
+    put(con, X, labels_of("linear"), storage="FLOAT")
+    usual = fit(con, "linear", l2=0.1)
+    tuskml.register_algorithm("mine", "lbfgs")
+    assert explained(con, "linear", {"l2": 0.1}) == ("gpu: NumPy", [])
+    found = fit(con, "linear", l2=0.1)
+    assert "on NumPy" in found.plan
+    assert found.loss == pytest.approx(usual.loss, rel=1e-5)
 
 
 def test_refusals_are_option_errors(standing_in):

@@ -30,7 +30,7 @@ class Stamped:
 
 
 @dataclass
-class Measured:
+class Timing:
     """Of one training: iterations and their seconds, on a sample of the rows and on all."""
 
     planning: float = 0.0

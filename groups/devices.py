@@ -1,0 +1,37 @@
+"""Where a batch trains: one answer for the training, its explanation and the planner's table."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.groups.planning import Request
+from tuskml.udas.gpu import placement
+from tuskml.udas.gpu.placement import Answer
+from tuskml.udas.own_operators import ALGORITHMS, named
+
+
+def answer(groups: NDArray[np.void], request: Request) -> Answer:
+    """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
+    what = without_kernels(request)
+    if what is not None:
+        return Answer(False, f"{what} runs on the CPU alone")
+    return placement.answer(request.options.device, groups)
+
+
+def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
+    """The same as yes or no. OptionError where 'gpu' is asked for and cannot be."""
+    found = answer(groups, request)
+    if request.options.device == "gpu" and not found.use:
+        raise OptionError(
+            f"option 'device' is 'gpu', but {found.reason}; expected 'auto' or 'cpu' here"
+        )
+    return found.use
+
+
+def without_kernels(request: Request) -> str | None:
+    """What of a request the GPU has no kernels for, as a sentence's subject."""
+    if request.task.own is not None:
+        return f"task '{request.task.name}'"
+    if request.options.algorithm in ALGORITHMS or named(request.options):
+        return "an operator of your own"
+    return None

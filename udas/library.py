@@ -1,0 +1,99 @@
+"""The kernels' library: which of its builds is loaded, how arrays are handed to it, how it is
+cancelled.
+
+Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
+"""
+
+import ctypes
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import Interrupted, TuskError
+
+Floats = NDArray[np.float64]
+Triangles = Any
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
+there (`tuskml.udas.gpu.triangles`)."""
+
+
+def _instruction_sets() -> list[str]:
+    """Suffixes of the builds this processor runs, best first."""
+    try:
+        words = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
+    except (OSError, IndexError):
+        return [""]
+    flags = set(words)
+    builds = [""]
+    if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
+        builds.insert(0, "_v3")
+        if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+            builds.insert(0, "_v4")
+    return builds
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The kernels' library."""
+    folder = Path(__file__).parent
+    for suffix in _instruction_sets():
+        path = folder / f"_native{suffix}.so"
+        if path.exists():
+            lib = ctypes.CDLL(str(path))
+            lib.tk_cancel_count.restype = ctypes.c_int64
+            lib.tk_nonzeros.restype = ctypes.c_int64
+            return lib
+    raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
+
+
+def address_of(array: NDArray[np.generic]) -> int:
+    """Where a C-contiguous array's items lie; `array.ctypes.data` is several times slower."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    return int(array.ctypes.data)
+
+
+def _address(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
+    return ctypes.c_void_p(None if array is None else address_of(array))
+
+
+def _check(code: int) -> None:
+    if code == 1:
+        raise Interrupted("the training was interrupted")
+    if code == 2:
+        raise MemoryError("no memory for the rows: raise memory_limit")
+    if code == 3:
+        raise TuskError(
+            "no room for the rows: memory_limit is reached and temp_directory cannot take more"
+        )
+
+
+def cancel() -> None:
+    """Ends every training in this process within milliseconds; each raises `Interrupted`."""
+    library().tk_cancel()
+
+
+def cancel_count() -> int:
+    """How often `cancel` was called; a pass made before the last call stops."""
+    return int(library().tk_cancel_count())
+
+
+def raise_if_cancelled(mark: int) -> None:
+    """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
+    if mark >= 0 and cancel_count() != mark:
+        _check(1)
+
+
+@contextmanager
+def watching_sigint() -> Iterator[None]:
+    """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""
+    library().tk_watch_sigint(1)
+    try:
+        yield
+    finally:
+        library().tk_watch_sigint(0)
