@@ -6,30 +6,35 @@
 ([2.0],)
 """
 
-from tuskml.by_group import Models
-from tuskml.connection import connect, load
-from tuskml.errors import (
-    DataError,
-    ExtensionError,
-    Interrupted,
-    OperatorError,
-    OptionError,
-    TuskError,
-)
-from tuskml.groups.last_training import last_training
-from tuskml.model import Model
-from tuskml.prediction import evaluate, predict
-from tuskml.progress import progress
-from tuskml.training import train
-from tuskml.udas.kernels import cancel
-from tuskml.udas.own_operators import (
-    register_algorithm,
-    register_operator,
-    unregister_algorithm,
-    unregister_operator,
-)
-from tuskml.udas.own_tasks import register_task, unregister_task
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tuskml.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from tuskml.by_group import Models
+    from tuskml.connection import connect, load
+    from tuskml.errors import (
+        DataError,
+        ExtensionError,
+        Interrupted,
+        OperatorError,
+        OptionError,
+        TuskError,
+    )
+    from tuskml.groups.last_training import last_training
+    from tuskml.model import Model
+    from tuskml.prediction import evaluate, predict
+    from tuskml.progress_bar import progress
+    from tuskml.training import train
+    from tuskml.udas.kernels import cancel
+    from tuskml.udas.own_operators import (
+        register_algorithm,
+        register_operator,
+        unregister_algorithm,
+        unregister_operator,
+    )
+    from tuskml.udas.own_tasks import register_task, unregister_task
 
 __all__ = [
     "DataError",
@@ -56,3 +61,44 @@ __all__ = [
     "unregister_operator",
     "unregister_task",
 ]
+
+# A name is imported when it is first used: a PostgreSQL server, which needs the trainer alone,
+# does not load DuckDB, and the command line starts at once.
+_HOMES = {
+    "by_group": ("Models",),
+    "connection": ("connect", "load"),
+    "errors": (
+        "DataError",
+        "ExtensionError",
+        "Interrupted",
+        "OperatorError",
+        "OptionError",
+        "TuskError",
+    ),
+    "groups.last_training": ("last_training",),
+    "model": ("Model",),
+    "prediction": ("evaluate", "predict"),
+    "progress_bar": ("progress",),
+    "training": ("train",),
+    "udas.kernels": ("cancel",),
+    "udas.own_operators": (
+        "register_algorithm",
+        "register_operator",
+        "unregister_algorithm",
+        "unregister_operator",
+    ),
+    "udas.own_tasks": ("register_task", "unregister_task"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tuskml' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tuskml.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

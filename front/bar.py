@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tqdm.auto import tqdm
 
 from tuskml.databases import Database, Postgres
-from tuskml.progress import progress
+from tuskml.progress_bar import progress
 
 if TYPE_CHECKING:
     import psycopg

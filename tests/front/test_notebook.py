@@ -199,7 +199,7 @@ def test_the_bar_is_as_wide_as_a_notebook(monkeypatch) -> None:
             widths.append(given.get("ncols"))
             super().__init__(**given, display=False)
 
-    monkeypatch.setattr(sys.modules["tuskml.progress"], "tqdm", Bar)
+    monkeypatch.setattr(sys.modules["tuskml.progress_bar"], "tqdm", Bar)
     with progress(groups=1), tuskml.connect() as con:
         con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)").fetchall()
     assert widths == [None]
