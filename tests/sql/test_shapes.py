@@ -4,7 +4,6 @@
 
 import itertools
 import json
-import re
 import subprocess
 import sys
 
@@ -200,10 +199,8 @@ def test_a_model_is_a_parameter(con: duckdb.DuckDBPyConnection) -> None:
     assert one(con, sql, (model,)) == 0
 
 
-LONE_STATE = "OVER () and ORDER BY among the arguments need DuckDB 2.0: order the rows in a subquery, join the result to the rows"
 REFUSED = (
-    "train_model: this is an aggregate for GROUP BY and cannot be used as a window function (OVER)",
-    f"train_model: {LONE_STATE}",
+    "train_model: this is an aggregate for GROUP BY and cannot be used as a window function (OVER)"
 )
 FRAMES = [
     "", "ORDER BY x", "PARTITION BY x % 3", "PARTITION BY x % 3 ORDER BY x",
@@ -255,12 +252,6 @@ def test_rows_in_order(con: duckdb.DuckDBPyConnection, survives, within: str) ->
     sql = f"SELECT sum(n) FROM (SELECT train_model('linear', y, [a, b] ORDER BY i DESC).n_rows AS n FROM rows {within})"
     survives(ROWS.format(n=700), sql)
     con.execute(ROWS.format(n=700))
-    if duckdb.__version__ < "2":
-        with pytest.raises(duckdb.Error, match=re.escape(LONE_STATE)):
-            fetch(con, sql)
-        sql = sql.replace(" ORDER BY i DESC", "").replace(
-            "FROM rows", "FROM (FROM rows ORDER BY i DESC)"
-        )
     assert fetch(con, sql) == [(700,)]
 
 
@@ -272,7 +263,7 @@ CALLS = ("auc(y, p)", "log_loss(y, p)", "accuracy(y, y)", "rmse(y, p)", "mae(y, 
 def test_one_state_for_all_rows(
     con: duckdb.DuckDBPyConnection, survives, call: str, n: int
 ) -> None:
-    """OVER () and ORDER BY among the arguments: right, or refused where DuckDB gives no array."""
+    """OVER () and ORDER BY among the arguments, for which DuckDB 1.x gives no array of states."""
     create = f"CREATE TABLE scored AS SELECT i, i % 2 AS y, (i * 7919) % 101 / 101 AS p FROM range({n}) r(i)"
     con.execute(create)
     plain = one(con, f"SELECT {call} FROM scored")
@@ -281,13 +272,8 @@ def test_one_state_for_all_rows(
         f"SELECT {call.replace(')', ' ORDER BY i DESC)')} FROM scored",
     ):
         survives(create, sql)
-        try:
-            value = one(con, sql)
-        except duckdb.Error as error:
-            assert duckdb.__version__ < "2"
-            assert str(error).endswith(LONE_STATE)  # noqa: PT017
-        else:
-            assert value == (pytest.approx(plain) if isinstance(plain, float) else plain)
+        value = one(con, sql)
+        assert value == (pytest.approx(plain) if isinstance(plain, float) else plain)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 8, 17])
@@ -297,14 +283,10 @@ def test_many_windows_over_few_rows(con: duckdb.DuckDBPyConnection, n: int) -> N
     for windows in (1, 2, 3, 6, 12):
         wanted = [float(k + 1) for k in range(windows)]
         over = ", ".join(f"train_model('linear', 3 * i + {b}, [i]) OVER ()" for b in wanted)
-        try:
-            rows = fetch(con, f"SELECT {over} FROM t")
-        except duckdb.Error as error:
-            assert str(error).endswith(REFUSED)  # noqa: PT017
-        else:
-            for row in rows:
-                assert [m["intercept"] for m in row] == pytest.approx(wanted, abs=1e-5)
-                assert [m["n_rows"] for m in row] == [n] * windows
+        (row, *others) = fetch(con, f"SELECT {over} FROM t")
+        assert [m["intercept"] for m in row] == pytest.approx(wanted, abs=1e-5)
+        assert [m["n_rows"] for m in row] == [n] * windows
+        assert others == [row] * (n - 1)
 
 
 def test_two_databases(con: duckdb.DuckDBPyConnection) -> None:

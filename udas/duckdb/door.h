@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../rowblock/batch.h"
+#include "states.h"
 
 DUCKDB_EXTENSION_EXTERN
 
@@ -25,8 +26,7 @@ typedef struct door {
     const store_path *store_path; /* the newest; NULL: unknown */
     struct sealed_cache *models;  /* open files of stores */
     struct eras *eras;
-    size_t
-        state_alignment; /* of an array of states, where this DuckDB needs states_given; else 0 */
+    call_sites sites;          /* of updates in this DuckDB */
     _Atomic int64_t looked_at; /* the settings: ms */
     int references;
 } door;
@@ -49,6 +49,9 @@ bool register_hash_features(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 bool register_store_root(duckdb_connection connection, door *d);
+
+/* Learns which callers hand updates an array of states (states.h); false when DuckDB refuses. */
+bool learn_call_sites(duckdb_connection connection, door *d);
 
 /* --- settings --- */
 
@@ -131,19 +134,6 @@ typedef struct feature_column {
 feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False when the row's features are NULL or hold a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
-
-/* --- states --- */
-
-/* The first word of a state that is alive. */
-#define STATE_MARK UINT64_C(0x7475736b73746174)
-
-/* False where update got one state for all rows in place of an array of n: DuckDB 1.x does so for
- * OVER () and ORDER BY among the arguments. Looks at some of the states, the last included. */
-bool states_given(const door *d, duckdb_aggregate_state *states, idx_t n);
-size_t learn_state_alignment(void);
-#define LONE_STATE                                                     \
-    "OVER () and ORDER BY among the arguments need DuckDB 2.0: order " \
-    "the rows in a subquery, join the result to the rows"
 
 /* --- the trainer's answers --- */
 

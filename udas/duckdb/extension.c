@@ -20,7 +20,6 @@ static door *door_new(void) {
     d->specs = spec_table_new();
     d->models = sealed_cache_new();
     d->eras = d->memory ? eras_new(d->memory) : NULL;
-    d->state_alignment = learn_state_alignment();
     d->references = 1;
     return d;
 }
@@ -46,10 +45,11 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                             struct duckdb_extension_access *access) {
     door *d = door_new();
     bool done = d && d->memory && d->specs && d->eras && d->models && store_root_default(d) &&
-                register_train_model(connection, d) && register_partition(connection, d) &&
-                register_predict(connection, d) && register_metrics(connection, d) &&
-                register_hash_features(connection) && register_distribution(connection) &&
-                register_settings(connection, d) && register_store_root(connection, d);
+                learn_call_sites(connection, d) && register_train_model(connection, d) &&
+                register_partition(connection, d) && register_predict(connection, d) &&
+                register_metrics(connection, d) && register_hash_features(connection) &&
+                register_distribution(connection) && register_settings(connection, d) &&
+                register_store_root(connection, d);
     if (d)
         door_release(d);
     if (!done)

@@ -41,7 +41,9 @@ static double number_at(const column *c, bool boolean, idx_t row) {
         const overload *o = overload_of(info);                                     \
         column first = chunk_column(chunk, 0), second = chunk_column(chunk, 1);    \
         idx_t n = duckdb_data_chunk_get_size(chunk);                               \
-        if (!states_given(o->door, states, n)) {                                   \
+        duckdb_aggregate_state same[CHUNK_ROWS];                                   \
+        states = states_of_rows(&o->door->sites, states, n, CALLER, same);         \
+        if (!states) {                                                             \
             refuse(info, LONE_STATE);                                              \
             return;                                                                \
         }                                                                          \
@@ -209,12 +211,12 @@ static void add_parameter(duckdb_aggregate_function f, bool boolean) {
     duckdb_destroy_logical_type(&type);
 }
 
-/* Sums own nothing: they are destroyed only where states_given asks whether they are alive. */
+/* Sums own nothing: they are destroyed only where states_of_rows asks whether they are alive. */
 static void set_callbacks(duckdb_aggregate_function f, const overload *o) {
     if (o->metric) {
         duckdb_aggregate_function_set_functions(f, score_size, score_init, score_update,
                                                 score_combine, score_finalize);
-        if (o->door->state_alignment)
+        if (o->door->sites.alignment)
             duckdb_aggregate_function_set_destructor(f, score_destroy);
     } else {
         duckdb_aggregate_function_set_functions(f, auc_size, auc_init, auc_update, auc_combine,

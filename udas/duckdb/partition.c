@@ -83,7 +83,7 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
 static void update(duckdb_function_info info, duckdb_data_chunk chunk,
                    duckdb_aggregate_state *states) {
     rows r = rows_of(chunk, overload_of(info));
-    take_in(info, states, r.n, &r, take);
+    take_in(info, states, r.n, CALLER, &r, take);
 }
 
 /* --- registration --- */

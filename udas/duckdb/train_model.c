@@ -262,12 +262,14 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
         spec_release(current);
 }
 
-void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n, const void *rows,
-             row_taker take) {
+void take_in(duckdb_function_info info, duckdb_aggregate_state *given, idx_t n, const void *caller,
+             const void *rows, row_taker take) {
     door *d = overload_of(info)->door;
-    if (!states_given(d, states, n)) {
+    duckdb_aggregate_state same[CHUNK_ROWS];
+    duckdb_aggregate_state *states = states_of_rows(&d->sites, given, n, caller, same);
+    if (!states) {
         refuse(info, LONE_STATE);
-        state_destroy(states, 1);
+        state_destroy(given, 1);
         return;
     }
     if (!packing_goes_on()) {
@@ -290,7 +292,7 @@ void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
 static void update(duckdb_function_info info, duckdb_data_chunk chunk,
                    duckdb_aggregate_state *states) {
     rows r = rows_of(chunk, overload_of(info));
-    take_in(info, states, r.n, &r, take);
+    take_in(info, states, r.n, CALLER, &r, take);
 }
 
 /* --- combine --- */

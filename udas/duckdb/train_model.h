@@ -51,9 +51,9 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run);
 /* Appends the rows of a chunk to their states; a state's memory is its run's era's. */
 typedef void (*row_taker)(duckdb_function_info info, const void *rows,
                           duckdb_aggregate_state *states, run *run);
-/* An update: the rows of a chunk, unless the statement is over. */
-void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n, const void *rows,
-             row_taker take);
+/* An update: the rows of a chunk, unless the statement is over. caller: the update's CALLER. */
+void take_in(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
+             const void *caller, const void *rows, row_taker take);
 
 /* --- callbacks, of overloads whose extra info is an overload --- */
 

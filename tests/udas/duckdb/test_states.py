@@ -1,0 +1,60 @@
+"""Rows go to their own states, whatever DuckDB hands an update: arrays small and large, or one."""
+
+import random
+
+import pytest
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture
+def rows(con):
+    con.execute("""CREATE TABLE t AS SELECT i, i % 3 AS g, (i * 7919 % 101)::DOUBLE AS y,
+                   (i * 104729 % 97)::DOUBLE AS p FROM range(5000) r(i)""")
+    return con
+
+
+def check(con, calls, rest):
+    """rmse against its formula, for each (added, order, tail) of calls: a FILTER or an OVER."""
+    ours = [f"rmse(y, p + {added}{order}) {tail}" for added, order, tail in calls]
+    truth = [f"sqrt(avg((y - (p + {added})) ** 2) {tail})" for added, _, tail in calls]
+    for row in con.execute(f"SELECT {', '.join(ours + truth)} {rest}").fetchall():
+        found, wanted = row[: len(calls)], row[len(calls) :]
+        assert [value is None for value in found] == [value is None for value in wanted], rest
+        for value, other in zip(found, wanted, strict=True):
+            assert value is None or value == pytest.approx(other, rel=1e-9), (calls, rest)
+
+
+def test_a_few_rows_pass_a_filter_in_many_states_of_the_allocator(rows):
+    """Aggregates of other sizes come between, and leave other memory behind."""
+    draw = random.Random(3)
+    for _ in range(1000):
+        n, at = draw.choice([1, 2, 3, 4, 5, 8, 30]), draw.randrange(4000)
+        few = f"FILTER (i BETWEEN {at} AND {at + n - 1})"
+        by = draw.choice(["", "GROUP BY g", "GROUP BY i % 7", "GROUP BY CUBE (g, i % 2)"])
+        check(rows, [(0, "", few)], f"FROM t WHERE i < {at + 99} {by}")
+
+
+@pytest.mark.parametrize("by", ["", "GROUP BY g"])
+def test_trainings_and_frequencies_of_a_few_rows(rows, by):
+    few = "FILTER (i % 1000 < 2)"
+    query = (
+        f"SELECT (train_model('linear', y, [p]) {few}).n_rows, list_sum([f.estimate FOR f IN "
+        f"(feature_frequencies([i::INTEGER]) {few})]), count(*) {few} FROM t {by}"
+    )
+    for _ in range(40):
+        for trained, counted, wanted in rows.execute(query).fetchall():
+            assert trained == counted == wanted
+
+
+def test_windows_orders_and_filters_beside_each_other(rows):
+    """States of all kinds are alive at once; each has its own rows and no others."""
+    draw = random.Random(4)
+    for _ in range(60):
+        at, n = draw.randrange(4000), draw.choice([2, 3, 4, 18, 900])
+        some = f"FROM (FROM t WHERE i BETWEEN {at} AND {at + n - 1})"
+        overs = ["OVER ()", "OVER (PARTITION BY g)", "OVER (ORDER BY i ROWS 3 PRECEDING)"]
+        check(rows, [(k, "", draw.choice(overs)) for k in range(draw.randrange(1, 9))], some)
+        orders, tails = ["", " ORDER BY -i"], ["", "FILTER (i % 5 < 2)"]
+        calls = [(k, draw.choice(orders), draw.choice(tails)) for k in range(6)]
+        check(rows, calls, f"{some} {draw.choice(['', 'GROUP BY g', 'GROUP BY i % 2'])}")
