@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.explanation import VERSION, row_bytes
-from tuskml.groups.factorization_epochs import Run
+from tuskml.groups.factorization_device import on_gpu, placed, told
+from tuskml.groups.factorization_epochs import Factors, Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.validation import held_out_counts
@@ -38,6 +39,7 @@ STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
 class Fit:
     """How one group's training went."""
 
+    settings: Settings
     n_rows: int
     n_skipped: int
     shape: Shape
@@ -61,7 +63,7 @@ def train(groups: NDArray[np.void], options: Options, memory: int) -> Iterator[M
             waiting.append(fit(groups[place : place + 1], settings, memory, mark))
             numbers += waiting[-1].coef.size
             if numbers > MOST_TOGETHER or place == len(groups) - 1:
-                yield as_models(waiting, first, settings)
+                yield as_models(waiting, first)
                 first, numbers, waiting = place + 1, 0, []
 
 
@@ -70,6 +72,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     began = time.monotonic()
     rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
+    settings = placed(group, settings, shape)
     with ExitStack() as stack:
         held = None
         kept = rows
@@ -78,7 +81,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
             made, out = rows.shuffled(memory, settings.seed, counts)
             held = replace(rows, groups=stack.enter_context(out))
             kept = replace(rows, groups=stack.enter_context(made))
-        model = stack.enter_context(Factorization(kept, memory, shape, settings.seed))
+        model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)
         run.descend()
         mean, coef = model.vectors()
@@ -86,6 +89,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     n_rows = int(group["n_rows"][0])
     events.tell(events.Event(1, n_rows, 0, float("nan")))
     return Fit(
+        settings,
         n_rows,
         int(group["n_skipped"][0]),
         shape,
@@ -97,6 +101,13 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
         run.status,
         time.monotonic() - began,
     )
+
+
+def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
+    """A group's ratings and vectors where they train."""
+    if settings.gpu is not None:
+        return on_gpu(rows, shape, settings)
+    return Factorization(rows, memory, shape, settings.seed)
 
 
 def counts_any(rows: Pass | None) -> bool:
@@ -141,7 +152,13 @@ def bad_id(ids: Ids, double: bool) -> str:
     return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"
 
 
-def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
+def texts(found: list[str]) -> Strings:
+    """Strings that are mostly the same."""
+    pool = tuple(dict.fromkeys(found))
+    return Strings(pool, np.array([pool.index(text) for text in found], np.int32))
+
+
+def as_models(fits: list[Fit], first: int) -> Models:
     """The models of groups first, first + 1, ..."""
     n = len(fits)
     classes = np.array([[f.shape.n_users, f.shape.n_items, f.shape.width] for f in fits], float)
@@ -168,9 +185,9 @@ def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
         iterations=np.array([len(f.history) for f in fits]),
         converged=np.array([f.converged for f in fits], np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(f.status) for f in fits], np.int32)),
-        plan=Strings.same(settings.describe(), n),
+        plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
-        options=Strings.same(settings.resolved(), n),
+        options=texts([f.settings.resolved() for f in fits]),
     )
 
 
@@ -179,6 +196,7 @@ def explain(group: NDArray[np.void], options: Options) -> str:
     settings = Settings.of(options)
     rows = Pass(group, 0, None, None, settings.biases, settings.threads)
     shape = shape_of(rows, settings)
+    settings, device = told(group, settings, shape)
     margin = "mu + b_u + b_i + p_u.q_i" if settings.biases else "p_u.q_i"
     squares = "|p_u|^2 + |q_i|^2" + (" + b_u^2 + b_i^2" if settings.biases else "")
     penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""
@@ -190,7 +208,7 @@ def explain(group: NDArray[np.void], options: Options) -> str:
     because = (
         "asked for"
         if "algorithm" in options.given and options.algorithm != "auto"
-        else ("blocks of ratings that share neither users nor items run side by side")
+        else reason_of(settings)
     )
     lines = [
         f"matrix_factorization: minimise mean of 1/2 (m - y)^2{penalty}, m = {margin}",
@@ -202,15 +220,24 @@ def explain(group: NDArray[np.void], options: Options) -> str:
         f"  because   {because}",
         "  order     "
         + ("blocks as threads come to them" if settings.lock_free else "by a hash of each rating"),
+        *([] if device is None else [f"  device    {device}"]),
         f"  stops     {stop}",
     ]
     return "\n".join(lines)
+
+
+def reason_of(settings: Settings) -> str:
+    """Why this algorithm where none was asked for."""
+    if settings.gpu is not None and settings.lock_free:
+        return "a GPU trains more ratings side by side than there are blocks that share no vector"
+    return "blocks of ratings that share neither users nor items run side by side"
 
 
 def document(group: NDArray[np.void], options: Options, text: str) -> dict[str, Any]:
     """The same as data, in the schema of `explanation.document`; text: what `explain` says."""
     settings = Settings.of(options)
     lines = dict(line[2:].split(None, 1) for line in text.splitlines()[1:])
+    settings = told(group, settings, shape_of(Pass(group, 0, None, None, True, 1), settings))[0]
     return {
         "explanation": VERSION,
         "task": "matrix_factorization",
@@ -232,7 +259,7 @@ def document(group: NDArray[np.void], options: Options, text: str) -> dict[str, 
             "converge": "loss",
             "time": settings.time,
         },
-        "device": None,
+        "device": lines.get("device"),
         "cannot": None,
         "candidates": [],
         "actual": None,

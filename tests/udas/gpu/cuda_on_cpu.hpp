@@ -35,6 +35,13 @@ struct Dim {
 };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+template <class V> V __ldcg(const V *place) {
+    return *place;
+}
+
 namespace tusk_cpu {
 
 enum Wait { RUNS, AT_WARP, AT_BLOCK, DONE };
