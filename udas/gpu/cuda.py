@@ -25,7 +25,7 @@ def availability() -> str | None:
             return f"CuPy is not installed: {INSTALL}"
         return f"CuPy cannot be imported ({first_line(error)}): {INSTALL}"
     try:
-        return missing_hardware(cupy)
+        return missing_hardware(cupy) or missing_compiler(cupy)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"CUDA finds no usable device ({first_line(error)})"
 
@@ -42,6 +42,15 @@ def missing_hardware(cupy: Any) -> str | None:
             f"the GPU has compute capability {capability / 10}, "
             f"at least {LEAST_CAPABILITY / 10} is needed"
         )
+    return None
+
+
+def missing_compiler(cupy: Any) -> str | None:
+    """Why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        return f"CUDA's compiler NVRTC cannot be loaded ({first_line(error)}): {INSTALL}"
     return None
 
 

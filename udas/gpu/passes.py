@@ -121,13 +121,15 @@ class DevicePass(Pass):
 
     def losses_on_device(self) -> list[Any]:
         """Arguments of kernels: the loss, and what the groups' labels mean."""
+        assert self.on_device is not None
+        held = self.on_device
         given = [
-            None if a is None else self.device.to_device(a)
-            for a in (self.positive, self.class_weight)
+            held.constant("positive", self.positive),
+            held.constant("weight", self.class_weight),
         ]
         return [np.int32(self.loss), np.float64(self.smoothing), *given]
 
-    def _table(self, part: Part) -> Table:
+    def _table(self, part: Part) -> "Placed":
         """Chunks of the part's rows; kept for the next pass over the same groups."""
         rows = self.on_device
         assert rows is not None
@@ -140,7 +142,7 @@ class DevicePass(Pass):
             rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
         )
         step = chunk_rows(rows.n_rows[self.which], self.stride)
-        made = table(first, n_rows, step, self.stride)
+        made = Placed(table(first, n_rows, step, self.stride), self.device)
         rows.tables[key] = (self.which, made)
         return made
 
@@ -172,6 +174,17 @@ class DevicePass(Pass):
         )
 
 
+class Placed:
+    """A table, with its chunks and spans on the device too: each pass over the rows reads them."""
+
+    def __init__(self, table: Table, device: Device) -> None:
+        self.table, self.n_chunks, self.n_spans = table, len(table.chunks), len(table.spans)
+        self.chunks = device.to_device(table.chunks.view(np.uint8))
+        self.spans = device.to_device(table.spans.view(np.uint8))
+        self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
+        """Of a chunk, on average."""
+
+
 class Visit:
     """One part of the rows under a pass: arguments that its kernels share, and room for sums.
 
@@ -179,22 +192,16 @@ class Visit:
     """
 
     def __init__(
-        self, rows: Pass, part: Part, table: Table, weights: Any, losses: list[Any], width: int
+        self, rows: Pass, part: Part, placed: Placed, weights: Any, losses: list[Any], width: int
     ) -> None:
         assert isinstance(rows, DevicePass)
-        self.of, self.part, self.table = rows, part, table
+        self.of, self.part, self.placed, self.table = rows, part, placed, placed.table
         self.device, self.width = rows.device, width
         self.weights, self.losses = weights, losses
-        self.n_chunks = len(table.chunks)
-        self.chunks = self.device.to_device(table.chunks.view(np.uint8))
-        self.rows = [part.values, part.labels, self.chunks]
-        shape = (rows.n_groups + table.n_partial, width)
+        self.n_chunks, self.usual_rows = placed.n_chunks, placed.usual_rows
+        self.rows = [part.values, part.labels, placed.chunks]
+        shape = (rows.n_groups + placed.table.n_partial, width)
         self.out = self.device.xp.zeros(shape, np.float64)
-
-    @property
-    def usual_rows(self) -> int:
-        """Of a chunk, on average."""
-        return int(self.table.chunks["rows"].mean()) if self.n_chunks else 0
 
     def launch(self, kernel: Source, arguments: Sequence[Any], slabs: int = 1) -> None:
         """A block for each chunk."""
@@ -211,18 +218,15 @@ class Visit:
         self.launch(source.wide("wide_rows", size), [*arguments, self.out])
         if self.width > 2:
             columns = source.wide("wide_columns", size)
-            arguments = [self.part.values, self.chunks, *shape, derivative, self.out]
+            arguments = [self.part.values, self.placed.chunks, *shape, derivative, self.out]
             self.launch(columns, arguments, -(-d // 256))
 
     def add_chunks(self) -> None:
         """Adds up the sums of groups of several chunks."""
-        spans = self.table.spans
-        if len(spans):
-            given = self.device.to_device(spans.view(np.uint8))
-            grid = (len(spans), -(-self.width // 32))
-            self.device.launch(
-                source.SUMS, grid, [self.out, given, np.int32(self.width), self.out]
-            )
+        if self.placed.n_spans:
+            grid = (self.placed.n_spans, -(-self.width // 32))
+            arguments = [self.out, self.placed.spans, np.int32(self.width), self.out]
+            self.device.launch(source.SUMS, grid, arguments)
 
 
 def on_device(rows: Pass, device: Device, budget: int | None = None) -> Pass:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.udas.gpu.chunks import Ints, Table
+from tuskml.udas.gpu.chunks import Ints
 from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import value_size
 
@@ -108,7 +108,8 @@ class DeviceRows:
     parts: list[Part] = field(default_factory=list)
     staging: Staging | None = None
     uploads: int = 0
-    tables: dict[tuple[int, int, int], tuple[Any, Table]] = field(default_factory=dict)
+    tables: dict[tuple[int, int, int], tuple[Any, Any]] = field(default_factory=dict)
+    constants: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
     def of_host(
@@ -187,11 +188,22 @@ class DeviceRows:
             yield part
             part.used = self.device.launched()
 
+    def constant(self, name: str, array: NDArray[Any] | None) -> Any:
+        """The array on the device, where it stays while passes give the same one; None for None."""
+        if array is None:
+            return None
+        known = self.constants.get(name)
+        if known is None or known[0] is not array:
+            known = self.constants[name] = (array, self.device.to_device(array))
+        return known[1]
+
     def close(self) -> None:
         """Lets the memory go."""
         if self.staging is not None:
             self.staging.drain()
         self.parts, self.staging = [], None
+        self.tables.clear()
+        self.constants.clear()
         self.device.release()
 
 

@@ -151,7 +151,9 @@ def test_one_constant_rating(device):
 def test_held_out_error_on_movielens_is_the_cpu_s(device, data, lock_free):
     """MovieLens 100K, a tenth held out: within 1 % of the CPU's error. GroupLens, F. M. Harper and
     J. A. Konstan, The MovieLens Datasets, 2015."""
-    u, i, r = np.loadtxt(data / "movielens-100k.psv", delimiter="|", skiprows=1, usecols=(0, 1, 2)).T
+    u, i, r = np.loadtxt(
+        data / "movielens-100k.psv", delimiter="|", skiprows=1, usecols=(0, 1, 2)
+    ).T
     user, item = u.astype(int), i.astype(int)
     held = np.random.default_rng(0).permutation(len(r)) % 10 == 0
     train, test = ([a[rows] for a in (user, item, r)] for rows in (~held, held))
