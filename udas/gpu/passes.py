@@ -16,7 +16,7 @@ from tuskml.udas.gpu import curvature, fused_newton, source
 from tuskml.udas.gpu.chunks import Table, chunk_rows, table, within
 from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
-from tuskml.udas.gpu.rows import DeviceRows, Part, places
+from tuskml.udas.gpu.rows import DeviceRows, Part, Placed, places
 from tuskml.udas.gpu.source import Source, value_size
 from tuskml.udas.gpu.triangles import DeviceTriangles
 from tuskml.udas.kernels import Epoch, Floats, Pass, Triangles
@@ -129,7 +129,7 @@ class DevicePass(Pass):
         ]
         return [np.int32(self.loss), np.float64(self.smoothing), *given]
 
-    def _table(self, part: Part) -> "Placed":
+    def _table(self, part: Part) -> Placed:
         """Chunks of the part's rows; kept for the next pass over the same groups."""
         rows = self.on_device
         assert rows is not None
@@ -172,17 +172,6 @@ class DevicePass(Pass):
             and self.on_device.resident
             and source.fits_epoch(self.n_features)
         )
-
-
-class Placed:
-    """A table, with its chunks and spans on the device too: each pass over the rows reads them."""
-
-    def __init__(self, table: Table, device: Device) -> None:
-        self.table, self.n_chunks, self.n_spans = table, len(table.chunks), len(table.spans)
-        self.chunks = device.to_device(table.chunks.view(np.uint8))
-        self.spans = device.to_device(table.spans.view(np.uint8))
-        self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
-        """Of a chunk, on average."""
 
 
 class Visit:

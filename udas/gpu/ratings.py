@@ -1,10 +1,11 @@
 """One group's ratings on a device, in the chunks in which they are trained.
 
-Two schedules. Ordered: ratings lie in grid x grid blocks, and the blocks of a stratum share neither
-users nor items (Gemulla, Nijkamp, Haas, Sismanis, *Large-scale matrix factorization with
+Two schedules. Ordered: ratings lie in grid x grid blocks, and the blocks of a stratum share
+neither users nor items (Gemulla, Nijkamp, Haas, Sismanis, *Large-scale matrix factorization with
 distributed stochastic gradient descent*, KDD 2011); a launch a stratum. Lock-free: chunks of
 ratings in random order, which workers take side by side and whose updates they do not guard
-(batch-Hogwild!: Xie, Tan, Fong, Liang, *CuMF_SGD*, HPDC 2017, section 5.1).
+(batch-Hogwild!: Xie, Tan, Fong, Liang, *CuMF_SGD: Parallelized Stochastic Gradient Descent for
+Matrix Factorization on GPUs*, HPDC 2017).
 
 Everything is counted and sorted on the device, by `xp` alone. A seeded hash of each rating orders
 them, so their order in the table does not matter.
@@ -69,13 +70,14 @@ class Schedule:
             return permutation(self.n_chunks, key)
         users, items, shift = (permutation(self.grid, key + part) for part in range(3))
         across = (np.arange(self.grid) + shift[:, None]) % self.grid
-        return (users * np.int32(self.grid) + items[across]).astype(np.int32).ravel()
+        blocks: np.ndarray[Any, np.dtype[np.int32]] = users * np.int32(self.grid) + items[across]
+        return blocks.ravel()
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """n ratings on the device: table (n, 3) int32, places of user and item and the bits of a float,
-    the rating in units of the deviation from the mean."""
+    """n ratings on the device: table (n, 3) int32, places of user and item and the bits of a
+    float, the rating's distance from the mean in units of the deviation."""
 
     table: Any
     users: Side

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.udas.gpu.chunks import Ints
+from tuskml.udas.gpu.chunks import Ints, Table
 from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import value_size
 
@@ -26,6 +26,17 @@ ROOM = 0.8
 
 Fill = Callable[[int, NDArray[Any], NDArray[np.float64]], None]
 """Writes the rows from a place on into values (n, d) and labels (n,)."""
+
+
+class Placed:
+    """A table, with its chunks and spans on the device too: each pass over the rows reads them."""
+
+    def __init__(self, table: Table, device: Device) -> None:
+        self.table, self.n_chunks, self.n_spans = table, len(table.chunks), len(table.spans)
+        self.chunks = device.to_device(table.chunks.view(np.uint8))
+        self.spans = device.to_device(table.spans.view(np.uint8))
+        self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
+        """Of a chunk, on average."""
 
 
 def places(n_rows: Ints) -> Ints:
@@ -108,7 +119,7 @@ class DeviceRows:
     parts: list[Part] = field(default_factory=list)
     staging: Staging | None = None
     uploads: int = 0
-    tables: dict[tuple[int, int, int], tuple[Any, Any]] = field(default_factory=dict)
+    tables: dict[tuple[int, int, int], tuple[Any, "Placed"]] = field(default_factory=dict)
     constants: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -189,7 +200,7 @@ class DeviceRows:
             part.used = self.device.launched()
 
     def constant(self, name: str, array: NDArray[Any] | None) -> Any:
-        """The array on the device, where it stays while passes give the same one; None for None."""
+        """The array on the device, where it stays while passes give the same; None for None."""
         if array is None:
             return None
         known = self.constants.get(name)

@@ -1,10 +1,11 @@
-// Matrix factorization by stochastic gradient descent: udas/native/factorization_train.hpp on a GPU.
+// Matrix factorization by stochastic gradient descent: udas/native/factorization_train.hpp on a
+// GPU.
 //
-// A worker, LANES lanes of a warp, trains one rating after another: it reads both vectors, 16 bytes
-// a lane, sums their product by shuffles and writes both back. That is 16 STRIDE bytes of memory a
-// rating and 6 WIDTH multiplications, so memory is the bound, and its latency where there are few
-// workers: the next rating is read, and its vectors are asked for, while this one is computed.
-// Xie, Tan, Fong, Liang, CuMF_SGD: Parallelized Stochastic Gradient Descent for Matrix
+// A worker, LANES lanes of a warp, trains one rating after another: it reads both vectors, 16
+// bytes a lane, sums their product by shuffles and writes both back. That is 16 STRIDE bytes of
+// memory a rating and 6 WIDTH multiplications, so memory is the bound, and its latency where there
+// are few workers: the next rating is read, and its vectors are asked for, while this one is
+// computed. Xie, Tan, Fong, Liang, CuMF_SGD: Parallelized Stochastic Gradient Descent for Matrix
 // Factorization on GPUs, HPDC 2017, section 4, from which the lock-free schedule is too.
 //
 // Vectors go past the L1 caches, which do not see what other multiprocessors write. They are in
@@ -12,7 +13,7 @@
 
 #define UNITS (STRIDE / 4) // of 16 bytes
 #define EACH ((UNITS + LANES - 1) / LANES)
-#define KEEPS (EACH <= 8) // the vectors in registers, else they are read again
+#define KEEPS (EACH <= 8)    // the vectors in registers, else they are read again
 #define WORKERS (64 / LANES) // of a block
 
 typedef unsigned long long uint64;
@@ -55,9 +56,9 @@ __device__ inline float4 moved(float4 p, float4 q, bool first, float g, float ke
 // One step for each rating of chunks order[0], order[1], ...; chunk c is ratings start[c] to
 // start[c + 1] - 1. sums: by worker, to which squared errors before each step are added.
 extern "C" __global__ void __launch_bounds__(64)
-train_ratings(const Rating *ratings, const int64 *start, const int *order, int64 n_chunks,
-              int64 workers, float step, float keep_first, float keep, float *users, float *items,
-              double *sums) {
+    train_ratings(const Rating *ratings, const int64 *start, const int *order, int64 n_chunks,
+                  int64 workers, float step, float keep_first, float keep, float *users,
+                  float *items, double *sums) {
     const int lane = threadIdx.x % LANES;
     const int64 worker = (int64)blockIdx.x * WORKERS + threadIdx.x / LANES;
     if (worker >= workers)
@@ -118,8 +119,8 @@ train_ratings(const Rating *ratings, const int64 *start, const int *order, int64
 
 // sums: by worker, of squared errors; each takes neighbouring ratings.
 extern "C" __global__ void __launch_bounds__(64)
-rating_errors(const Rating *ratings, int64 n, int64 workers, const float *users,
-              const float *items, double *sums) {
+    rating_errors(const Rating *ratings, int64 n, int64 workers, const float *users,
+                  const float *items, double *sums) {
     const int lane = threadIdx.x % LANES;
     const int64 worker = (int64)blockIdx.x * WORKERS + threadIdx.x / LANES;
     if (worker >= workers)
@@ -146,8 +147,8 @@ rating_errors(const Rating *ratings, int64 n, int64 workers, const float *users,
 // sums: by worker, of each vector's squared numbers, the first one's times first_factor, times how
 // many ratings it has.
 extern "C" __global__ void __launch_bounds__(64)
-squares(const float *vectors, const int64 *count, int64 n, int64 workers, double first_factor,
-        double *sums) {
+    squares(const float *vectors, const int64 *count, int64 n, int64 workers, double first_factor,
+            double *sums) {
     const int lane = threadIdx.x % LANES;
     const int64 worker = (int64)blockIdx.x * WORKERS + threadIdx.x / LANES;
     if (worker >= workers)
@@ -175,7 +176,7 @@ __device__ inline uint64 scrambled(uint64 x) {
 // Where vectors start, drawn by id as the CPU's kernels draw them: biases 0, factors uniform in
 // +-spread.
 extern "C" __global__ void __launch_bounds__(64)
-start_vectors(const int64 *ids, int64 n, uint64 seed, float spread, float *vectors) {
+    start_vectors(const int64 *ids, int64 n, uint64 seed, float spread, float *vectors) {
     const int64 at = (int64)blockIdx.x * 64 + threadIdx.x, place = at / STRIDE;
     const int k = (int)(at % STRIDE);
     if (place >= n)
