@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.udas import kernels
 from tuskml.udas.gpu import curvature, fused_newton, source
-from tuskml.udas.gpu.chunks import Table, chunk_rows, table, within
+from tuskml.udas.gpu.chunks import chunk_rows, table, within
 from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
 from tuskml.udas.gpu.rows import DeviceRows, Part, Placed, places
