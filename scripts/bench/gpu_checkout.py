@@ -11,8 +11,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = """
-import sys
+import sys, types
 sys.path.insert(0, "scripts/build")
+try:
+    import setuptools.command.bdist_wheel
+except ModuleNotFoundError:  # of setuptools before 70.1; no wheel is built here
+    stand_in = types.ModuleType("setuptools.command.bdist_wheel")
+    stand_in.bdist_wheel = object
+    sys.modules[stand_in.__name__] = stand_in
 import native
 from setuptools import Distribution
 wanted = [each for each in native.libraries() if each.name == sys.argv[1]]

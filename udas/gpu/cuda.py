@@ -11,6 +11,8 @@ from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import Source
 
 INSTALL = "pip install 'tuskml[gpu]'"
+ASKED_SHARED = 40 << 10
+"""Bytes of dynamic shared memory that need not be asked for: 48 KiB, the static ones included."""
 LEAST_CAPABILITY = 80
 """Compute capability 8.0: copies into shared memory that no thread waits for."""
 
@@ -120,7 +122,7 @@ class Cuda:
 
     def _compile(self, source: Source) -> Any:
         kernel = self.cupy.RawKernel(source.text(), source.kernel, options=("--std=c++17",))
-        if source.shared > 48 << 10:
+        if source.shared > ASKED_SHARED:
             kernel.max_dynamic_shared_size_bytes = source.shared
         return kernel
 

@@ -91,14 +91,15 @@ class DevicePass(Pass):
         def curvature_of(visit: "Visit") -> None:
             d, size = self.n_features, value_size(int(self.groups["kind"][0]))
             if d > source.MOST_GROUPED:
-                curvature.add_wide(visit, place[0], place[1], precise)
+                visit.apart = curvature.add_wide(visit, place[0], place[1], precise)
                 return
             kernel = source.curvature(d, size, precise)
             arguments = [*visit.rows, visit.weights, *place, *visit.losses, visit.out]
             visit.launch(kernel, arguments)
 
         p = self.p
-        return self.sums_on_device(weights, p + 2 + p * (p + 1) // 2, curvature_of)
+        inside = 0 if self.n_features > source.MOST_GROUPED else p * (p + 1) // 2
+        return self.sums_on_device(weights, p + 2 + inside, curvature_of)
 
     def sums(self, weights: Floats, width: int, launch: Any) -> Floats:
         """Sums by group (G, width) of what `launch` adds up for each part of the rows."""
@@ -116,6 +117,8 @@ class DevicePass(Pass):
             launch(visit)
             visit.add_chunks()
             here = visit.out[: self.n_groups]
+            if visit.apart is not None:
+                here = self.device.xp.concatenate([here, visit.apart], axis=1)
             total = here if total is None else total + here
         return total
 
@@ -177,7 +180,8 @@ class DevicePass(Pass):
 class Visit:
     """One part of the rows under a pass: arguments that its kernels share, and room for sums.
 
-    rows: values, labels and chunks; out (G + partial, width), a group's sums in its row.
+    rows: values, labels and chunks; out (G + partial, width), a group's sums in its row; apart:
+    more sums (G, ...) that are too many to have one of each chunk, behind those of `out`.
     """
 
     def __init__(
@@ -191,6 +195,7 @@ class Visit:
         self.rows = [part.values, part.labels, placed.chunks]
         shape = (rows.n_groups + placed.table.n_partial, width)
         self.out = self.device.xp.zeros(shape, np.float64)
+        self.apart: Any = None
 
     def launch(self, kernel: Source, arguments: Sequence[Any], slabs: int = 1) -> None:
         """A block for each chunk."""

@@ -84,3 +84,18 @@ def test_a_plain_checkout_says_that_there_is_no_gpu(root):
         cwd="/",
     )  # fmt: skip
     assert "no GPU to measure: CuPy is not installed" in done.stderr
+
+
+def test_through_sql_on_both_devices(root, standing_in, monkeypatch, capsys):
+    """The GPU's training runs on the stand-in; memory has room for fewer rows than asked."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    import gpu_sql
+
+    monkeypatch.setattr(gpu_sql, "available_bytes", lambda: 4 * (4 * 9 + 8) * 400)
+    lines = gpu_sql.through_sql(standing_in, 1000, 9)
+    assert "400 rows, which memory has room for" in capsys.readouterr().err
+    assert lines[0]["reached"] > 0
+    assert lines[0]["gpu_seconds"] >= lines[0]["gpu_training"] > 0
+    assert "n=400" in lines[0]["work"]
+    assert lines[1]["reached"] < 1e-6
+    assert standing_in.launches
