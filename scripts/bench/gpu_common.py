@@ -36,8 +36,6 @@ def uniforms(xp: Any, n: int, seed: int) -> Any:
 
 def normals(xp: Any, shape: tuple[int, ...], seed: int) -> Any:
     """float32, where the arrays are."""
-    if xp is np:
-        return np.random.default_rng(seed).standard_normal(shape, np.float32)
     try:
         return xp.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
     except (ImportError, RuntimeError, AttributeError):  # cuRAND is not there: Box and Muller
