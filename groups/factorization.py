@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.factorization_epochs import Run
+from tuskml.groups.factorization_device import on_gpu, placed
+from tuskml.groups.factorization_epochs import Factors, Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.validation import held_out_counts
@@ -36,6 +37,7 @@ STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
 class Fit:
     """How one group's training went."""
 
+    settings: Settings
     n_rows: int
     n_skipped: int
     shape: Shape
@@ -59,7 +61,7 @@ def train(groups: NDArray[np.void], options: Options, memory: int) -> Iterator[M
             waiting.append(fit(groups[place : place + 1], settings, memory, mark))
             numbers += waiting[-1].coef.size
             if numbers > MOST_TOGETHER or place == len(groups) - 1:
-                yield as_models(waiting, first, settings)
+                yield as_models(waiting, first)
                 first, numbers, waiting = place + 1, 0, []
 
 
@@ -68,6 +70,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     began = time.monotonic()
     rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
+    settings = placed(group, settings, shape)
     with ExitStack() as stack:
         held = None
         kept = rows
@@ -76,7 +79,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
             made, out = rows.shuffled(memory, settings.seed, counts)
             held = replace(rows, groups=stack.enter_context(out))
             kept = replace(rows, groups=stack.enter_context(made))
-        model = stack.enter_context(Factorization(kept, memory, shape, settings.seed))
+        model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)
         run.descend()
         mean, coef = model.vectors()
@@ -84,6 +87,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     n_rows = int(group["n_rows"][0])
     events.tell(events.Event(1, n_rows, 0, float("nan")))
     return Fit(
+        settings,
         n_rows,
         int(group["n_skipped"][0]),
         shape,
@@ -95,6 +99,13 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
         run.status,
         time.monotonic() - began,
     )
+
+
+def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
+    """A group's ratings and vectors where they train."""
+    if settings.gpu is not None:
+        return on_gpu(rows, shape, settings)
+    return Factorization(rows, memory, shape, settings.seed)
 
 
 def counts_any(rows: Pass | None) -> bool:
@@ -139,7 +150,13 @@ def bad_id(ids: Ids, double: bool) -> str:
     return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"
 
 
-def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
+def texts(found: list[str]) -> Strings:
+    """Strings that are mostly the same."""
+    pool = tuple(dict.fromkeys(found))
+    return Strings(pool, np.array([pool.index(text) for text in found], np.int32))
+
+
+def as_models(fits: list[Fit], first: int) -> Models:
     """The models of groups first, first + 1, ..."""
     n = len(fits)
     classes = np.array([[f.shape.n_users, f.shape.n_items, f.shape.width] for f in fits], float)
@@ -166,7 +183,7 @@ def as_models(fits: list[Fit], first: int, settings: Settings) -> Models:
         iterations=np.array([len(f.history) for f in fits]),
         converged=np.array([f.converged for f in fits], np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(f.status) for f in fits], np.int32)),
-        plan=Strings.same(settings.describe(), n),
+        plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
-        options=Strings.same(settings.resolved(), n),
+        options=texts([f.settings.resolved() for f in fits]),
     )

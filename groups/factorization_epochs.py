@@ -2,19 +2,47 @@
 
 import time
 from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
 
 import numpy as np
 
 from tuskml.groups import events
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.validation import PATIENCE
-from tuskml.udas.factorization import Factorization
-from tuskml.udas.kernels import Pass
+from tuskml.udas.kernels import Floats, Pass
 
 ATTEMPTS = 12
 """Descents, each with a quarter of the step of the one before, while they run away."""
 RUNAWAY = 100.0
 """Times the first epoch's objective: the step was too large."""
+
+
+class Factors(Protocol):
+    """Ratings and vectors in training: `udas.factorization.Factorization`, or those on a GPU."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def start(self) -> None: ...
+
+    def keep(self) -> None: ...
+
+    def restore(self) -> None: ...
+
+    def epoch(self, number: int, step: float, lock_free: bool = False) -> float: ...
+
+    def objective(self) -> float: ...
+
+    def loss(self, rows: Pass) -> float: ...
+
+    def vectors(self) -> tuple[float, Floats]: ...
 
 
 class Epochs:
@@ -74,7 +102,7 @@ class Run(Epochs):
     """The epochs of one group whose vectors are in memory."""
 
     def __init__(
-        self, model: Factorization, held: Pass | None, settings: Settings, began: float
+        self, model: Factors, held: Pass | None, settings: Settings, began: float
     ) -> None:
         super().__init__(
             lambda epoch, step: model.epoch(epoch, step, settings.lock_free), settings, began

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from tuskml.groups.explanation import VERSION, row_bytes
 from tuskml.groups.explanation_text import Document
 from tuskml.groups.factorization import shape_of
+from tuskml.groups.factorization_device import told
 from tuskml.groups.factorization_settings import Settings
 from tuskml.udas.factorization import Shape
 from tuskml.udas.kernels import KINDS, Pass
@@ -18,6 +19,8 @@ def document(group: NDArray[np.void], options: Options) -> Document:
     """What would run for one group, in the schema of `explanation.document`."""
     settings = Settings.of(options)
     rows = Pass(group, 0, None, None, settings.biases, settings.threads)
+    shape = shape_of(rows, settings)
+    settings, device = told(group, settings, shape)
     asked = "algorithm" in options.given and options.algorithm != "auto"
     return {
         "explanation": VERSION,
@@ -29,13 +32,11 @@ def document(group: NDArray[np.void], options: Options) -> Document:
         "features": 2,
         "storage": KINDS[group["kind"][0]],
         "bytes": row_bytes(group),
-        "model": model(shape_of(rows, settings), settings),
+        "model": model(shape, settings),
         "plan": {
             "algorithm": settings.algorithm,
             "description": settings.describe(),
-            "because": "asked for"
-            if asked
-            else "blocks of ratings that share neither users nor items run side by side",
+            "because": "asked for" if asked else reason_of(settings),
             "order": "blocks as threads come to them"
             if settings.lock_free
             else "by a hash of each rating",
@@ -45,11 +46,18 @@ def document(group: NDArray[np.void], options: Options) -> Document:
             "converge": "loss",
             "time": settings.time,
         },
-        "device": None,
+        "device": device,
         "cannot": None,
         "candidates": [],
         "actual": None,
     }
+
+
+def reason_of(settings: Settings) -> str:
+    """Why this algorithm where none was asked for."""
+    if settings.gpu is not None and settings.lock_free:
+        return "a GPU trains more ratings side by side than there are blocks that share no vector"
+    return "blocks of ratings that share neither users nor items run side by side"
 
 
 def objective(settings: Settings) -> str:
@@ -87,8 +95,10 @@ def text_of(explanation: Document) -> str:
         f"  plan      {plan['description']}",
         f"  because   {plan['because']}",
         f"  order     {plan['order']}",
-        f"  stops     {stops(plan)}",
     ]
+    if explanation["device"] is not None:
+        lines.append(f"  device    {explanation['device']}")
+    lines.append(f"  stops     {stops(plan)}")
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """The options of the task `matrix_factorization`, with its defaults."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
@@ -46,6 +46,10 @@ class Settings:
     time: float | None
     store: str | None = None
     key_a_weight: bool = False
+    device: str = "cpu"
+    asked: bool = True
+    gpu: str | None = None
+    """The name of the one that trains; asked: for the algorithm; device: the option."""
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
@@ -73,7 +77,15 @@ class Settings:
             options.time,
             options.store,
             options.partition == 0,
+            options.device,
+            options.algorithm != "auto",
         )
+
+    def on_gpu(self, name: str) -> "Settings":
+        """The same on a GPU, where lock-free updates are the rule: blocks of ratings that share
+        neither users nor items are too few to keep it busy."""
+        lock_free = not self.asked and not self.ordered
+        return replace(self, gpu=name, algorithm="hogwild" if lock_free else self.algorithm)
 
     @property
     def stored(self) -> bool:
@@ -95,6 +107,7 @@ class Settings:
         parts += ["biases"] if self.biases else []
         parts.append(f"step {self.schedule}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        parts += [] if self.gpu is None else [f"on {self.gpu}"]
         parts += [self.layout()] if self.stored else []
         return ", ".join(parts)
 
@@ -119,6 +132,8 @@ class Settings:
             "seed": self.seed,
             "deterministic": self.ordered,
         }
+        if self.gpu is not None:
+            shown["device"] = "gpu"
         if self.validation:
             shown["validation"] = self.validation
         return json.dumps(shown | (more or {}), separators=(",", ":"))

@@ -54,7 +54,6 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     if request.task.factorizes:
-        placement.refuse_gpu(request.options.device, f"task '{request.task.name}'")
         yield from factorization.train(groups, request.options, memory)
         return
     refuse_elsewhere(request.options)

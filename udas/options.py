@@ -291,7 +291,7 @@ TABLE = {
             "device",
             choice("auto", "gpu", "cpu"),
             "auto",
-            "where kernels run; gpu: dense features, with tuskml[gpu] and an NVIDIA GPU",
+            "where kernels run; gpu: dense features, ratings, with tuskml[gpu] and an NVIDIA GPU",
         ),
         Option(
             "explain",

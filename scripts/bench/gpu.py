@@ -1,19 +1,17 @@
-"""The GPU's figures: gradient passes against the copy bandwidth and CuPy, lbfgs, many groups.
+"""The GPU's figures: gradient passes against the copy bandwidth and CuPy, lbfgs, many groups,
+matrix factorization.
 
 Runs from a plain checkout where CuPy is: `python scripts/bench/gpu.py [--json FILE]`. What is
-compared with the CPU needs the kernels (`make native`), and what goes through SQL the installed
-package and pyarrow; without them these lines say so. --scale shrinks the data.
+compared with the CPU needs a C++ compiler, by which the kernels are built where they are not, and
+what goes through SQL DuckDB, pyarrow and the built extension; without them these lines say so. A
+part that fails says why and the next one runs. --scale shrinks the data.
 """
 
 import argparse
-import importlib.util
 import json
-import runpy
-import statistics
 import sys
-import tempfile
 import time
-import types
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,30 +19,16 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-ROWS = 20_000_000
-GROUPS, GROUP_ROWS, GROUP_FEATURES = 100_000, 1_000, 16
-REPEATS = 7
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from gpu_checkout import built, importable, machine
 
-def from_checkout() -> None:
-    """Makes `tuskml.udas` importable where the package is not: without databases, as links."""
-    if importlib.util.find_spec("tuskml") is not None:
-        return
-    folder = Path(tempfile.mkdtemp(prefix="tuskml-links-"))
-    for place, target in runpy.run_path(str(ROOT / "scripts" / "link_tree.py"))["links"]().items():
-        link = folder / place
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(target)
-    package = types.ModuleType("tuskml")  # its own __init__ would want DuckDB
-    package.__path__ = [str(folder / "tuskml")]
-    sys.modules["tuskml"] = package
+importable()
 
+from gpu_common import line, normals, packed, seconds  # noqa: E402
+from gpu_factorization import factorization  # noqa: E402
+from gpu_sql import through_sql  # noqa: E402
 
-from_checkout()
-
-from tuskml.errors import TuskError  # noqa: E402
-from tuskml.udas import kernels  # noqa: E402
 from tuskml.udas.algorithms import ALGORITHMS  # noqa: E402
 from tuskml.udas.gpu import cuda, passes, source  # noqa: E402
 from tuskml.udas.gpu.rows import SLACK, DeviceRows, places  # noqa: E402
@@ -52,28 +36,10 @@ from tuskml.udas.kernels import GROUP, Pass  # noqa: E402
 from tuskml.udas.operators import run  # noqa: E402
 from tuskml.udas.plan import Plan  # noqa: E402
 from tuskml.udas.problem import Problem  # noqa: E402
-from tuskml.udas.segments import SEGMENT  # noqa: E402
 from tuskml.udas.tasks import TASKS  # noqa: E402
 
-
-def seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Median of some runs after a first one; the device has done all of it."""
-    body()
-    device.launched().wait()
-    found = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        body()
-        device.launched().wait()
-        found.append(time.perf_counter() - began)
-    return statistics.median(found)
-
-
-def normals(xp: Any, shape: tuple[int, ...], seed: int) -> Any:
-    """float32, where the arrays are."""
-    if xp is np:
-        return np.random.default_rng(seed).standard_normal(shape, np.float32)
-    return xp.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+ROWS = 20_000_000
+GROUPS, GROUP_ROWS, GROUP_FEATURES = 100_000, 1_000, 16
 
 
 def logistic_rows(device: Any, sizes: Any, d: int, seed: int = 0) -> Any:
@@ -114,38 +80,24 @@ def trained(problem: Problem, algorithm: str) -> Any:
     return run(problem, ALGORITHMS[algorithm](problem, plan, start, None))
 
 
-def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any] | None:
-    """The same rows for the CPU's kernels, and the memory; None where these are not built."""
-    try:
-        kernels.library()
-    except (OSError, TuskError) as error:
-        print(f"no comparison with the CPU: {error}", file=sys.stderr)
-        return None
+def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any]:
+    """The same rows for the CPU's kernels, and the memory."""
     (part,), held, d = rows.on_device.visit(), rows.on_device, rows.n_features
-    each = SEGMENT.itemsize + held.n_rows * (8 + 4 * d)
-    begin = np.concatenate([[0], np.cumsum(-(-each // 64) * 64)])
-    memory = np.zeros(int(begin[-1]) + 64, np.uint8)
-    base = -memory.ctypes.data % 64
     values, labels = rows.device.to_host(part.values), rows.device.to_host(part.labels)
-    groups = rows.groups.copy()
-    for g, n in enumerate(held.n_rows):
-        segment = memory[base + begin[g] : base + begin[g] + each[g]]
-        segment[16:24].view(np.uint32)[:] = n
-        low = held.start[g]
-        segment[32 : 32 + 8 * n].view(np.float64)[:] = labels[low : low + n]
-        segment[32 + 8 * n :].view(np.float32)[:] = values[low : low + n].ravel()
-        groups["head"][g] = segment.ctypes.data
-    plain = Pass(groups, rows.loss, rows.positive, None, True, threads)
-    return plain, memory
+    groups, memory = packed(values, labels, held.start[:-1], held.n_rows, d)
+    return Pass(groups, rows.loss, rows.positive, None, True, threads), memory
 
 
 def copy_bandwidth(device: Any, size: int) -> float:
-    """Bytes read and written a second by a copy on the device."""
+    """Bytes read and written a second by the driver's copy on the device."""
     a = device.xp.zeros(size // 4, np.float32)
     b = device.xp.zeros_like(a)
 
     def copy() -> None:
-        b[:] = a
+        if hasattr(b.data, "copy_from_device_async"):
+            b.data.copy_from_device_async(a.data, a.nbytes)
+        else:
+            b[:] = a
 
     return 2 * a.nbytes / seconds(device, copy)
 
@@ -156,6 +108,10 @@ def gradient_pass(device: Any, n: int, d: int, bandwidth: float) -> list[dict[st
     w = np.random.default_rng(1).normal(size=(1, d + 1)) / np.sqrt(d)
     whole = seconds(device, lambda: rows.gradient(w))
     part = rows.on_device.parts[0]
+    visit = passes.Visit(
+        rows, part, rows._table(part), device.to_device(w), rows.losses_on_device(), d + 3
+    )
+    alone = seconds(device, lambda: rows._gradient_of(visit))
     x, y = part.values[: n // 4 * 4], part.labels[: n // 4 * 4].astype(np.float32) * 2 - 1
     at = device.to_device(w[0, :-1].astype(np.float32))
 
@@ -171,11 +127,12 @@ def gradient_pass(device: Any, n: int, d: int, bandwidth: float) -> list[dict[st
     return [
         line(name, ">= 0.70 of the copy bandwidth", share, seconds=whole, gb=size / whole / 1e9,
              macros=dict(kernel.macros)),
+        line(f"{name}, its kernel alone", "", size / alone / bandwidth, seconds=alone),
         line(f"{name} against X @ w, X.T @ r", ">= 1.7x", peer / whole, seconds=peer),
     ]  # fmt: skip
 
 
-def lbfgs(device: Any, n: int, d: int, threads: int) -> list[dict[str, Any]]:
+def lbfgs(device: Any, n: int, d: int, threads: int, cpu: bool) -> list[dict[str, Any]]:
     """To 1e-6 on rows that are there, and the copy that brings them."""
     rows = logistic_rows(device, np.array([n // 4 * 4]), d)
     name = f"lbfgs to 1e-6, n={n:,}, d={d}"
@@ -184,14 +141,14 @@ def lbfgs(device: Any, n: int, d: int, threads: int) -> list[dict[str, Any]]:
     ours = seconds(device, lambda: found.append(trained(problem, "lbfgs")), 3)
     state = found[-1]
     lines = [line(f"{name}, rows there", "", ours, iterations=int(state.iterations[0]))]
-    cpu = cpu_rows(rows, threads)
-    if cpu is None:
+    if not cpu:
         return [*lines, line(f"{name}, rows there, against the CPU", ">= 10x", None)]
+    plain, _memory = cpu_rows(rows, threads)
     began = time.perf_counter()
-    theirs = trained(problem_of(cpu[0], 1e-4), "lbfgs")
+    theirs = trained(problem_of(plain, 1e-4), "lbfgs")
     took = time.perf_counter() - began
     began = time.perf_counter()
-    placed: Any = passes.on_device(cpu[0], device)
+    placed: Any = passes.on_device(plain, device)
     copied = time.perf_counter() - began
     placed.on_device.close()
     size = n * (4 * d + 8)
@@ -212,7 +169,7 @@ def optimum(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
     return line(f"{name}, optimum", "<= 1e-6", float(off.max()), weights=float(weights))
 
 
-def many_groups(device: Any, groups: int, threads: int) -> list[dict[str, Any]]:
+def many_groups(device: Any, groups: int, threads: int, cpu: bool) -> list[dict[str, Any]]:
     """Newton's method of all at once."""
     rows = logistic_rows(device, np.full(groups, GROUP_ROWS), GROUP_FEATURES)
     name = f"{groups:,} groups x {GROUP_ROWS:,} x {GROUP_FEATURES}, logistic, newton"
@@ -221,11 +178,11 @@ def many_groups(device: Any, groups: int, threads: int) -> list[dict[str, Any]]:
     ours = seconds(device, lambda: found.append(trained(problem, "newton")), 3)
     converged = float(found[-1].converged.mean())
     lines = [line(f"{name}, rows there", "", ours, converged=converged)]
-    cpu = cpu_rows(rows, threads)
-    if cpu is None:
+    if not cpu:
         return [*lines, line(f"{name}, against the CPU", ">= 20x", None)]
+    plain, _memory = cpu_rows(rows, threads)
     began = time.perf_counter()
-    theirs = trained(problem_of(cpu[0], 0.01), "newton")
+    theirs = trained(problem_of(plain, 0.01), "newton")
     took = time.perf_counter() - began
     return [
         *lines,
@@ -234,51 +191,34 @@ def many_groups(device: Any, groups: int, threads: int) -> list[dict[str, Any]]:
     ]
 
 
-def through_sql(n: int, d: int) -> list[dict[str, Any]]:
-    """lbfgs by `train_model` from a DuckDB table, on both devices."""
-    name = f"lbfgs to 1e-6, n={n:,}, d={d}, through SQL"
-    try:
-        import pyarrow as pa
+class Report:
+    """The figures so far, written after each part: a later one may end the program."""
 
-        import tuskml
+    def __init__(self, device: Any, scale: float, threads: int, file: Path | None) -> None:
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self.device, self.file = device, file
+        self.found: dict[str, Any] = {
+            "device": device.name, "host": machine(), "date": when, "scale": scale,
+            "threads": threads, "failed": {}, "lines": [],
+        }  # fmt: skip
+        print(f"{device.name}; {machine()}, {threads} threads; {when}; scale {scale:g}")
 
-        con = tuskml.connect()
-    except Exception as error:
-        print(f"nothing through SQL: {error}", file=sys.stderr)
-        return [line(f"{name}, against the CPU", ">= 10x", None)]
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, d), np.float32)
-    y = x @ (rng.normal(size=d) / np.sqrt(d)).astype("f4") + rng.standard_normal(n, "f4") > 0
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), d)
-    con.register("given", pa.table({"y": y, "x": lists}))
-    con.execute("CREATE TABLE t AS SELECT y, x::FLOAT[] AS x FROM given")
-    took, model = {}, {}
-    for place in ("gpu", "cpu"):
-        options = json.dumps({"algorithm": "lbfgs", "l2": 1e-4, "device": place})
-        query = f"SELECT train_model('logistic', y, x, '{options}') FROM t"
-        if place == "gpu":
-            con.execute(query.replace("FROM t", "FROM (SELECT * FROM t LIMIT 1000)")).fetchall()
+    def add(self, part: str, body: Callable[[], list[dict[str, Any]]]) -> None:
+        """Runs a part; what it raises is printed, and the next one runs."""
         began = time.perf_counter()
-        model[place] = con.execute(query).fetchone()[0]
-        took[place] = time.perf_counter() - began
-    split = {f"{place}_{what}": value for place in took for what, value in
-             (("seconds", took[place]), ("training", model[place]["seconds"]))}  # fmt: skip
-    a, b = (np.array(model[place]["coef"]) for place in ("gpu", "cpu"))
-    return [
-        line(f"{name}, against the CPU", ">= 10x", took["cpu"] / took["gpu"], **split),
-        line(
-            f"{name}, optimum, relative", "<= 1e-6", float(np.abs(a - b).max() / np.abs(b).max())
-        ),
-    ]
-
-
-def line(work: str, asked: str, reached: float | None, **more: Any) -> dict[str, Any]:
-    """One figure; reached None: it could not be measured here."""
-    found = {"work": work, "asked": asked, "reached": reached, **more}
-    shown = "not measured" if reached is None else f"{reached:.4g}"
-    rest = ", ".join(f"{k} {v:.4g}" for k, v in more.items() if isinstance(v, float))
-    print(f"{work:<75} {asked:<30} {shown:>12}  {rest}", flush=True)
-    return found
+        try:
+            self.found["lines"] += body()
+        except Exception as error:
+            traceback.print_exc()
+            self.found["failed"][part] = f"{type(error).__name__}: {error}"
+            line(part, "", None)
+        try:
+            self.device.release()
+        except Exception as error:  # after a fault the device may answer no more
+            print(f"memory was not released: {error}", file=sys.stderr)
+        print(f"  [{part}: {time.perf_counter() - began:.1f} s]", file=sys.stderr, flush=True)
+        if self.file:
+            self.file.write_text(json.dumps(self.found, indent=1) + "\n")
 
 
 def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, Any]:
@@ -287,7 +227,7 @@ def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, An
     parser.add_argument("--json", type=Path, help="file for all numbers")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of rows, groups")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU, 0: all")
-    parser.add_argument("--sql-rows", type=int, default=2_000_000, help="through SQL, 0: none")
+    parser.add_argument("--sql-rows", type=int, default=ROWS, help="through SQL, 0: none")
     given = parser.parse_args(arguments)
     if device is None:
         if cuda.availability() is not None:
@@ -295,25 +235,28 @@ def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, An
         device = cuda.device()
     from tuskml.optimizer.rule import cores
 
-    threads = given.threads or cores()
+    missing = built()
+    if missing is not None:
+        print(f"no comparison with the CPU: {missing}", file=sys.stderr)
+    threads, cpu = given.threads or cores(), missing is None
     n, groups = int(ROWS * given.scale), max(32, int(GROUPS * given.scale))
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    print(f"{device.name}, {when}, {threads} CPU threads, scale {given.scale:g}")
-    bandwidth = copy_bandwidth(device, max(1 << 12, int((4 << 30) * given.scale)))
-    lines = [line("device-to-device copy, bytes read and written, GB/s", "", bandwidth / 1e9)]
-    for d in (28, 256):
-        lines += gradient_pass(device, n, d, bandwidth)
-        device.release()
-    lines += lbfgs(device, n, 256, threads)
-    device.release()
-    lines += many_groups(device, groups, threads)
-    device.release()
+    report = Report(device, given.scale, threads, given.json)
+    size, copied = max(1 << 12, int((4 << 30) * given.scale)), [float("nan")]
+
+    def copy() -> list[dict[str, Any]]:
+        copied[0] = copy_bandwidth(device, size)
+        work = "device-to-device copy, bytes read and written, GB/s"
+        return [line(work, "", copied[0] / 1e9)]
+
+    report.add("copy", copy)
+    report.add("gradient pass, d=28", lambda: gradient_pass(device, n, 28, copied[0]))
+    report.add("gradient pass, d=256", lambda: gradient_pass(device, n, 256, copied[0]))
+    report.add("many groups", lambda: many_groups(device, groups, threads, cpu))
+    report.add("factorization", lambda: factorization(device, given.scale, threads, cpu))
+    report.add("lbfgs", lambda: lbfgs(device, n, 256, threads, cpu))
     if given.sql_rows:
-        lines += through_sql(given.sql_rows, 256)
-    report = {"device": device.name, "date": when, "scale": given.scale, "lines": lines}
-    if given.json:
-        given.json.write_text(json.dumps(report, indent=1) + "\n")
-    return report
+        report.add("through SQL", lambda: through_sql(device, given.sql_rows, 256))
+    return report.found
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import Source
 
 INSTALL = "pip install 'tuskml[gpu]'"
+ASKED_SHARED = 40 << 10
+"""Bytes of dynamic shared memory that need not be asked for: 48 KiB, the static ones included."""
 LEAST_CAPABILITY = 80
 """Compute capability 8.0: copies into shared memory that no thread waits for."""
 
@@ -25,7 +27,7 @@ def availability() -> str | None:
             return f"CuPy is not installed: {INSTALL}"
         return f"CuPy cannot be imported ({first_line(error)}): {INSTALL}"
     try:
-        return missing_hardware(cupy)
+        return missing_hardware(cupy) or missing_compiler(cupy)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"CUDA finds no usable device ({first_line(error)})"
 
@@ -42,6 +44,15 @@ def missing_hardware(cupy: Any) -> str | None:
             f"the GPU has compute capability {capability / 10}, "
             f"at least {LEAST_CAPABILITY / 10} is needed"
         )
+    return None
+
+
+def missing_compiler(cupy: Any) -> str | None:
+    """Why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        return f"CUDA's compiler NVRTC cannot be loaded ({first_line(error)}): {INSTALL}"
     return None
 
 
@@ -111,7 +122,7 @@ class Cuda:
 
     def _compile(self, source: Source) -> Any:
         kernel = self.cupy.RawKernel(source.text(), source.kernel, options=("--std=c++17",))
-        if source.shared > 48 << 10:
+        if source.shared > ASKED_SHARED:
             kernel.max_dynamic_shared_size_bytes = source.shared
         return kernel
 

@@ -14,8 +14,8 @@ PANEL_ROWS = 1 << 13
 PANEL_BYTES = 256 << 20
 
 
-def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> None:
-    """Adds sum(h z z') of a part's rows behind their gradient, a group after the other.
+def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> Any:
+    """Adds up a part's gradients, and sum(h z z') (G, p (p + 1) / 2), a group after the other.
 
     A panel's products are added up in the rows' type, or in double when `precise`; panels are
     added up in double.
@@ -31,6 +31,7 @@ def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> None:
     kernel = source.wide("wide_panel", size, each)
     below = device.to_device(np.stack(np.tril_indices(d + 1)))
     chunks = visit.table.chunks
+    sums = xp.zeros((of.n_groups, (d + 1) * (d + 2) // 2), np.float64)
     for group in np.unique(chunks["group"]).tolist():
         total = xp.zeros((d + 1, d + 1), np.float64)
         for first, n in panels(chunks[chunks["group"] == group], rows):
@@ -41,9 +42,8 @@ def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> None:
             device.launch(kernel, (n, -(-(d + 1) // 256)), arguments)
             some = panel[:n]
             total += some.T @ some
-        packed = total[below[0], below[1]]
-        place = int(chunks["place"][np.argmax(chunks["group"] == group)])
-        visit.out[place, d + 3 :] = packed
+        sums[group] = total[below[0], below[1]]
+    return sums
 
 
 def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:

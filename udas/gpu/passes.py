@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tuskml.udas import kernels
 from tuskml.udas.gpu import curvature, fused_newton, source
-from tuskml.udas.gpu.chunks import Table, chunk_rows, table, within
+from tuskml.udas.gpu.chunks import chunk_rows, table, within
 from tuskml.udas.gpu.device import Device
 from tuskml.udas.gpu.epochs import run_epoch
-from tuskml.udas.gpu.rows import DeviceRows, Part, places
+from tuskml.udas.gpu.rows import DeviceRows, Part, Placed, places
 from tuskml.udas.gpu.source import Source
 from tuskml.udas.gpu.triangles import DeviceTriangles
 from tuskml.udas.kernels import Epoch, Floats, Pass, Triangles
@@ -92,14 +92,15 @@ class DevicePass(Pass):
         def curvature_of(visit: "Visit") -> None:
             d, size = self.n_features, value_size(int(self.groups["kind"][0]))
             if d > source.MOST_GROUPED:
-                curvature.add_wide(visit, place[0], place[1], precise)
+                visit.apart = curvature.add_wide(visit, place[0], place[1], precise)
                 return
             kernel = source.curvature(d, size, precise)
             arguments = [*visit.rows, visit.weights, *place, *visit.losses, visit.out]
             visit.launch(kernel, arguments)
 
         p = self.p
-        return self.sums_on_device(weights, p + 2 + p * (p + 1) // 2, curvature_of)
+        inside = 0 if self.n_features > source.MOST_GROUPED else p * (p + 1) // 2
+        return self.sums_on_device(weights, p + 2 + inside, curvature_of)
 
     def sums(self, weights: Floats, width: int, launch: Any) -> Floats:
         """Sums by group (G, width) of what `launch` adds up for each part of the rows."""
@@ -117,18 +118,22 @@ class DevicePass(Pass):
             launch(visit)
             visit.add_chunks()
             here = visit.out[: self.n_groups]
+            if visit.apart is not None:
+                here = self.device.xp.concatenate([here, visit.apart], axis=1)
             total = here if total is None else total + here
         return total
 
     def losses_on_device(self) -> list[Any]:
         """Arguments of kernels: the loss, and what the groups' labels mean."""
+        assert self.on_device is not None
+        held = self.on_device
         given = [
-            None if a is None else self.device.to_device(a)
-            for a in (self.positive, self.class_weight)
+            held.constant("positive", self.positive),
+            held.constant("weight", self.class_weight),
         ]
         return [np.int32(self.loss), np.float64(self.smoothing), *given]
 
-    def _table(self, part: Part) -> Table:
+    def _table(self, part: Part) -> Placed:
         """Chunks of the part's rows; kept for the next pass over the same groups."""
         rows = self.on_device
         assert rows is not None
@@ -141,7 +146,7 @@ class DevicePass(Pass):
             rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
         )
         step = chunk_rows(rows.n_rows[self.which], self.stride)
-        made = table(first, n_rows, step, self.stride)
+        made = Placed(table(first, n_rows, step, self.stride), self.device)
         rows.tables[key] = (self.which, made)
         return made
 
@@ -176,26 +181,22 @@ class DevicePass(Pass):
 class Visit:
     """One part of the rows under a pass: arguments that its kernels share, and room for sums.
 
-    rows: values, labels and chunks; out (G + partial, width), a group's sums in its row.
+    rows: values, labels and chunks; out (G + partial, width), a group's sums in its row; apart:
+    more sums (G, ...) that are too many to have one of each chunk, behind those of `out`.
     """
 
     def __init__(
-        self, rows: Pass, part: Part, table: Table, weights: Any, losses: list[Any], width: int
+        self, rows: Pass, part: Part, placed: Placed, weights: Any, losses: list[Any], width: int
     ) -> None:
         assert isinstance(rows, DevicePass)
-        self.of, self.part, self.table = rows, part, table
+        self.of, self.part, self.placed, self.table = rows, part, placed, placed.table
         self.device, self.width = rows.device, width
         self.weights, self.losses = weights, losses
-        self.n_chunks = len(table.chunks)
-        self.chunks = self.device.to_device(table.chunks.view(np.uint8))
-        self.rows = [part.values, part.labels, self.chunks]
-        shape = (rows.n_groups + table.n_partial, width)
+        self.n_chunks, self.usual_rows = placed.n_chunks, placed.usual_rows
+        self.rows = [part.values, part.labels, placed.chunks]
+        shape = (rows.n_groups + placed.table.n_partial, width)
         self.out = self.device.xp.zeros(shape, np.float64)
-
-    @property
-    def usual_rows(self) -> int:
-        """Of a chunk, on average."""
-        return int(self.table.chunks["rows"].mean()) if self.n_chunks else 0
+        self.apart: Any = None
 
     def launch(self, kernel: Source, arguments: Sequence[Any], slabs: int = 1) -> None:
         """A block for each chunk."""
@@ -212,18 +213,15 @@ class Visit:
         self.launch(source.wide("wide_rows", size), [*arguments, self.out])
         if self.width > 2:
             columns = source.wide("wide_columns", size)
-            arguments = [self.part.values, self.chunks, *shape, derivative, self.out]
+            arguments = [self.part.values, self.placed.chunks, *shape, derivative, self.out]
             self.launch(columns, arguments, -(-d // 256))
 
     def add_chunks(self) -> None:
         """Adds up the sums of groups of several chunks."""
-        spans = self.table.spans
-        if len(spans):
-            given = self.device.to_device(spans.view(np.uint8))
-            grid = (len(spans), -(-self.width // 32))
-            self.device.launch(
-                source.SUMS, grid, [self.out, given, np.int32(self.width), self.out]
-            )
+        if self.placed.n_spans:
+            grid = (self.placed.n_spans, -(-self.width // 32))
+            arguments = [self.out, self.placed.spans, np.int32(self.width), self.out]
+            self.device.launch(source.SUMS, grid, arguments)
 
 
 def on_device(rows: Pass, device: Device, budget: int | None = None) -> Pass:

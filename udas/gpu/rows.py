@@ -28,6 +28,17 @@ Fill = Callable[[int, NDArray[Any], NDArray[np.float64]], None]
 """Writes the rows from a place on into values (n, d) and labels (n,)."""
 
 
+class Placed:
+    """A table, with its chunks and spans on the device too: each pass over the rows reads them."""
+
+    def __init__(self, table: Table, device: Device) -> None:
+        self.table, self.n_chunks, self.n_spans = table, len(table.chunks), len(table.spans)
+        self.chunks = device.to_device(table.chunks.view(np.uint8))
+        self.spans = device.to_device(table.spans.view(np.uint8))
+        self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
+        """Of a chunk, on average."""
+
+
 def places(n_rows: Ints) -> Ints:
     """Where each group's rows begin, and behind the last where they end, (G + 1,)."""
     padded = -(-n_rows // ALIGNED) * ALIGNED
@@ -108,7 +119,8 @@ class DeviceRows:
     parts: list[Part] = field(default_factory=list)
     staging: Staging | None = None
     uploads: int = 0
-    tables: dict[tuple[int, int, int], tuple[Any, Table]] = field(default_factory=dict)
+    tables: dict[tuple[int, int, int], tuple[Any, "Placed"]] = field(default_factory=dict)
+    constants: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
     def of_host(
@@ -187,11 +199,22 @@ class DeviceRows:
             yield part
             part.used = self.device.launched()
 
+    def constant(self, name: str, array: NDArray[Any] | None) -> Any:
+        """The array on the device, where it stays while passes give the same; None for None."""
+        if array is None:
+            return None
+        known = self.constants.get(name)
+        if known is None or known[0] is not array:
+            known = self.constants[name] = (array, self.device.to_device(array))
+        return known[1]
+
     def close(self) -> None:
         """Lets the memory go."""
         if self.staging is not None:
             self.staging.drain()
         self.parts, self.staging = [], None
+        self.tables.clear()
+        self.constants.clear()
         self.device.release()
 
 

@@ -20,6 +20,8 @@ LANES_FEATURES = 16
 """Sums that a lane keeps of rows that several lanes share."""
 SMALL_ROWS = 256
 """Chunks of at most so many rows are one warp's."""
+FACTOR_THREADS = 64
+"""Of a block that trains ratings: two warps, so that few workers spread over many SMs."""
 
 
 @dataclass(frozen=True)
@@ -154,3 +156,25 @@ def newton(d: int, size: int) -> Source:
     macros = (*base.macros, ("BEHIND_PANEL", panel))
     files = ("panel.cuh", "cholesky.cuh", "newton.cu")
     return Source("newton", files, macros, base.threads, shared)
+
+
+def factors(kernel: str, rank: int, biases: bool) -> Source:
+    """A kernel of matrix factorization; vectors lie `factor_stride` floats apart."""
+    stride = factor_stride(rank, biases)
+    macros = (
+        ("WIDTH", rank + biases),
+        ("STRIDE", stride),
+        ("BIASES", int(biases)),
+        ("LANES", factor_lanes(stride)),
+    )
+    return Source(kernel, ("factorization.cu",), macros, FACTOR_THREADS)
+
+
+def factor_stride(rank: int, biases: bool) -> int:
+    """Floats from a vector to the next: whole sectors of 32 bytes."""
+    return -(-(rank + biases) // 8) * 8
+
+
+def factor_lanes(stride: int) -> int:
+    """Lanes that share a rating, 16 bytes of each vector a lane."""
+    return min(32, power_of_two(stride // 4))

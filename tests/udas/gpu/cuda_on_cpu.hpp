@@ -35,6 +35,13 @@ struct Dim {
 };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+template <class V> V __ldcg(const V *place) {
+    return *place;
+}
+
 namespace tusk_cpu {
 
 enum Wait { RUNS, AT_WARP, AT_BLOCK, DONE };
@@ -204,7 +211,8 @@ int launch(void (*kernel)(A...), const unsigned *grid, unsigned threads, int64_t
            void **arguments, int order) {
     static void (*chosen)(A...);
     static void **given;
-    if (shared_bytes > (int64_t)sizeof shared || threads > 1024 || threads % 32)
+    if (shared_bytes > (int64_t)sizeof shared || threads > 1024 || threads % 32 ||
+        grid[0] > 2147483647u || grid[1] > 65535 || !grid[0] || !grid[1])
         return 2;
     chosen = kernel;
     given = arguments;

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from strict_arrays import DeviceArray, StrictNumPy
 
 HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tuskml-cuda-on-cpu-{os.getuid()}"
@@ -92,7 +93,7 @@ class StandIn:
 
     def __init__(self, order=0, free=1 << 40):
         self.order, self.free = order, free
-        self.xp = np
+        self.xp = StrictNumPy()
         self.queue, self.arrived = [], 0
         self.launches, self.uploads_waiting_seen = [], 0
         self._kernels = {}
@@ -101,10 +102,12 @@ class StandIn:
         return self.free
 
     def to_device(self, array):
-        return np.array(array, order="C")
+        assert not isinstance(array, DeviceArray)
+        return np.array(array, order="C").view(DeviceArray)
 
     def to_host(self, array):
-        return np.array(array)
+        assert isinstance(array, DeviceArray)
+        return np.array(array.view(np.ndarray))
 
     def pinned(self, size):
         return np.full(size, 255, np.uint8)
@@ -123,7 +126,9 @@ class StandIn:
     def upload(self, target, source):
         assert target.nbytes == source.nbytes
         assert target.flags.c_contiguous
-        self.queue.append((target, source))
+        assert isinstance(target, DeviceArray)
+        assert not isinstance(source, DeviceArray)
+        self.queue.append((target.view(np.ndarray), source))
         self.uploads_waiting_seen = max(self.uploads_waiting_seen, len(self.queue))
 
     def arrive(self, count):
@@ -153,7 +158,7 @@ def cell(argument):
     """The memory of one argument of a kernel, as the driver takes it: a number or an address."""
     if argument is None:
         return np.zeros(1, np.uintp)
-    if isinstance(argument, np.ndarray):
+    if isinstance(argument, DeviceArray):
         return np.array([argument.ctypes.data], np.uintp)
     assert isinstance(argument, np.generic), f"{argument!r} has no size of its own"
     return np.array([argument])

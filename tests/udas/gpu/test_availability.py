@@ -24,10 +24,19 @@ def runtime(driver=13000, devices=1, error=None):
     )
 
 
-def found(monkeypatch, capability="90", **how):
+def found(monkeypatch, capability="90", compiler=None, **how):
     """What `availability` says of a machine like that."""
     device = SimpleNamespace(compute_capability=capability)
-    module = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime(**how), Device=lambda: device))
+
+    def version():
+        if compiler is not None:
+            raise RuntimeError(compiler)
+        return (13, 0)
+
+    cuda_ = SimpleNamespace(
+        runtime=runtime(**how), Device=lambda: device, nvrtc=SimpleNamespace(getVersion=version)
+    )
+    module = SimpleNamespace(cuda=cuda_)
     monkeypatch.setitem(sys.modules, "cupy", module)
     return cuda.availability.__wrapped__()
 
@@ -40,6 +49,11 @@ def found(monkeypatch, capability="90", **how):
         (
             {"error": "cudaErrorNoDevice: no CUDA-capable device is detected\nmore"},
             "CUDA finds no usable device (cudaErrorNoDevice: no CUDA-capable device is detected)",
+        ),
+        (
+            {"compiler": "libnvrtc.so.13: cannot open shared object file\nmore"},
+            "CUDA's compiler NVRTC cannot be loaded (libnvrtc.so.13: cannot open shared object "
+            "file): pip install 'tuskml[gpu]'",
         ),
         ({"capability": "75"}, "the GPU has compute capability 7.5, at least 8.0 is needed"),
         ({}, None),

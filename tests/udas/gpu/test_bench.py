@@ -22,10 +22,52 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "gpu.json").read_text()) == report
     reached = {entry["work"]: entry["reached"] for entry in report["lines"]}
     assert None not in reached.values()
-    assert len(reached) == 12
+    assert report["failed"] == {}
+    assert len(reached) == 20
     off = [value for work, value in reached.items() if "optimum" in work]
     assert len(off) == 2
     assert max(off) < 1e-6
+
+
+def test_a_part_that_fails_does_not_end_the_others(root, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    import gpu
+
+    def fails():
+        raise MemoryError("no room")
+
+    report = gpu.Report(StandIn(), 1.0, 1, tmp_path / "gpu.json")
+    report.add("one", fails)
+    report.add("two", lambda: [gpu.line("work", "", 1.0)])
+    found = json.loads((tmp_path / "gpu.json").read_text())
+    assert found["failed"] == {"one": "MemoryError: no room"}
+    assert [entry["work"] for entry in found["lines"]] == ["work"]
+
+
+def test_data_for_devices_without_a_generator(root, monkeypatch):
+    """Uniform and normal numbers by a hash: moments, and no two alike."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    import gpu_common
+    import numpy as np
+
+    u = gpu_common.uniforms(np, 100_000, 3)
+    assert 0 < u.min() < u.max() < 1
+    assert abs(u.mean() - 0.5) < 0.005
+    assert len(np.unique(u)) == len(u)
+
+    class NoGenerator:
+        random = None
+
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+    z = gpu_common.normals(NoGenerator(), (50_000, 2), 1)
+    assert z.shape == (50_000, 2)
+    assert z.dtype == np.float32
+    assert abs(z.mean()) < 0.01
+    assert abs(z.std() - 1) < 0.01
+    assert abs(np.corrcoef(z[:, 0], z[:, 1])[0, 1]) < 0.02
 
 
 def test_a_plain_checkout_says_that_there_is_no_gpu(root):
@@ -42,3 +84,18 @@ def test_a_plain_checkout_says_that_there_is_no_gpu(root):
         cwd="/",
     )  # fmt: skip
     assert "no GPU to measure: CuPy is not installed" in done.stderr
+
+
+def test_through_sql_on_both_devices(root, standing_in, monkeypatch, capsys):
+    """The GPU's training runs on the stand-in; memory has room for fewer rows than asked."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    import gpu_sql
+
+    monkeypatch.setattr(gpu_sql, "available_bytes", lambda: 4 * (4 * 9 + 8) * 400)
+    lines = gpu_sql.through_sql(standing_in, 1000, 9)
+    assert "400 rows, which memory has room for" in capsys.readouterr().err
+    assert lines[0]["reached"] > 0
+    assert lines[0]["gpu_seconds"] >= lines[0]["gpu_training"] > 0
+    assert "n=400" in lines[0]["work"]
+    assert lines[1]["reached"] < 1e-6
+    assert standing_in.launches

@@ -165,7 +165,6 @@ def test_auto_takes_a_gpu_for_large_data(con, standing_in, monkeypatch):
     ("query", "words"),
     [
         ("train_model('linear', y, sparse([1], [2.0]), {})", "features are sparse"),
-        ("train_model('matrix_factorization', y, [1, 2], {})", "runs on the CPU alone"),
     ],
 )
 def test_what_the_gpu_has_no_kernels_for(con, standing_in, query, words):

@@ -1,0 +1,52 @@
+"""Where a matrix factorization trains: the GPU that the option `device` takes, or the CPU."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.groups.factorization_epochs import Factors
+from tuskml.groups.factorization_settings import Settings
+from tuskml.udas.factorization import Shape
+from tuskml.udas.gpu import cuda, placement
+from tuskml.udas.gpu.factorization import DeviceFactorization, too_large
+from tuskml.udas.gpu.placement import Answer
+from tuskml.udas.kernels import Pass
+
+
+def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
+    """Whether one group's ratings train on the GPU, and why (not); never an error."""
+    found = placement.answer(settings.device, group)
+    if not found.use:
+        return found
+    reason = too_large(cuda.device(), int(group["n_rows"][0]), shape, settings.validation > 0)
+    return found if reason is None else Answer(False, reason)
+
+
+def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
+    """The settings where they train. OptionError where 'gpu' is asked for and cannot be."""
+    found = answer(group, settings, shape)
+    if settings.device == "gpu" and not found.use:
+        raise OptionError(
+            f"option 'device' is 'gpu', but {found.reason}; expected 'auto' or 'cpu' here"
+        )
+    return settings.on_gpu(found.reason) if found.use else settings
+
+
+def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
+    """For an explanation: the settings where they would train, and that place in words, if the
+    option `device` or the GPU made a difference."""
+    if settings.stored:
+        return settings, None
+    found = answer(group, settings, shape)
+    if found.use:
+        return settings.on_gpu(found.reason), f"gpu: {found.reason}"
+    if settings.device == "gpu":
+        return settings, f"cpu; gpu not possible: {found.reason}"
+    return settings, None
+
+
+def on_gpu(rows: Pass, shape: Shape, settings: Settings) -> Factors:
+    """One group's ratings and vectors on the GPU; a context, whose end frees them."""
+    return DeviceFactorization.of_rows(
+        rows, cuda.device(), shape, settings.seed, lock_free=settings.lock_free
+    )
