@@ -36,7 +36,8 @@ int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t kee
 }
 
 int64_t ks_frames_share(int64_t memory, int32_t workers) {
-    auto share = tusk::share_of(static_cast<std::size_t>(memory), static_cast<std::size_t>(workers));
+    auto share =
+        tusk::share_of(static_cast<std::size_t>(memory), static_cast<std::size_t>(workers));
     return static_cast<int64_t>(share);
 }
 

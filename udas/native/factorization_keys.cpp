@@ -63,8 +63,8 @@ void bundle(const Factorization &f, const Side &side, const Keys &keys, KeySide 
         out.first.push_back((int32_t)out.bundles.size());
         for (int32_t place = side.first[range]; place < side.first[range + 1]; place++) {
             uint64_t row = out.first_row + (uint64_t)side.id[place];
-            uint64_t key = keys.key_a_weight ? row * (uint64_t)f.stride
-                                               : row / (uint64_t)keys.per_key;
+            uint64_t key =
+                keys.key_a_weight ? row * (uint64_t)f.stride : row / (uint64_t)keys.per_key;
             if (place == side.first[range] || out.bundles.back().key != key)
                 out.bundles.push_back({key, place, place});
             out.bundles.back().end = place + 1;
@@ -151,7 +151,8 @@ int count_keys(const Factorization &f, const int32_t *per_key, int32_t n, int th
             items.name(f.ratings.data()[k].item);
         }
         for (int32_t k = 0; k < n; k++)
-            counts[k] += distinct(users, f.users, per_key[k]) + distinct(items, f.items, per_key[k]);
+            counts[k] +=
+                distinct(users, f.users, per_key[k]) + distinct(items, f.items, per_key[k]);
     });
     std::copy(counts.begin(), counts.end(), keys);
     return code;
@@ -163,8 +164,8 @@ int find_keys(const Factorization &f, int32_t per_key, int64_t key_bytes, int64_
     keys.per_key = std::max(per_key, 1);
     keys.per_vector = per_key ? 1 : f.width();
     keys.width = per_key ? per_key * f.stride : 1;
-    keys.items.first_row = (uint64_t)((f.users.n_ids + keys.per_key - 1) / keys.per_key) *
-                           (uint64_t)keys.per_key;
+    keys.items.first_row =
+        (uint64_t)((f.users.n_ids + keys.per_key - 1) / keys.per_key) * (uint64_t)keys.per_key;
     std::vector<int32_t> of_user, of_item;
     bundle(f, f.users, keys, keys.users, of_user);
     bundle(f, f.items, keys, keys.items, of_item);
@@ -230,7 +231,8 @@ int tk_factor_keys_new(const tk_factorization *f, int32_t per_key, int64_t key_b
     *out = nullptr;
     return tusk::code_of([&]() -> int {
         auto keys = std::make_unique<tk_factor_keys>();
-        int code = tusk::find_keys(*f, per_key, key_bytes, most_bytes, threads, cancel_mark, *keys);
+        int code =
+            tusk::find_keys(*f, per_key, key_bytes, most_bytes, threads, cancel_mark, *keys);
         if (!code)
             *out = keys.release();
         return code;

@@ -31,7 +31,7 @@ struct Piece {
 };
 
 struct Keys {
-    int32_t per_key = 1;    // vectors
+    int32_t per_key = 1; // vectors
     bool key_a_weight = false;
     int32_t per_vector = 1; // keys, of a key a weight
     int32_t width = 0;      // weights of a key

@@ -96,8 +96,7 @@ public:
     Worker(tk_stored_factors *job, Failure &failure, int32_t number, bool training)
         : job_(job), f_(*job->factorization), keys_(*job->keys), failure_(failure),
           number_(number), training_(training), rule_(rule_for(f_, job->step)),
-          body_(train_for<Scattered>(f_)),
-          deviation_(training ? f_.deviation : job->deviation),
+          body_(train_for<Scattered>(f_)), deviation_(training ? f_.deviation : job->deviation),
           users_(f_.users, keys_.users, scrambled(f_.seed)),
           items_(f_.items, keys_.items, scrambled(f_.seed) + 1) {}
 
