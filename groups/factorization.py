@@ -29,7 +29,7 @@ MOST_NUMBERS = 1 << 26
 MOST_TOGETHER = 1 << 22
 """Numbers in models that are handed out together."""
 MOST_IDS = 1 << 26
-"""Of a model in a store: where each id's vector is takes about 20 bytes of memory."""
+"""Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
 STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
 
 

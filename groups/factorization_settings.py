@@ -101,19 +101,23 @@ class Settings:
             return first * (1 - epoch / self.max_iter)
         return float(first / (epoch + 1) ** POWERS[self.schedule])
 
-    def describe(self) -> str:
-        """One line for the model's `plan`."""
+    def describe(self, per_key: int | None = None) -> str:
+        """One line for the model's `plan`; per_key: vectors in a key of the store, once known."""
         parts = [self.algorithm, f"rank {self.rank}"]
         parts += ["biases"] if self.biases else []
         parts.append(f"step {self.schedule}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
         parts += [] if self.gpu is None else [f"on {self.gpu}"]
-        parts += [self.layout()] if self.stored else []
+        parts += [self.layout(per_key)] if self.stored else []
         return ", ".join(parts)
 
-    def layout(self) -> str:
+    def layout(self, per_key: int | None = None) -> str:
         """What shares a key in the store, in the paper's terms."""
-        return "KV: a key a weight" if self.key_a_weight else "KV-VP: a key a vector"
+        if self.key_a_weight:
+            return "KV: a key a weight"
+        if per_key is None:
+            return "KV-VP: as many vectors a key as are cheapest"
+        return "KV-VP: a key a vector" if per_key == 1 else f"KV-VP: {per_key} vectors a key"
 
     def resolved(self, more: dict[str, Any] | None = None) -> str:
         """As JSON, the version first; more: members of a stored model."""

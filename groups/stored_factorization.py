@@ -2,12 +2,11 @@
 
 The objective, the steps and the start are those of vectors in memory (`factorization.py`); where
 memory allows as few blocks as there, the model is the same, up to rounding. A block of ratings is
-a chunk: its vectors are acquired once, trained, released (Qin, Torres, Rusu, VLDB 2017, section
-6). A vector is a partition of the model by nature: no part of it is wanted without the rest, so
-there is nothing to learn from a sample.
+a chunk: its keys are acquired once, its vectors trained in place, released (Qin, Torres, Rusu,
+VLDB 2017, section 6). `stored_vectors` says what is in a key.
 
 Element k of the vector of row r, users first and items behind them, is the model's feature
-r * width + k, which is where `predict` looks for it.
+r * width + k, which is where `predict` looks for it in the sealed file.
 """
 
 import math
@@ -26,16 +25,20 @@ from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.planning import Request
+from tuskml.groups.stored_layout import cost_of
 from tuskml.groups.stored_run import CACHE, Clock
+from tuskml.groups.stored_vectors import WEIGHT_BYTES, Layout, choose_size, pairs_of_vectors
 from tuskml.kvstore import Frames, StoreRoot
-from tuskml.kvstore.frames import LEAST_FRAME_MEMORY
-from tuskml.partitioner import IndexMap
+from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
+from tuskml.partitioner import WARM_LEVELDB, Cost
 from tuskml.udas import kernels
 from tuskml.udas.factorization import Shape, StoredFactorization, Visit
 from tuskml.udas.kernels import Pass
 from tuskml.udas.options import Options
 
-DTYPE, WEIGHT_BYTES = "float32", 4
+DTYPE = "float32"
+PROBED = 1 << 20
+"""Numbers that measuring the store takes twice of memory, beside the cache."""
 
 
 class RanAway(Exception):
@@ -50,18 +53,21 @@ class Trained:
     mean: float
     objective: float
     epochs: Epochs
+    per_key: int
     counters: Counters
 
 
 @dataclass
 class Requests:
-    """Keys that blocks asked for, and seconds by phase."""
+    """Vectors that blocks named, keys that they asked for, and seconds by phase."""
 
     clock: Clock = field(default_factory=Clock)
+    n_vectors: int = 0
     n_keys: int = 0
 
     def add(self, visit: Visit) -> None:
         """One visit of all ratings."""
+        self.n_vectors += visit.n_vectors
         self.n_keys += visit.n_keys
         for name in ("acquire", "train", "release"):
             self.clock.add(name, getattr(visit, f"{name}_seconds"))
@@ -95,8 +101,11 @@ class StoredRun:
         assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
-        # The other half is for the workers' copies of the vectors that they train.
-        self.frame_memory = max(LEAST_FRAME_MEMORY, (options.cache or CACHE) // 2)
+        self.frame_memory = options.cache or CACHE
+        if settings.key_a_weight:  # the other half is for the workers' copies of vectors
+            self.frame_memory = max(LEAST_FRAME_MEMORY, self.frame_memory // 2)
+        self.share = frame_share(self.frame_memory, rows.threads)
+        self.layout = Layout(shape, 0, self.share)
 
     def __call__(self) -> Trained:
         """Trains and seals; no working store is left, whatever happens.
@@ -104,77 +113,93 @@ class StoredRun:
         As in memory each descent that runs away is followed by one with a quarter of its step;
         what the last one leaves is no model, and is not sealed.
         """
-        step = self.settings.step
-        for _ in range(ATTEMPTS):
-            try:
-                return self._descend(step)
-            except RanAway:
-                step /= 4
+        began, step = time.monotonic(), self.settings.step
+        with StoredFactorization(
+            self.rows, self.memory, self.shape, self.settings.seed, self._block_bytes()
+        ) as model:
+            if not self.settings.key_a_weight:
+                size = choose_size(model, self.share, self._cost())
+                self.layout = Layout(self.shape, size, self.share)
+            self.layout.prepare(model)
+            mapping = time.monotonic() - began
+            for _ in range(ATTEMPTS):
+                made = Requests()
+                made.clock.add("map", mapping)
+                try:
+                    return self._descend(model, step, made)
+                except RanAway:
+                    step /= 4
+                    model.start()
         raise DataError(
             f"the training of {self.name!r} diverged with steps down to {step * 4:g}: look for "
             "ratings far from all others, or give a larger 'l2'"
         )
 
-    def _descend(self, step: float) -> Trained:
-        index = IndexMap.by_rule(1 if self.settings.key_a_weight else self.shape.width)
-        store = self.root.create(self.name, index, DTYPE)
-        made = Requests()
-        try:
-            # A stamp tells a vector that was trained from one that nobody has met. The latter
-            # gets its first factors, which a hash of its id and the seed draws, when a block
-            # asks for it: they are the same whichever worker that is, and no pass over the store
-            # writes a model of random numbers before the first epoch reads it.
-            with store.frames(self.frame_memory, self.rows.threads, keep_stamps=True) as frames:
-                mean, objective, epochs = self._train(frames, step, made)
-            with made.clock.phase("seal"):
-                about = self._metadata(mean, objective, epochs)
-                version = self.root.publish(store, about, self.shape.numbers)
-        finally:
-            store.discard()
-        return Trained(
-            str(version.reference), mean, objective, epochs, self._counted(frames, made)
-        )
-
-    def _train(self, frames: Frames, step: float, made: Requests) -> tuple[float, float, Epochs]:
-        """mu, the objective at the result, and how the epochs went."""
-        with made.clock.phase("map"):
-            ratings = StoredFactorization(
-                self.rows, self.memory, self.shape, self.settings.seed, access=frames.access,
-                key_a_weight=self.settings.key_a_weight, block_bytes=self._block_bytes(frames),
-            )  # fmt: skip
-        with ratings as model:
-
-            def visit(number: int, step: float) -> float:
-                done = model.epoch(number, step)
-                made.add(done)
-                return done.objective
-
-            epochs = Epochs(visit, self.settings, self.began)
-            epochs.epochs(step)
-            if epochs.ran_away():
-                raise RanAway
-            done = model.loss(model.mean)
-            made.add(done)
-            if not math.isfinite(done.objective):
-                raise RanAway
-            return model.mean, done.objective, epochs
-
-    def _block_bytes(self, frames: Frames) -> int:
+    def _block_bytes(self) -> int:
         """Of a block's vectors: their frames take half of a worker's share on average.
 
         Blocks have as many ratings, not as many vectors, as each other; one that does not fit is
-        trained in parts, which ask for most of its vectors again.
+        trained in pieces, which ask for most of its keys again.
         """
-        width = self.shape.width
-        frame = (
-            width * frames.bytes_of(1) if self.settings.key_a_weight else frames.bytes_of(width)
-        )
-        return frames.share // 2 * width * WEIGHT_BYTES // frame
+        vector = self.shape.stride * WEIGHT_BYTES
+        if not self.settings.key_a_weight:
+            return self.share // 2
+        return self.share // 2 * vector // (self.shape.width * frame_bytes(1, WEIGHT_BYTES))
+
+    def _cost(self) -> Cost:
+        """Of the store, measured where vectors will be read again and again.
+
+        Those that memory can hold are read once, whatever that costs, and the choice does not
+        depend on it much.
+        """
+        model = (self.shape.n_users + self.shape.n_items) * self.shape.stride * WEIGHT_BYTES
+        return WARM_LEVELDB if model <= self.frame_memory else cost_of(self.root.path, PROBED)
+
+    def _descend(self, model: StoredFactorization, step: float, made: Requests) -> Trained:
+        store = self.root.create(self.name, self.layout.index, DTYPE)
+        try:
+            # A vector gets its first factors, which a hash of its id and the seed draws, when a
+            # block first asks for it: they are the same whichever worker that is, and no pass
+            # over the store writes a model of random numbers before the first epoch reads it.
+            with store.frames(self.frame_memory, self.rows.threads) as frames:
+                objective, epochs = self._train(model, frames, step, made)
+            with made.clock.phase("seal"):
+                pairs = pairs_of_vectors(store, self.layout, model.first_item, model.deviation)
+                about = self._metadata(model.mean, objective, epochs)
+                version = self.root.publish_pairs(
+                    self.name, pairs, DTYPE, self.shape.numbers, about
+                )
+        finally:
+            store.discard()
+        return Trained(
+            str(version.reference), model.mean, objective, epochs, self.layout.per_key,
+            self._counted(frames, made),
+        )  # fmt: skip
+
+    def _train(
+        self, model: StoredFactorization, frames: Frames, step: float, made: Requests
+    ) -> tuple[float, Epochs]:
+        """The objective at the result, and how the epochs went."""
+
+        def visit(number: int, step: float) -> float:
+            done = model.epoch(frames.access, number, step)
+            made.add(done)
+            return done.objective
+
+        epochs = Epochs(visit, self.settings, self.began)
+        epochs.epochs(step)
+        if epochs.ran_away():
+            raise RanAway
+        done = model.loss(frames.access, model.mean, model.deviation)
+        made.add(done)
+        if not math.isfinite(done.objective):
+            raise RanAway
+        return done.objective, epochs
 
     def _counted(self, frames: Frames, made: Requests) -> Counters:
-        """With a key a feature as the measure: a vector has as many as its width."""
+        """With a key a weight as the measure: a vector has as many as its width."""
         counted = frames.counters
-        features = made.n_keys * (1 if self.settings.key_a_weight else self.shape.width)
+        features = made.n_vectors * self.shape.width
         waits = {"read": counted.reading, "write": counted.writing, "wait": counted.waiting}
         return Counters(
             features=features,
@@ -226,7 +251,7 @@ def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds
         iterations=np.array([len(epochs.history)]),
         converged=np.array([epochs.converged], np.uint8),
         status=Strings.same(epochs.status, 1),
-        plan=Strings.same(run.settings.describe(), 1),
+        plan=Strings.same(run.settings.describe(trained.per_key), 1),
         seconds=np.array([seconds]),
         options=Strings.same(run.settings.resolved(more), 1),
         store=Strings.same(trained.reference, 1),

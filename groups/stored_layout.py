@@ -53,9 +53,9 @@ def choose_layout(
 
 
 @functools.lru_cache(maxsize=16)
-def cost_of(root: Path) -> Cost:
-    """What a request costs there, measured once a process."""
-    return measure_store(root)
+def cost_of(root: Path, most: int = 1 << 23) -> Cost:
+    """What a request costs there, measured once a process; most: as in `measure_store`."""
+    return measure_store(root, most=most)
 
 
 def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:

@@ -126,13 +126,11 @@ class Frames:
     @property
     def share(self) -> int:
         """Bytes that the frames of one `acquire` may take; memory over workers, nearly."""
-        self._check_open()
-        return int(self._native.ks_frames_share(self._frames))
+        return frame_share(self.memory, self.workers)
 
     def bytes_of(self, width: int) -> int:
         """Bytes that a frame of so many weights takes of a share."""
-        self._check_open()
-        return int(self._native.ks_frame_bytes(self._frames, width))
+        return frame_bytes(width, self.dtype.itemsize)
 
     @property
     def counters(self) -> FrameCounters:
@@ -266,6 +264,16 @@ class Frames:
             raise StoreError(f"reading from the store {self.path} was cancelled")
         if code:
             raise_error(self.path, code, text)
+
+
+def frame_share(memory: int, workers: int) -> int:
+    """Bytes that the frames of one `acquire` may take where `Frames` have so much memory."""
+    return int(native.library().ks_frames_share(memory, workers))
+
+
+def frame_bytes(width: int, weight_size: int) -> int:
+    """Bytes that a frame of so many weights of 4 or 8 bytes takes of a share."""
+    return int(native.library().ks_frame_bytes(width, weight_size))
 
 
 def _error() -> "ctypes.Array[ctypes.c_char]":

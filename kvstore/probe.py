@@ -11,17 +11,20 @@ from tuskml.kvstore.files import reporting
 from tuskml.partitioner import Cost, measure_cost
 
 
-def measure_store(folder: "Path | str", memory: int = 2 * LEAST_MEMORY) -> Cost:
+def measure_store(
+    folder: "Path | str", memory: int = 2 * LEAST_MEMORY, most: int = 1 << 23
+) -> Cost:
     """The cost function t_s + |P| t_u of LevelDB in a folder (`partitioner.measure_cost`).
 
-    A store is written there and removed again; takes about a second.
+    A store is written there and removed again; takes about a second, and twice `most` numbers of
+    memory.
     """
     with reporting("measuring a store"):
         path = Path(tempfile.mkdtemp(prefix=".probe-", dir=folder))
         try:
             database = Database(path / "database", np.dtype(np.float32), memory, create=True)
             try:
-                return measure_cost(database)
+                return measure_cost(database, most=most)
             finally:
                 database.close()
         finally:

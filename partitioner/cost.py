@@ -80,32 +80,37 @@ def measure_cost(
     requests: int = 2_000,
     repeats: int = 5,
     seed: int = 0,
+    most: int = 1 << 23,
 ) -> Cost:
     """Measures `get` on a store, which is written to: use one that may be thrown away.
 
-    For each payload size, in features, writes `requests` keys from FIRST_KEY on, far from each
-    other, and reads them in random order, `repeats` times; the median counts. The line through
+    For each payload size, in features, writes `requests` keys from FIRST_KEY on, of large
+    payloads as many as have `most` features, far from each other, and reads them in random order,
+    `repeats` times; the median counts. The line through
     seconds a request by size is fitted by least squares of the relative error, neither of its
     coefficients below zero.
     """
     if len(set(sizes)) < 2 or min(sizes) < 1 or requests < 1 or repeats < 1:
         raise OptionError("to measure, at least two sizes, one request and one repeat are needed")
     random = np.random.default_rng(seed)
-    written = [_write(store, number, size, requests, random) for number, size in enumerate(sizes)]
+    written = [
+        _write(store, number * requests, size, max(1, min(requests, most // size)), random)
+        for number, size in enumerate(sizes)
+    ]
     seconds = [
-        _median_seconds(store, keys, size, repeats, random) / requests
+        _median_seconds(store, keys, size, repeats, random) / len(keys)
         for size, keys in zip(sizes, written, strict=True)
     ]
     return fit_cost(np.array(sizes, np.float64), np.array(seconds))
 
 
 def _write(
-    store: BatchStore, number: int, size: int, requests: int, random: np.random.Generator
+    store: BatchStore, before: int, size: int, requests: int, random: np.random.Generator
 ) -> Ids:
-    """The keys of payloads of one size, all sizes being written before one is read: what was
-    written last would be read from where the store gathers it.
+    """The keys, behind so many others, of payloads of one size. All sizes are written before one
+    is read: what was written last would be read from where the store gathers it.
     """
-    first = FIRST_KEY + number * requests * APART
+    first = FIRST_KEY + before * APART
     keys = first + APART * np.arange(requests, dtype=np.int64)
     values = random.standard_normal(requests * size).astype(store.dtype)
     store.put(keys, np.arange(0, requests * size + 1, size, dtype=np.int64), values)

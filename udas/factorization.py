@@ -12,7 +12,7 @@ deviation, so that one suits every scale.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -52,15 +52,17 @@ class _Spec(ctypes.Structure):
 class _StoredFactors(ctypes.Structure):
     _fields_ = [
         ("factorization", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
         ("access", ctypes.c_void_p),
-        ("key_a_weight", ctypes.c_int32),
         ("threads", ctypes.c_int32),
         ("cancel_mark", ctypes.c_int64),
         ("epoch", ctypes.c_int64),
         ("step", ctypes.c_double),
         ("mean", ctypes.c_double),
+        ("deviation", ctypes.c_double),
         ("loss", ctypes.c_double),
         ("penalty", ctypes.c_double),
+        ("n_vectors", ctypes.c_int64),
         ("n_keys", ctypes.c_int64),
         ("acquire_ns", ctypes.c_int64),
         ("train_ns", ctypes.c_int64),
@@ -104,6 +106,11 @@ class Shape:
     @property
     def width(self) -> int:
         return self.rank + int(self.biases)
+
+    @property
+    def stride(self) -> int:
+        """Numbers of a vector where kernels train it: whole lines of 16, zeros behind."""
+        return -(-self.width // 16) * 16
 
     @property
     def numbers(self) -> int:
@@ -227,12 +234,14 @@ class Factorization(_Ratings):
 
 @dataclass(frozen=True)
 class Visit:
-    """What one visit of all ratings found: the objective, keys acquired, seconds by phase.
+    """What one visit of all ratings found: the objective, vectors that blocks of ratings named,
+    keys acquired for them, seconds by phase.
 
     Seconds are summed over the workers; those to wait for a block are in none of them.
     """
 
     objective: float
+    n_vectors: int
     n_keys: int
     acquire_seconds: float
     train_seconds: float
@@ -240,21 +249,52 @@ class Visit:
 
 
 class StoredFactorization(_Ratings):
-    """One group's ratings, their vectors in a store (`kvstore/native/frames.h`).
+    """One group's ratings, their vectors in a store (`kvstore/native/frames.h`) of float32.
 
-    access: address of a tusk_frame_access with as many workers as rows.threads; key_a_weight: each
-    weight has a key of its own (KV), else each vector has (KV-VP: `IndexMap.by_rule(width)`);
-    block_bytes: of the vectors that a worker holds at a time, about. Vectors are in the caller's
-    units; those that were never trained are zeros. Results do not depend on threads.
+    block_bytes: of the vectors that a worker holds at a time, about. `lay_out` says what is in a
+    key, and comes before `epoch` and `loss`. Results depend neither on threads nor on keys.
+
+    Vectors lie in the store as kernels train them, `shape.stride` numbers each, in units of the
+    ratings' deviation: p and q times its square root, biases times it, are the caller's. Vector
+    number r, users from 0 and items from `first_item` on, is in key r // per_key. What was never
+    trained is zeros.
     """
 
-    def __init__(
-        self, rows: Pass, memory: int, shape: Shape, seed: int, *, access: int,
-        key_a_weight: bool, block_bytes: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, rows: Pass, memory: int, shape: Shape, seed: int, block_bytes: int) -> None:
         super().__init__(rows, memory, shape, seed, max(1, block_bytes))
-        self.access = access
-        self.key_a_weight = key_a_weight
+        self._keys = ctypes.c_void_p()
+
+    def count_keys(self, per_key: Sequence[int]) -> NDArray[np.int64]:
+        """Keys that all blocks together ask for with so many vectors a key; shape of per_key."""
+        sizes = np.ascontiguousarray(per_key, np.int32)
+        keys = np.zeros(len(sizes), np.int64)
+        code = library().tk_factor_count(
+            self._handle, _address(sizes), len(sizes), self.threads,
+            ctypes.c_int64(self.cancel_mark), _address(keys),
+        )  # fmt: skip
+        _check(code)
+        return keys
+
+    def lay_out(self, per_key: int, key_bytes: int, most_bytes: int) -> None:
+        """Vectors of so many ids share a key; 0: each weight has a key of its own (KV), of vector
+        r from r * stride on. key_bytes: that a key takes of a worker's memory, most_bytes.
+        """
+        self._free_keys()
+        code = library().tk_factor_keys_new(
+            self._handle, per_key, ctypes.c_int64(key_bytes), ctypes.c_int64(most_bytes),
+            self.threads, ctypes.c_int64(self.cancel_mark), ctypes.byref(self._keys),
+        )  # fmt: skip
+        self._check(code)
+
+    def start(self) -> None:
+        """The next epoch trains in an empty store, from the vectors' start."""
+        library().tk_factor_keys_start(self._keys)
+
+    @property
+    def first_item(self) -> int:
+        """The number of item 0's vector in the store."""
+        library().tk_factor_keys_first_item.restype = ctypes.c_int64
+        return int(library().tk_factor_keys_first_item(self._keys))
 
     @property
     def mean(self) -> float:
@@ -262,25 +302,33 @@ class StoredFactorization(_Ratings):
         library().tk_factorization_mean.restype = ctypes.c_double
         return float(library().tk_factorization_mean(self._handle))
 
-    def epoch(self, number: int, step: float) -> Visit:
-        """Trains each rating once; the objective is the mean loss before each one's own update.
+    @property
+    def deviation(self) -> float:
+        """The ratings' standard deviation, 1 where it is 0."""
+        library().tk_factorization_deviation.restype = ctypes.c_double
+        return float(library().tk_factorization_deviation(self._handle))
 
-        StoreError where the store fails; the epoch is then half done.
+    def epoch(self, access: int, number: int, step: float) -> Visit:
+        """Trains each rating once; the objective has the loss before each one's own update.
+
+        access: address of a tusk_frame_access with as many workers as threads. StoreError where
+        the store fails; the epoch is then half done.
         """
-        return self._visit(library().tk_stored_factors_epoch, epoch=number, step=step)
+        kernel = library().tk_stored_factors_epoch
+        return self._visit(kernel, access=access, epoch=number, step=step)
 
-    def loss(self, mean: float) -> Visit:
+    def loss(self, access: int, mean: float, deviation: float) -> Visit:
         """The objective of these ratings, which may be others than were trained on.
 
-        mean: mu of the ratings that were.
+        mean, deviation: of the ratings that were.
         """
-        return self._visit(library().tk_stored_factors_loss, mean=mean)
+        kernel = library().tk_stored_factors_loss
+        return self._visit(kernel, access=access, mean=mean, deviation=deviation)
 
     def _visit(self, kernel: Callable[..., int], **given: float) -> Visit:
         job = _StoredFactors(
             factorization=self._handle,
-            access=self.access,
-            key_a_weight=self.key_a_weight,
+            keys=self._keys,
             threads=self.threads,
             cancel_mark=self.cancel_mark,
             **given,
@@ -288,16 +336,33 @@ class StoredFactorization(_Ratings):
         code = kernel(ctypes.byref(job))
         if code in STORE_FAILURES:
             raise StoreError(job.error.decode(errors="replace"))
+        self._check(code)
+        return Visit(
+            (job.loss + job.penalty) / self.n,
+            job.n_vectors,
+            job.n_keys,
+            job.acquire_ns / 1e9,
+            job.train_ns / 1e9,
+            job.release_ns / 1e9,
+        )
+
+    def _check(self, code: int) -> None:
         if code == TOO_LARGE:
             raise MemoryError(
                 f"two vectors of {self.shape.width} numbers do not fit into the memory of one "
                 "thread: raise option 'cache' or lower 'threads'"
             )
         _check(code)
-        return Visit(
-            (job.loss + job.penalty) / self.n,
-            job.n_keys,
-            job.acquire_ns / 1e9,
-            job.train_ns / 1e9,
-            job.release_ns / 1e9,
-        )
+
+    def _free_keys(self) -> None:
+        library().tk_factor_keys_free(self._keys)
+        self._keys = ctypes.c_void_p()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._free_keys()
+        super().__exit__(kind, error, trace)

@@ -103,9 +103,10 @@ typedef struct ks_frame_counters { /* since the frames were opened */
  * 0 again. */
 KS_API int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
                           tusk_frames **frames, char *error);
-/* Bytes that the frames of one call may take, and those that a frame of so many weights takes. */
-KS_API int64_t ks_frames_share(const tusk_frames *frames);
-KS_API int64_t ks_frame_bytes(const tusk_frames *frames, int64_t width);
+/* Bytes of memory that the frames of one call may take, and those of a frame of so many weights.
+ */
+KS_API int64_t ks_frames_share(int64_t memory, int32_t workers);
+KS_API int64_t ks_frame_bytes(int64_t width, int32_t weight_size);
 /* Drops all frames, writes none. None may be held. */
 KS_API void ks_frames_close(tusk_frames *frames);
 /* Writes all that changed; no frame may be held by a worker that writes to it. */

@@ -35,13 +35,15 @@ int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t kee
         error);
 }
 
-int64_t ks_frames_share(const tusk_frames *frames) {
-    return static_cast<int64_t>(tusk::share_of(*frames));
+int64_t ks_frames_share(int64_t memory, int32_t workers) {
+    auto share =
+        tusk::share_of(static_cast<std::size_t>(memory), static_cast<std::size_t>(workers));
+    return static_cast<int64_t>(share);
 }
 
-int64_t ks_frame_bytes(const tusk_frames *frames, int64_t width) {
-    auto weights = static_cast<std::size_t>(width);
-    return static_cast<int64_t>(tusk::units_of(weights, frames->weight_size) * tusk::UNIT);
+int64_t ks_frame_bytes(int64_t width, int32_t weight_size) {
+    auto weights = static_cast<std::size_t>(width), size = static_cast<std::size_t>(weight_size);
+    return static_cast<int64_t>(tusk::units_of(weights, size) * tusk::UNIT);
 }
 
 void ks_frames_close(tusk_frames *frames) {

@@ -91,6 +91,11 @@ struct tusk_frames {
 
 namespace tusk {
 
+// Bytes that the frames of one of n workers may take of an amount of memory.
+inline std::size_t share_of(std::size_t memory, std::size_t workers) {
+    return Budget(memory).arena / workers;
+}
+
 inline std::size_t share_of(const tusk_frames &frames) {
     return frames.arena.bytes() / frames.workers.size();
 }

@@ -50,18 +50,12 @@ def measure(name: str, memory: str, given: argparse.Namespace, results: Results)
     """Every method at every number of threads; what is refused is said and left out."""
     data = stored_runs.data_of(name, given)
     stored_runs.say(f"{name}, cache {memory}")
-    for method in METHODS:
-        for threads in given.threads:
-            options = stored_runs.stored(method, threads, memory)
-            with (
-                stored_runs.stores(given.store) as root,
-                stored_runs.connected(data, root, max(given.threads)) as con,
-            ):
-                try:
-                    timed = stored_runs.timed(con, data, options, given.epochs, given.repeat)
-                except Refused as problem:
-                    stored_runs.say(f"  {method}-{threads}: {problem}")
-                    continue
+    for threads in given.threads:
+        made = {method: stored_runs.stored(method, threads, memory) for method in METHODS}
+        for method, timed in stored_runs.timed_in_turns(made, data, given.epochs, given).items():
+            if isinstance(timed, Refused):
+                stored_runs.say(f"  {method}-{threads}: {timed}")
+                continue
             results[name, memory, method, threads] = timed
             stored_runs.say(
                 f"  {method}-{threads}: {timed.epoch:.4g} s an epoch (its workers' time "

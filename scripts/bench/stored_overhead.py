@@ -49,16 +49,11 @@ def measure(name: str, threads: int, given: argparse.Namespace) -> list[dict[str
     data = stored_runs.data_of(name, given)
     stored_runs.say(f"{name}, {threads} threads")
     rows: list[dict[str, Any]] = []
-    for method, options in contenders(threads, given.cache).items():
-        with (
-            stored_runs.stores(given.store) as root,
-            stored_runs.connected(data, root, threads) as con,
-        ):
-            try:
-                timed = stored_runs.timed(con, data, options, given.epochs, given.repeat)
-            except Refused as problem:
-                stored_runs.say(f"  {method}: {problem}")
-                continue
+    made = contenders(threads, given.cache)
+    for method, timed in stored_runs.timed_in_turns(made, data, given.epochs, given).items():
+        if isinstance(timed, Refused):
+            stored_runs.say(f"  {method}: {timed}")
+            continue
         stored_runs.say(f"  {method}: {timed.epoch:.4g} s an epoch, loss {timed.model.loss:.6g}")
         rows.append({"data": name, "threads": threads, "method": method} | timed.as_dict())
     return rows

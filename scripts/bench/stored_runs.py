@@ -13,7 +13,7 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -245,32 +245,95 @@ def train(con: duckdb.DuckDBPyConnection, data: Data, options: Options) -> Train
     return Trained(seconds, loss, history, epochs, json.loads(text).get("counters") or {})
 
 
-def timed(
-    con: duckdb.DuckDBPyConnection, data: Data, options: Options, epochs: int, repeat: int
-) -> Timed:
+@dataclass
+class Pairs:
+    """Trainings of one and of `epochs` epochs by one contender."""
+
+    con: duckdb.DuckDBPyConnection
+    data: Data
+    options: Options
+    epochs: int
+    each: list[float] = field(default_factory=list)
+    before: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)
+    last: Trained | None = None
+    refused: Refused | None = None
+
+    def train(self, epochs: int) -> Trained | None:
+        """One training, unless one was refused before."""
+        if self.refused is None:
+            try:
+                return train(self.con, self.data, self.options | {"max_iter": epochs})
+            except Refused as problem:
+                self.refused = problem
+        return None
+
+    def add(self) -> None:
+        """One pair more."""
+        one, self.last = self.train(1), self.train(self.epochs)
+        if one is None or self.last is None:
+            return
+        more = self.epochs - 1
+        busy = self.last.busy * self.epochs - one.busy
+        self.each.append((self.last.in_epochs - one.in_epochs) / more)
+        self.before.append(one.seconds - self.each[-1])
+        self.work.append(busy / more / self.options["threads"])
+
+    def median(self) -> Timed | Refused:
+        """Of all pairs. Refused where the noise is as long as the epochs: workers cannot have
+        worked longer than it took.
+        """
+        if self.refused is not None:
+            return self.refused
+        epoch = statistics.median(self.each)
+        if epoch <= 0 or epoch < NOISE * statistics.median(self.work):
+            return Refused(
+                f"{self.epochs} epochs took hardly longer than one, which is noise: "
+                "give a larger --epochs, --scale or --repeat"
+            )
+        assert self.last is not None
+        return Timed(epoch, statistics.median(self.before), self.last)
+
+
+def timed_in_turns(
+    contenders: dict[str, Options], data: Data, epochs: int, given: argparse.Namespace
+) -> dict[str, Timed | Refused]:
     """Seconds an epoch by the difference of trainings with `epochs` and with one, without the
     phases known to be done once, such as partitioning, whose noise could hide short epochs.
-    Medians of `repeat` pairs after a warm-up, in which the store's cost is measured. Refused
-    where the noise is as long as the epochs: workers cannot have worked longer than it took.
+    Medians of --repeat pairs after a warm-up, in which the store's cost is measured. Contenders,
+    each with a root of its own, take turns, so that what else the machine does falls on all.
     """
     if epochs < 2:
         raise SystemExit(f"--epochs is {epochs}, expected 2 or more")
-    train(con, data, options | {"max_iter": 1})
-    long, each, before, work = [], [], [], []
+    with ExitStack() as stack:
+        pairs = {}
+        for name, options in contenders.items():
+            root = stack.enter_context(stores(given.store))
+            con = stack.enter_context(connected(data, root, options["threads"]))
+            pairs[name] = Pairs(con, data, options, epochs)
+            pairs[name].train(1)
+        for _ in range(given.repeat):
+            for one in pairs.values():
+                machine.wait_until_quiet()
+                one.add()
+        return {name: one.median() for name, one in pairs.items()}
+
+
+def timed(
+    con: duckdb.DuckDBPyConnection, data: Data, options: Options, epochs: int, repeat: int
+) -> Timed:
+    """The same of one contender, in a root that there is."""
+    if epochs < 2:
+        raise SystemExit(f"--epochs is {epochs}, expected 2 or more")
+    pairs = Pairs(con, data, options, epochs)
+    pairs.train(1)
     for _ in range(repeat):
         machine.wait_until_quiet()
-        one, all_of_them = (train(con, data, options | {"max_iter": n}) for n in (1, epochs))
-        each.append((all_of_them.in_epochs - one.in_epochs) / (epochs - 1))
-        before.append(one.seconds - each[-1])
-        work.append((all_of_them.busy * epochs - one.busy) / (epochs - 1) / options["threads"])
-        long.append(all_of_them)
-    epoch = statistics.median(each)
-    if epoch <= 0 or epoch < NOISE * statistics.median(work):
-        raise Refused(
-            f"{epochs} epochs took hardly longer than one, which is noise: "
-            "give a larger --epochs, --scale or --repeat"
-        )
-    return Timed(epoch, statistics.median(before), long[-1])
+        pairs.add()
+    found = pairs.median()
+    if isinstance(found, Refused):
+        raise found
+    return found
 
 
 def stored(method: str, threads: int, memory: str) -> Options:

@@ -3,6 +3,7 @@
 # ruff: noqa: E501, sentences are read better on one line
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,13 @@ def vectors(root, models):
 
 def counted(models):
     return json.loads(models.options.pool[0])["counters"]
+
+
+def per_key(models):
+    """Vectors that share a key; 0: a key a weight."""
+    (layout,) = re.findall("KV.*", models.plan.pool[0])
+    named = {"KV: a key a weight": 0, "KV-VP: a key a vector": 1}
+    return named[layout] if layout in named else int(re.findall("VP: ([0-9]+) v", layout)[0])
 
 
 def error(models, coef, arrays):
@@ -143,7 +151,7 @@ def test_ids_without_ratings_are_zeros(root):
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_model_larger_than_its_cache(root, threads):
-    """17 MB in 16, of which half are for frames: the blocks are others than in memory, what they learn is not."""
+    """19 MB in 16: the blocks are others than in memory, what they learn is not."""
     user, item, rating = ratings(24_000, 18_000, 120_000)
     held = np.arange(len(user)) % 10 == 9
     held &= np.arange(len(user)) >= 24_000
@@ -152,7 +160,7 @@ def test_a_model_larger_than_its_cache(root, threads):
     wanted = in_memory(kept, **given)
     found = in_store(root, kept, cache="16MB", **given)
     counts = counted(found)
-    assert counts["requests"] > 2 * 42_000, "vectors left memory, and came back"
+    assert counts["found"] > 0, "vectors left memory, and came back"
     assert counts["bytes_read"] > 17e6
     check_sums(counts)
     test = user[held], item[held], rating[held]
@@ -234,13 +242,15 @@ def check_sums(counts):
     partition=st.sampled_from([0, 1, 1000]), biases=st.booleans(),
 )  # fmt: skip
 def test_counters_are_exact(root, shape, rank, epochs, threads, partition, biases):
-    """One block, which each epoch and the objective acquire once."""
+    """One block, which each epoch and the objective acquire once; all of users' vectors fit into a key, or a few."""
     given = {"rank": rank, "max_iter": epochs, "threads": threads, "biases": biases}
-    counts = counted(in_store(root, ratings(*shape), partition=partition, **given))
+    found = in_store(root, ratings(*shape), partition=partition, **given)
+    counts, size = counted(found), per_key(found)
     n_vectors, width = shape[0] + shape[1], rank + biases
     check_sums(counts)
     assert counts["features"] == n_vectors * width * (epochs + 1)
-    keys = n_vectors if partition else n_vectors * width
+    assert (size > 0) == (partition > 0)
+    keys = -(-shape[0] // size) + -(-shape[1] // size) if size else n_vectors * width
     assert counts["saved_by_partitioning"] == counts["features"] - keys * (epochs + 1)
     assert counts["saved_by_pushing"] == 0, "no two workers hold one vector"
     assert (counts["requests"], counts["found"]) == (keys, 0)
@@ -312,7 +322,7 @@ def test_nothing_is_left_of_a_failed_sealing(root, monkeypatch):
     def fail(*_):
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(StoreRoot, "publish", fail)
+    monkeypatch.setattr(StoreRoot, "publish_pairs", fail)
     with pytest.raises(StoreError, match="the disk is full"):
         in_store(root, ratings(), rank=3)
     nothing_left(root)
@@ -352,7 +362,7 @@ def test_vectors_that_no_share_can_hold(root):
     """16 KiB each, 1024 workers in 8 MB."""
     with pytest.raises(MemoryError, match="raise option 'cache' or lower 'threads'"):
         in_store(root, ratings(), rank=4096, threads=1024, cache="16MB")
-    nothing_left(root)
+    assert root.names() == []
 
 
 def test_ids_far_apart(root):

@@ -318,28 +318,47 @@ TK_API int tk_factorization_loss(const tk_factorization *f, const tk_pass *pass,
 TK_API void tk_factorization_write(const tk_factorization *f, double *mean, double *coef);
 /* mu, of the training ratings. */
 TK_API double tk_factorization_mean(const tk_factorization *f);
+/* Their standard deviation. */
+TK_API double tk_factorization_deviation(const tk_factorization *f);
 
 /* --- matrix factorization, its vectors in a store --- */
-/* Vector r, of users and behind them of items, has key r, or, a key a weight, keys r * width to
- * r * width + width - 1; all in the caller's units. Stamp 0 is a weight that was never trained:
- * an epoch draws its start, a loss reads its zero; trained ones have stamp 1. */
+/* Vectors lie there as kernels use them: floats in units of the ratings' deviation
+ * (factorization.hpp), `stride` of them, width up to whole multiples of 16, behind each other.
+ * Vector r, of users and behind them, from a multiple of per_key on, of items, is in key
+ * r / per_key; or, a key a weight, in keys r * stride to r * stride + width - 1. */
 enum tk_factors_code {
     TK_FACTORS_STORE_FAILED = 16,  /* a sentence is in error */
     TK_FACTORS_STORE_CORRUPT = 17, /* the same */
-    TK_FACTORS_TOO_LARGE = 18      /* not even two vectors fit into a worker's share of memory */
+    TK_FACTORS_TOO_LARGE = 18      /* not even two keys fit into a worker's share of memory */
 };
+/* How many keys all blocks together would ask for with per_key[i] vectors a key, i < n. */
+TK_API int tk_factor_count(const tk_factorization *f, const int32_t *per_key, int32_t n,
+                           int threads, int64_t cancel_mark, int64_t *keys);
+/* Which keys which ratings need. per_key: vectors, 0: a key a weight; key_bytes: of a key in
+ * memory; most_bytes: of all that a worker holds at a time. f must outlive it. */
+typedef struct tk_factor_keys tk_factor_keys;
+TK_API int tk_factor_keys_new(const tk_factorization *f, int32_t per_key, int64_t key_bytes,
+                              int64_t most_bytes, int threads, int64_t cancel_mark,
+                              tk_factor_keys **out);
+TK_API void tk_factor_keys_free(tk_factor_keys *keys);
+/* The next epoch finds an empty store, and draws the factors' start. */
+TK_API void tk_factor_keys_start(tk_factor_keys *keys);
+/* The row of item 0. */
+TK_API int64_t tk_factor_keys_first_item(const tk_factor_keys *keys);
 typedef struct tk_stored_factors {
     const tk_factorization *factorization; /* made with block_bytes */
-    const tusk_frame_access *access;
-    int32_t key_a_weight;
-    int32_t threads; /* workers 0 to threads - 1 */
+    tk_factor_keys *keys;                  /* of it */
+    const tusk_frame_access *access;       /* of floats */
+    int32_t threads;                       /* workers 0 to threads - 1 */
     int64_t cancel_mark;
     int64_t epoch;
     double step;
-    double mean; /* mu of the model: tk_stored_factors_loss */
-    /* out: sums over ratings, of an epoch before each one's own update, and over workers */
+    double mean, deviation; /* of the ratings that the model was trained on: a loss */
+    /* out: sums over ratings, an epoch's losses before each one's own update, penalties behind
+     * the epoch; over workers */
     double loss, penalty;
-    int64_t n_keys; /* acquired */
+    int64_t n_vectors; /* that blocks, as large as fit, named */
+    int64_t n_keys;    /* acquired */
     int64_t acquire_ns, train_ns, release_ns;
     char error[TUSK_STORE_ERROR];
 } tk_stored_factors;

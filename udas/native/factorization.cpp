@@ -10,16 +10,16 @@ namespace {
 int run_epoch(Factorization &f, int64_t epoch, double step, int threads, bool lock_free,
               int64_t cancel_mark, double *loss) {
     const Rule rule = rule_for(f, step);
-    const Train body = f.biases ? train_for<true>(f.lines()) : train_for<false>(f.lines());
+    const auto body = train_for<SideBySide>(f);
+    const SideBySide users{f.users.vectors.data()}, items{f.items.vectors.data()};
     std::vector<double> sums((size_t)f.grid * f.grid);
     Turns turns(f, epoch);
     parallel_for(std::min(threads, f.grid), threads, [&](int64_t) {
         for (Turn turn; turns.next(turn, !lock_free); turns.finish(turn)) {
             const int64_t *start = &f.start[turn.block];
             if (!cancelled(cancel_mark))
-                sums[turn.block] =
-                    body(f.ratings.data() + start[0], start[1] - start[0], f.users.vectors.data(),
-                         f.items.vectors.data(), f.lines(), rule);
+                sums[turn.block] = body(f.ratings.data() + start[0], start[1] - start[0], users,
+                                        items, f.lines(), rule);
         }
     });
     *loss = 0.5 * total_of(sums) * f.deviation * f.deviation;

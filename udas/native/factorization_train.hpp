@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "factorization.hpp"
 
@@ -53,10 +54,21 @@ inline Rule rule_for(const Factorization &f, double step) {
 
 constexpr int AHEAD = 6; // ratings whose vectors are on their way
 
+// Where the vectors of places are: side by side, or anywhere.
+struct SideBySide {
+    float *first; // of place 0
+    float *at(int32_t place, int64_t stride) const { return first + place * stride; }
+};
+struct Scattered {
+    float *const *vectors;
+    int32_t first; // place
+    float *at(int32_t place, int64_t) const { return vectors[place - first]; }
+};
+
 // One gradient step for each of the ratings; returns the sum of squared errors. N: lines of a
 // vector, 0: any number.
-template <int N, bool Biases>
-double train(const Rating *ratings, int64_t n, float *users, float *items, int lines,
+template <int N, bool Biases, class Vectors>
+double train(const Rating *ratings, int64_t n, Vectors users, Vectors items, int lines,
              const Rule &rule) {
     const int64_t stride = (int64_t)(N ? N : lines) * LINE;
     const int count = N ? N : lines;
@@ -64,8 +76,8 @@ double train(const Rating *ratings, int64_t n, float *users, float *items, int l
     for (int64_t k = 0; k < n; k++) {
         const Rating r = ratings[k];
         const Rating &next = ratings[std::min(k + AHEAD, n - 1)];
-        float *p = users + r.user * stride, *q = items + r.item * stride;
-        const float *next_p = users + next.user * stride, *next_q = items + next.item * stride;
+        float *p = users.at(r.user, stride), *q = items.at(r.item, stride);
+        const float *next_p = users.at(next.user, stride), *next_q = items.at(next.item, stride);
         v16f a = load16(p), b = load16(q);
         v16f dot = Biases ? (FIRST ? a + b : a * b) : a * b;
         for (int l = 1; l < count; l++)
@@ -88,13 +100,18 @@ double train(const Rating *ratings, int64_t n, float *users, float *items, int l
     return total;
 }
 
-using Train = double (*)(const Rating *, int64_t, float *, float *, int, const Rule &);
+template <class Vectors>
+using Train = double (*)(const Rating *, int64_t, Vectors, Vectors, int, const Rule &);
 
-template <bool Biases> Train train_for(int lines) {
-    static constexpr Train table[] = {train<0, Biases>, train<1, Biases>, train<2, Biases>,
-                                      train<3, Biases>, train<4, Biases>, train<5, Biases>,
-                                      train<6, Biases>, train<7, Biases>, train<8, Biases>};
-    return table[lines <= 8 ? lines : 0];
+template <bool Biases, class Vectors, int... N>
+Train<Vectors> train_for(int lines, std::integer_sequence<int, N...>) {
+    static constexpr Train<Vectors> table[] = {train<N, Biases, Vectors>...};
+    return table[lines < (int)sizeof...(N) ? lines : 0];
+}
+template <class Vectors> Train<Vectors> train_for(const Factorization &f) {
+    constexpr std::make_integer_sequence<int, 9> most{};
+    return f.biases ? train_for<true, Vectors>(f.lines(), most)
+                    : train_for<false, Vectors>(f.lines(), most);
 }
 
 template <bool Biases> float predicted(const float *p, const float *q, int lines) {
@@ -190,13 +207,16 @@ inline float start_of(const Factorization &f, uint64_t state, int32_t k) {
     return (float)std::sqrt(START / f.rank) * unit;
 }
 
-// |vector|^2 in the caller's units.
-inline double square(const Factorization &f, const float *v) {
+// |vector|^2 in the caller's units, of which `deviation` is that of the ratings.
+inline double square(const Factorization &f, const float *v, double deviation) {
     v16f sum{};
     for (int l = 0; l < f.lines(); l++)
         sum += load16(v + l * LINE) * load16(v + l * LINE);
-    double bias = f.biases ? f.deviation : 1, first = (double)v[0] * v[0];
-    return f.deviation * (sum16(sum) - first + bias * first);
+    double bias = f.biases ? deviation : 1, first = (double)v[0] * v[0];
+    return deviation * (sum16(sum) - first + bias * first);
+}
+inline double square(const Factorization &f, const float *v) {
+    return square(f, v, f.deviation);
 }
 
 inline float predicted(const Factorization &f, const float *p, const float *q) {

@@ -9,6 +9,27 @@
 namespace tusk {
 namespace {
 
+constexpr uint32_t FAR = 64; // entries whose weights are on their way
+
+// x . w. Most weights of long rows lie alone in their line of a model that no cache holds: they
+// are asked for earlier than the processor would by itself, which looks through the table of pages
+// for fewer entries at a time.
+template <class T, class W> auto dot_paged(const SparseRow<T> &x, Paged<W> w) {
+    if (x.n <= FAR)
+        return dot_sparse(x, w);
+    for (uint32_t k = 0; k < FAR; k++)
+        __builtin_prefetch(&w.at(x.index[k]), 1);
+    W sum[4] = {};
+    uint32_t k = 0;
+    for (; k + FAR + 4 <= x.n; k += 4)
+        for (uint32_t j = 0; j < 4; j++) {
+            __builtin_prefetch(&w.at(x.index[k + FAR + j]), 1);
+            sum[j] += (W)x.value[k + j] * w.read(x.index[k + j]);
+        }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]) +
+           dot_sparse(SparseRow<T>{x.index + k, x.value + k, x.n - k}, w);
+}
+
 std::vector<Stop> stops_of(const tk_stored *job) {
     std::vector<Stop> out;
     int64_t n = job->which ? job->n_which : tk_chunks_count(job->chunks);
@@ -116,7 +137,7 @@ bool train_chunk(Training &all, const Loss &loss, Stop &stop, Paged<W> w) {
     int64_t row = stop.row, rows = 0, batches = 0;
     bool broken = false;
     auto margin = [&](const SparseRow<T> &x) {
-        return b.value() + clock.scale() * dot_sparse(x, w);
+        return b.value() + clock.scale() * dot_paged(x, w);
     };
     for_sparse_batches<T>(runs, 0, runs.size(), job->batch_size, [&](const SparseBatch<T> &batch) {
         bool done = batches < stop.batches;
