@@ -18,7 +18,8 @@ export UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
 # DuckDB and Python are not instrumented: their mutexes count, what they do with memory in between
 # does not, since the atomics that order it cannot be seen. Our own code is looked at throughout.
 TSAN_OPTIONS=suppressions=$(dirname "$0")/tsan.supp:${TSAN_OPTIONS:-}
-export TSAN_OPTIONS=report_signal_unsafe=0:ignore_noninstrumented_modules=1:$TSAN_OPTIONS
+# A fork takes all locks of DuckDB's allocator, more than the detector of deadlocks can hold.
+export TSAN_OPTIONS=report_signal_unsafe=0:ignore_noninstrumented_modules=1:detect_deadlocks=0:$TSAN_OPTIONS
 # ThreadSanitizer of GCC below 14 ends at once where the kernel spreads addresses widely.
 fixed=()
 [[ $names == *thread* ]] && fixed=(setarch --addr-no-randomize)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tuskml.errors import OperatorError
+from tuskml.errors import Interrupted, OperatorError
 
 Floats = NDArray[np.float64]
 Values = Callable[[Floats, Floats], Any]
@@ -181,6 +181,8 @@ class Calling:
         if code == LOSS_FAILED:
             if self.failure is not None:
                 raise self.failure
+            if not self.struct.any_thread:  # Ctrl-C came on the way to the function or back
+                raise Interrupted("the training was interrupted")
             raise OperatorError("the compiled loss did not return 0")
         return code
 

@@ -14,8 +14,8 @@ from rows import block, entries_of, rows_pass, together
 from scipy.optimize import minimize
 
 import tuskml
-from tuskml.errors import OperatorError, OptionError
-from tuskml.udas.open_rows import Open, chosen_rows
+from tuskml.errors import Interrupted, OperatorError, OptionError
+from tuskml.udas.open_rows import LOSS_FAILED, Calling, Open, OwnLoss, chosen_rows
 from tuskml.udas.problem import Problem
 from tuskml.udas.tasks import OWN, TASKS
 
@@ -398,6 +398,15 @@ def test_a_compiled_loss_may_refuse(con, counted, compiled):
     tuskml.register_task("no", address=ctypes.cast(compiled.refusing, ctypes.c_void_p).value)
     with pytest.raises(duckdb.Error, match="the compiled loss did not return 0"):
         fit(con, "no")
+
+
+def test_a_key_pressed_on_the_way_to_the_function_is_an_interrupt():
+    """Python drops what is raised before the function's first line; the kernel sees no 0."""
+    for loss in ({"loss": np.add}, {"address": 1}):
+        own = OwnLoss("mine", loss.get("loss"), None, None, loss.get("address"))
+        raised = Interrupted if own.address is None else OperatorError
+        with pytest.raises(raised):
+            Calling(Open(own)).check(LOSS_FAILED)
 
 
 @pytest.mark.parametrize("address", [0, "x", None, -3])
