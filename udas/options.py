@@ -12,7 +12,7 @@ from tuskml.errors import OptionError, StoreError, nearest, one_of
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
-ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg")
+ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg", "dcd")
 STOCHASTIC = ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
 SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2", "linear")
 LEAST_CACHE = 16 * 10**6

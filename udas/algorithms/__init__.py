@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.udas.algorithms import bgd, lbfgs, newton, sampled, sgd, svrg
+from tuskml.udas.algorithms import bgd, dcd, lbfgs, newton, sampled, sgd, svrg
 from tuskml.udas.kernels import Floats
 from tuskml.udas.operators import Operators
 from tuskml.udas.own_operators import Setting, made, replaced_in, steps_in_python
@@ -23,6 +23,7 @@ ALGORITHMS: dict[str, Build] = {
     "lbfgs": lbfgs.operators,
     "newton": newton.operators,
     "svrg": svrg.operators,
+    "dcd": dcd.operators,
 }
 
 
