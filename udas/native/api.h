@@ -93,8 +93,8 @@ TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double
 /* sum(h_i (x_i.u + u_b) (x_i, 1)) for directions u, shape (n_groups, d + 1), and so is out: the
  * curvature times u, in the caller's coordinates. h: those of a group from offset[g] on, in the
  * order in which the pass reads its rows; NULL for the squared loss, whose h are 1. With weights
- * not NULL h is computed there and kept, and diagonal, shape (n_groups, d + 1), gets sum(h_i
- * x_i^2), of dense rows sum(h_i), and behind the features sum(h_i). */
+ * not NULL h is computed there and kept, and diagonal, shape (n_groups, d + 2), gets sum(h_i
+ * x_i^2), of dense rows sum(h_i), and behind the features sum(h_i) and the number of rows. */
 TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
                               const int64_t *offset, double *h, double *out, double *diagonal);
 /* A loss of the caller's own: fills loss, its derivative and, unless NULL, its curvature by the

@@ -57,6 +57,7 @@ void block(const Rows &rows, const double *y, int n, const Loss &loss, const Lab
             std::copy_n(h, n, to.h);
         add_squares(rows, n, to.d, h, to.diagonal);
         to.diagonal[to.d] += sum_block(h);
+        to.diagonal[to.d + 1] += n;
         std::fill(r, r + BLOCK_ROWS, 0.0);
     }
     margins_at(rows, n, to.d, to.direction, m);
@@ -85,7 +86,7 @@ int dense_product(const tk_pass *pass, const Loss &loss, Product whole, const in
     int64_t d = whole.d, p = d + 1, width = padded(d) + 1;
     auto weights = laid_out(pass, whole.weights, d), along = laid_out(pass, whole.direction, d);
     Numbered rows(pass);
-    return sum_over_chunks(pass, rows.chunks, 2 * p, sums, [&](const Chunk &c, double *acc) {
+    return sum_over_chunks(pass, rows.chunks, 2 * p + 1, sums, [&](const Chunk &c, double *acc) {
         std::vector<double> added(padded(d), 0.0);
         Product to = whole;
         to.weights = whole.weights ? weights.data() + c.group * width : nullptr;
@@ -104,7 +105,7 @@ int dense_product(const tk_pass *pass, const Loss &loss, Product whole, const in
 template <class T, class Loss>
 int sparse_product(const tk_pass *pass, const Loss &loss, Product whole, const int64_t *offset,
                    double *sums) {
-    int64_t p = whole.d + 1, width = whole.weights ? 2 * p : p;
+    int64_t p = whole.d + 1, width = whole.weights ? 2 * p + 1 : p;
     auto some =
         make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], false); });
     Numbered rows(pass, std::move(some));
@@ -133,7 +134,7 @@ int tk_curvature_times(const tk_pass *pass, const double *weights, const double 
     return code_of([&] {
         int64_t p = pass->groups[0].dim + 1;
         bool sparse = tusk_is_sparse(pass->groups[0].kind);
-        int64_t width = sparse && !weights ? p : 2 * p;
+        int64_t width = sparse && !weights ? p : 2 * p + 1;
         std::vector<double> sums(pass->n_groups * width);
         Product whole{pass, weights, direction, h, nullptr, nullptr, p - 1};
         int code = with_loss(pass, [&](auto loss) {
@@ -145,7 +146,7 @@ int tk_curvature_times(const tk_pass *pass, const double *weights, const double 
         for (int64_t g = 0; g < pass->n_groups; g++) {
             std::copy_n(sums.begin() + g * width, p, out + g * p);
             if (weights)
-                std::copy_n(sums.begin() + g * width + p, p, diagonal + g * p);
+                std::copy_n(sums.begin() + g * width + p, p + 1, diagonal + g * (p + 1));
         }
         return code;
     });
