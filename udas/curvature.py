@@ -57,7 +57,7 @@ class Curvature:
             self.n = squares[:, -1:]
             if not self.known:
                 self.diagonal = self._diagonal(squares[:, :-1] / self.n)
-        sums /= self.n
+        sums /= np.asarray(self.n)
         return sums
 
     def _diagonal(self, squares: Floats) -> Floats:

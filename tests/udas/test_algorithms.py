@@ -9,7 +9,7 @@ from fitting import fit, losses, objective, put, violation
 
 pytestmark = pytest.mark.native
 
-EXACT = ["bgd", "lbfgs", "newton", "svrg"]
+EXACT = ["bgd", "lbfgs", "newton", "newton_cg", "svrg"]
 STOCHASTIC = ["mgd", "sgd", "hogwild", "hogbatch"]
 TASKS = ["linear", "logistic"]
 N = 600
@@ -26,10 +26,10 @@ PENALTIES = {
 
 
 def possible(task, penalty, algorithm="lbfgs"):
-    """Numbers have no classes to weigh, newton has no l1."""
+    """Numbers have no classes to weigh, newton and newton_cg have no l1."""
     options = PENALTIES[penalty]
     return not (task == "linear" and "class_weight" in options) and not (
-        algorithm == "newton" and "l1" in options
+        algorithm in ("newton", "newton_cg") and "l1" in options
     )
 
 
@@ -104,7 +104,7 @@ def test_optimum_on_well_conditioned_data(con, task, penalty, algorithm, storage
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "auto"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "newton_cg", "auto"])
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_optimum_on_ill_conditioned_data(con, task, algorithm, l2, fit_intercept):

@@ -29,7 +29,7 @@ from tuskml.udas.problem import ROUNDING, Found, Problem
 
 
 class StageDual:
-    """Stage: all dual variables 0, and so the weights, whatever the start but for its intercept."""
+    """Stage: all dual variables 0, and so the weights; of the start the intercept alone counts."""
 
     def __init__(self, plan: Plan, start: Floats) -> None:
         self.plan, self.start = plan, start
@@ -39,7 +39,12 @@ class StageDual:
         v[:, -1] = self.start[:, -1]
         state = State.at(v)
         state.memory["dual"] = Dual.of_rows(
-            problem.rows, problem.shift, problem.l2, self.plan.epsilon / 2, self.plan.seed, v[:, -1]
+            problem.rows,
+            problem.shift,
+            problem.l2,
+            self.plan.epsilon / 2,
+            self.plan.seed,
+            v[:, -1],
         )
         state.memory["weights"] = v.copy()
         state.memory["best"] = np.full(len(v), np.inf)

@@ -103,10 +103,14 @@ template <class Rows> class Sweeps {
 public:
     Sweeps(const tk_pass *pass, const tk_dual *dual, int64_t g, const Duals &duals, double *v)
         : pass_(pass), rows_(pass->groups[0].dim, dual->shift + g * pass->groups[0].dim),
-          of_(duals), state_(*duals.group), w_(rows_.width(), 0.0), d_(pass->groups[0].dim),
-          n_(state_.n_rows), tolerance_(dual->tolerance), unit_(1.0 / (dual->l2 * (double)n_)),
+          of_(duals), state_(*duals.group), d_(pass->groups[0].dim), n_(state_.n_rows),
+          tolerance_(dual->tolerance), unit_(1.0 / (dual->l2 * (double)n_)),
           unit_b_(duals.fit ? 1.0 / (state_.rho * (double)n_) : 0.0), v_(v), b_(v[d_]) {
-        std::copy_n(v, d_, w_.begin());
+        if (rows_.width() > d_) { // the caller's have no padding
+            own_.assign(rows_.width(), 0.0);
+            std::copy_n(v, d_, own_.begin());
+        }
+        w_ = own_.empty() ? v : own_.data();
         examples_.reserve(n_);
     }
 
@@ -124,7 +128,8 @@ public:
             state_.centre = b_;
             b_ += moved;
         }
-        for (int64_t looked = 0; looked < n_ && !cancelled(pass_->cancel_mark);) {
+        for (int64_t looked = 0;
+             looked + state_.in_use / 2 < n_ && !cancelled(pass_->cancel_mark);) {
             looked += state_.in_use;
             if (sweep() > tolerance_)
                 continue;
@@ -136,7 +141,8 @@ public:
         }
         for (int64_t i = 0; i < n_; i++)
             of_.alpha[i] = examples_[i].alpha;
-        std::copy_n(w_.begin(), d_, v_);
+        if (!own_.empty())
+            std::copy_n(w_, d_, v_);
         v_[d_] = b_;
     }
 
@@ -146,7 +152,8 @@ private:
     const Duals &of_;
     tk_dual_group &state_;
     std::vector<Example<typename Rows::Row>> examples_;
-    std::vector<double> w_;
+    std::vector<double> own_;
+    double *w_;
     int64_t d_, n_;
     double tolerance_, unit_, unit_b_;
     double *v_, b_;
@@ -189,7 +196,7 @@ private:
     // Moves one coordinate; its projected gradient, or that it can be left out for now.
     double visit(Example<typename Rows::Row> &e) {
         double cost = of_.cost[e.sign > 0];
-        double slope = e.sign * (rows_.dot(e.x, w_.data()) + b_) - 1, projected = slope;
+        double slope = e.sign * (rows_.dot(e.x, w_) + b_) - 1, projected = slope;
         if (e.alpha == 0) {
             if (slope > state_.most)
                 return LEFT_OUT;
@@ -204,7 +211,7 @@ private:
             to = std::min(std::max(to, 0.0), cost);
             double by = (to - e.alpha) * e.sign;
             e.alpha = to;
-            rows_.move(e.x, by * unit_, w_.data());
+            rows_.move(e.x, by * unit_, w_);
             b_ += by * unit_b_;
         }
         return projected;
@@ -412,7 +419,7 @@ int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights) {
                 const double *w = weights + c.group * (d + 1);
                 const double *shift = dual->shift + c.group * d;
                 double centre = 0;
-                for (int64_t k = 0; k < d; k++)
+                for (int64_t k = 0; k < d && !tusk_is_sparse(pass->groups[0].kind); k++)
                     centre += w[k] * shift[k];
                 margins_of<T>(pass, c, w, -centre,
                               dual->margin + dual->offset[c.group] + all.first[i]);
