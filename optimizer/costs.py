@@ -275,11 +275,16 @@ class Costs:
         )
 
     def _newton_cg(self, plan: Plan, iterations: float) -> Cost:
-        """Products of all iterations, by the tolerance, are shared out evenly."""
+        """Products of all iterations, by the tolerance, are shared out evenly.
+
+        Conjugate gradients end after as many as there are weights.
+        """
         gradient, weights = self.rows_pass("gradient"), self.on_weights("bgd")
         decades = max(-math.log10(max(plan.epsilon, 1e-15)), 0.5)
         products = interpolated(PRODUCTS[self.question.task.quadratic], decades)
-        each = products / max(iterations, 1.0) * (self.product() + STEPS_OF_CG * weights)
+        each = min(products / max(iterations, 1.0), self.p) * (
+            self.product() + STEPS_OF_CG * weights
+        )
         searched = SEARCHED["newton"] + FRESH
         return Cost(
             self.common() + gradient,
