@@ -28,8 +28,9 @@ SETTLED, BACKTRACKED, PROXIMAL = 6.0, 1.1, 0.5
 """bgd's first steps are seldom halved, later ones once and more, with l1 less often."""
 FIRST_SPARSE = {"lbfgs": 2.0, "bgd": 5.0, "newton": 0.0}
 """Further passes of the first iteration, which nobody can tell a sparse problem's scale."""
-CORNERED = 4.5
-"""Passes of newton on the hinge, where steps are halved often, each time with its curvature."""
+CORNERED, FIRST_CORNERED = 1.5, 3.0
+"""Passes of an iteration of newton on the hinge, where steps are halved, each time with its
+curvature; further ones of the first iteration, where they are halved often."""
 TRIED_AGAIN = 0.6
 """Of an iteration's work on weights, for each step that is tried beyond the first."""
 PRODUCTS = {
@@ -258,7 +259,7 @@ class Costs:
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         task, weights = self.question.task, self.on_weights("newton")
         if not task.smooth:
-            weights += (CORNERED - 1) * self.again
+            weights += (cornered(iterations) - 1) * self.again
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         sampled = plan.sample_stride > 1
         rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)
@@ -318,7 +319,7 @@ class Costs:
     def _newton_reads(self, gradient: float, curvature: float, iterations: float) -> float:
         """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
         if not self.question.task.smooth:
-            return CORNERED * curvature
+            return cornered(iterations) * curvature
         anew = 0.0
         if not self.question.task.quadratic:
             anew = min(RENEWED / max(iterations, 1.0), 1.0)
@@ -369,6 +370,11 @@ class Costs:
             chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
             total += triangle * (3 * seen.groups + chunks) + 4 * triangle * threads
         return total
+
+
+def cornered(iterations: float) -> float:
+    """Passes an iteration of newton on the hinge, the mean of so many."""
+    return CORNERED + FIRST_CORNERED / max(iterations, 1.0)
 
 
 def remembered(iterations: float) -> float:
