@@ -39,6 +39,8 @@ FAMILIES = (
 STOCHASTIC = ("mgd", "sgd", "hogbatch", "hogwild")
 MOST_NEWTON_FEATURES = 4096
 MOST_NEWTON_BYTES = float(1 << 30)
+MOST_DUAL_BYTES = float(1 << 30)
+"""Beside rows that are visited in random order: so many of them may not all be in memory."""
 
 
 def families(question: Question) -> tuple[str, ...]:
@@ -82,6 +84,8 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
         return own
     if plan.family == "newton":
         return newton_refusal(question, memory)
+    if plan.family == "dcd" and memory > MOST_DUAL_BYTES:
+        return f"its dual variables would take {memory / 2**20:,.0f} MiB"
     reasons = refusals(question, plan.family)
     return next((text for text, holds in reasons if holds), None)
 
