@@ -183,6 +183,37 @@ def test_bound_is_below_every_objective(n, d, l2, seed, wide, class_weight):
         assert min(others) + l2 / 2 * w @ w >= hinge - 1e-10  # no intercept is better
 
 
+@pytest.mark.parametrize("class_weight", [None, (0.3, 2.5)])
+@pytest.mark.parametrize("order", ["mixed", "sorted", "equal"])
+def test_best_intercept_of_many_rows(class_weight, order):
+    """Bracketed by a sample, of rows in any order: no place where a loss bends does better."""
+    rng = np.random.default_rng(11)
+    n = 9000
+    x = rng.normal(size=(n, 2))
+    y = (x[:, 0] + rng.logistic(size=n) > 0.5).astype(float)
+    if order == "sorted":
+        at = np.argsort(x[:, 0] + 3 * y)
+        x, y = x[at], y[at]
+    if order == "equal":
+        x = np.sign(x)
+    rows = rows_pass(block(x, y), "svm", class_weight)
+    dual = Dual.of_rows(rows, np.zeros((1, 2)), 0.01, 0.0, 0, np.zeros(1))
+    v = np.zeros((1, 3))
+    dual.epoch(rows, v)
+    dual.check(rows, v)
+    cost = np.ones(n) if class_weight is None else np.where(y == 1, *class_weight[::-1])
+    sign, margins = np.where(y == 1, 1.0, -1.0), x @ v[0, :2]
+
+    def loss(b):
+        return (cost * np.maximum(0, 1 - sign * (margins + b))).mean()
+
+    bends = np.unique(sign - margins)
+    least = min(loss(b) for b in bends[:: max(1, len(bends) // 300)])
+    found = loss(dual.groups["intercept"][0])
+    assert found <= least + 1e-12
+    assert found <= min(loss(dual.groups["intercept"][0] + d) for d in (-1e-3, 1e-3)) + 1e-12
+
+
 def test_some_of_the_groups_move_alone():
     x, y = overlapping(90)
     blocks = [block(x[:30], y[:30]), block(x[30:], y[30:])]

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "dual.hpp"
+#include "intercept.hpp"
 #include "order.hpp"
 
 namespace tusk {
@@ -22,8 +23,6 @@ constexpr double NO_MOVE = 1e-12;   // of a projected gradient
 constexpr int64_t LOOK_EVERY = 128; // rows between two looks at the cancel mark
 constexpr int64_t AHEAD = 4;        // rows that are fetched before their turn
 constexpr double OVERLOOKED = 0.1;  // share of the gap beyond which shrunk rows come back
-constexpr int64_t SAMPLED = 1024;   // breakpoints that bracket the best intercept
-constexpr int64_t AROUND = 64;      // of these, on either side
 
 // What one group's rows have, by number.
 struct Duals {
@@ -218,84 +217,6 @@ private:
     }
 };
 
-// The intercept for which the losses of given margins sum up to least: a quantile of the places
-// y_i - m_i where a row's loss gets or loses its slope, each of which adds the row's weight to
-// the sum's slope. Of several the nearest to `b`. A sorted sample brackets it.
-class BestIntercept {
-public:
-    BestIntercept(const Duals &duals, int64_t n, int64_t mark) : of_(duals), n_(n), mark_(mark) {}
-
-    double find(double b) {
-        double goal = 0;
-        for (int64_t i = 0; i < n_; i++)
-            goal += of_.sign[i] > 0 ? of_.cost[1] : 0.0;
-        auto [from, to] = bracket(goal);
-        double found = 0;
-        if (among(from, to, goal, b, &found) || among(-INFINITE, INFINITE, goal, b, &found))
-            return found;
-        return b;
-    }
-
-private:
-    const Duals &of_;
-    int64_t n_, mark_;
-    std::vector<std::pair<double, double>> near_;
-
-    double place(int64_t i) const { return of_.sign[i] - of_.margin[i]; }
-
-    std::pair<double, double> bracket(double goal) const {
-        int64_t step = n_ / SAMPLED;
-        if (step < 2)
-            return {-INFINITE, INFINITE};
-        std::vector<std::pair<double, double>> some;
-        double total = 0, whole = 0;
-        for (int64_t i = 0; i < n_; i += step) {
-            some.emplace_back(place(i), of_.cost_of(i));
-            total += of_.cost_of(i);
-        }
-        for (int64_t i = 0; i < n_; i++)
-            whole += of_.cost_of(i);
-        std::sort(some.begin(), some.end());
-        double below = 0;
-        int64_t at = 0, last = (int64_t)some.size() - 1;
-        while (at < last && below < goal / whole * total)
-            below += some[at++].second;
-        return {at > AROUND ? some[at - AROUND].first : -INFINITE,
-                at + AROUND < last ? some[at + AROUND].first : INFINITE};
-    }
-
-    // Whether the quantile lies between two places, and where.
-    bool among(double from, double to, double goal, double b, double *found) {
-        near_.clear();
-        double below = 0;
-        for (int64_t i = 0; i < n_; i++) {
-            if (i % 65536 == 0 && cancelled(mark_))
-                return false;
-            double at = place(i);
-            if (at < from)
-                below += of_.cost_of(i);
-            else if (at <= to)
-                near_.emplace_back(at, of_.cost_of(i));
-        }
-        std::sort(near_.begin(), near_.end());
-        double slack = 1e-12 * goal;
-        if (below > goal - slack && from > -INFINITE)
-            return false;
-        for (size_t k = 0; k < near_.size(); k++) {
-            below += near_[k].second;
-            if (below < goal - slack)
-                continue;
-            bool flat = below <= goal + slack;
-            if (flat && k + 1 == near_.size() && to < INFINITE)
-                return false;
-            double end = flat && k + 1 < near_.size() ? near_[k + 1].first : near_[k].first;
-            *found = std::min(std::max(b, near_[k].first), end);
-            return true;
-        }
-        return false;
-    }
-};
-
 template <class T>
 void margins_of(const tk_pass *pass, const Chunk &c, const double *w, double b, double *out) {
     int64_t d = pass->groups[0].dim;
@@ -321,7 +242,10 @@ void margins_of(const tk_pass *pass, const Chunk &c, const double *w, double b, 
 void check(const tk_pass *pass, const tk_dual *dual, const double *v, Duals &duals) {
     tk_dual_group &out = *duals.group;
     int64_t n = out.n_rows, d = pass->groups[0].dim;
-    double b = duals.fit ? BestIntercept(duals, n, pass->cancel_mark).find(v[d]) : 0.0;
+    double b = duals.fit
+                   ? BestIntercept({duals.sign, duals.margin, n, duals.cost, pass->cancel_mark})
+                         .find(v[d])
+                   : 0.0;
     double loss = 0, gaps = 0;
     double sum[2] = {0, 0}, along[2] = {0, 0}, length[2] = {0, 0};
     for (int64_t i = 0; i < n; i++) {
