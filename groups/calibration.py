@@ -20,6 +20,7 @@ from tuskml.optimizer.constants import EPOCHS, LAYOUTS, LOSSES, PASSES, STORAGE,
 from tuskml.optimizer.rule import Statistics, choose, cores
 from tuskml.udas.algorithms import ALGORITHMS
 from tuskml.udas.algorithms.sgd import epoch_of
+from tuskml.udas.dual import Dual
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.operators import State, run
 from tuskml.udas.options import parse
@@ -35,6 +36,7 @@ SIZED_WIDTH = {"dense": 64, "sparse": 8192}
 SHORT_ROW = 4
 STEP_WIDTHS = {"lbfgs": (8, 1024, 1 << 16, 1 << 19), "newton": (8, 64, 256, 512)}
 STEP_WIDTHS["bgd"] = STEP_WIDTHS["lbfgs"]
+DUAL_L2 = 1e-4
 MOVES = 8
 """Iterations of lbfgs that are measured; the last remembers one move less."""
 LEAST = 1e-12
@@ -87,6 +89,8 @@ def once(kind: str, problem: Problem) -> Callable[[], object]:
         return lambda: rows.gradient(v)
     if kind == "curvature":
         return lambda: rows.curvature(v, problem.shift, problem.scale, False)
+    if kind == "dcd":
+        return dual_epoch(rows, problem.shift)
     options = parse(f'{{"algorithm": "{kind}"}}')
     plan = choose(problem.task, options, Statistics(1, problem.d, rows.sparse))
     epoch = epoch_of(problem, plan, np.full(1, 1e-6), 0.0)
@@ -94,6 +98,19 @@ def once(kind: str, problem: Problem) -> Callable[[], object]:
     if kind == "svrg":
         return lambda: rows.svrg(epoch, v, v, v.copy(), np.empty_like(v))
     return lambda: rows.sgd(epoch, v.copy(), mean, kind in ("hogwild", "hogbatch"))
+
+
+def dual_epoch(rows: Pass, shift: Floats) -> Callable[[], object]:
+    """An iteration of dual coordinate descent, of the hinge whatever the task."""
+    rows = replace(rows, loss=TASKS["svm"].loss, positive=np.ones(1), smoothing=0.0)
+    dual = Dual.of_rows(rows, shift, DUAL_L2, 0.0, 0, np.zeros(1))
+    v = np.zeros((1, rows.p))
+
+    def work() -> None:
+        dual.epoch(rows, v)
+        dual.check(rows, v)
+
+    return work
 
 
 def row_count(kind: str, storage: str, features: int) -> tuple[int, float]:

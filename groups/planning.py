@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.lengths import with_length
 from tuskml.groups.own_costs import measured
 from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
@@ -131,7 +132,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
     if question.options.validation == 0:
-        question = measured(problem, start, question)
+        question = with_length(problem, measured(problem, start, question))
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates

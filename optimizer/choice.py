@@ -20,7 +20,7 @@ CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
 INSTANT, WORTH_TRYING = 0.002, 0.25
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
-BATCH = ("newton", "lbfgs", "bgd")
+BATCH = ("newton", "newton_cg", "lbfgs", "bgd", "dcd")
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096

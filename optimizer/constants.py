@@ -20,9 +20,9 @@ from typing import Any
 
 from tuskml.optimizer import refinement
 
-VERSION = 2
+VERSION = 3
 SHIPPED = Path(__file__).with_name("shipped.json")
-PASSES = ("gradient", "curvature", "sgd", "mgd", "svrg", "hogwild", "hogbatch")
+PASSES = ("gradient", "curvature", "sgd", "mgd", "svrg", "hogwild", "hogbatch", "dcd")
 EPOCHS = ("sgd", "mgd", "svrg", "hogwild", "hogbatch")
 STEPS = ("lbfgs", "lbfgs move", "bgd", "newton")
 LOOKS = ("labels", "classes", "moments", "counts")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tuskml.optimizer.constants import Constants
+from tuskml.optimizer.constants import Constants, interpolated
 from tuskml.optimizer.curves import Interval
 from tuskml.optimizer.rule import Statistics
 from tuskml.udas.options import Options
@@ -28,12 +28,25 @@ SETTLED, BACKTRACKED, PROXIMAL = 6.0, 1.1, 0.5
 """bgd's first steps are seldom halved, later ones once and more, with l1 less often."""
 FIRST_SPARSE = {"lbfgs": 2.0, "bgd": 5.0, "newton": 0.0}
 """Further passes of the first iteration, which nobody can tell a sparse problem's scale."""
-CORNERED = 4.5
-"""Passes of newton on the hinge, where steps are halved often, each time with its curvature."""
+CORNERED, FIRST_CORNERED = 1.5, 3.0
+"""Passes of an iteration of newton on the hinge, where steps are halved, each time with its
+curvature; further ones of the first iteration, where they are halved often."""
 TRIED_AGAIN = 0.6
 """Of an iteration's work on weights, for each step that is tried beyond the first."""
+PRODUCTS = {
+    True: ((1.0, 3.0), (2.0, 10.0), (3.0, 18.0), (6.0, 38.0)),
+    False: ((1.0, 1.5), (2.0, 8.0), (3.0, 22.0), (6.0, 52.0)),
+}
+"""Products of the curvature with a direction that newton_cg takes in all, by decades of the
+tolerance, for the squared loss and others."""
+FRESH = 0.7
+"""Of a gradient's pass, by which the first product of an iteration takes more."""
+STEPS_OF_CG = 0.7
+"""Work on weights for a product, of that of an iteration of bgd."""
 RENEWED = 1.5
 """Of newton's iterations, those that need the curvature anew: until near the optimum."""
+ROW_BYTES = {"dcd": 80, "newton_cg": 8}
+"""Kept for each row: dual variables and where the row lies, or its curvature."""
 MOVES = 10
 """That lbfgs remembers."""
 TYPICAL = 10.0
@@ -79,8 +92,8 @@ class Measured:
 class Question:
     """What all candidates of one training have in common.
 
-    measured: what was timed instead of being computed, by algorithm or as "pass gradient" and
-    "pass curvature".
+    length: mean squared length of the centred rows, where it is known; measured: what was timed
+    instead of being computed, by algorithm or as "pass gradient" and "pass curvature".
     """
 
     task: Task
@@ -88,6 +101,7 @@ class Question:
     seen: Statistics
     threads: int
     measured: Mapping[str, Measured] = field(default_factory=dict)
+    length: float | None = None
 
 
 class Costs:
@@ -133,7 +147,7 @@ class Costs:
     def speedup(self, kind: str) -> float:
         """One group's epoch is one thread's work, but for the lock-free ones."""
         threads = self.question.threads
-        if kind in ("sgd", "mgd", "svrg"):
+        if kind in ("sgd", "mgd", "svrg", "dcd"):
             threads = min(threads, self.question.seen.groups)
             kind = "gradient"
         if threads == 1:
@@ -184,6 +198,10 @@ class Costs:
             return self._epochs(plan)
         if plan.family == "newton":
             return self._newton(plan, iterations, on_sample)
+        if plan.family == "newton_cg":
+            return self._newton_cg(plan, iterations)
+        if plan.family == "dcd":
+            return self._dual(plan)
         return self._batch(plan, iterations, on_sample)
 
     def _timed(self, plan: Plan, timed: Measured) -> Cost:
@@ -241,7 +259,7 @@ class Costs:
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         task, weights = self.question.task, self.on_weights("newton")
         if not task.smooth:
-            weights += (CORNERED - 1) * self.again
+            weights += (cornered(iterations) - 1) * self.again
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         sampled = plan.sample_stride > 1
         rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)
@@ -257,10 +275,51 @@ class Costs:
             self.memory("newton"),
         )
 
+    def _newton_cg(self, plan: Plan, iterations: float) -> Cost:
+        """Products of all iterations, by the tolerance, are shared out evenly.
+
+        Conjugate gradients end after as many as there are weights.
+        """
+        gradient, weights = self.rows_pass("gradient"), self.on_weights("bgd")
+        decades = max(-math.log10(max(plan.epsilon, 1e-15)), 0.5)
+        products = interpolated(PRODUCTS[self.question.task.quadratic], decades)
+        each = min(products / max(iterations, 1.0), self.p) * (
+            self.product() + STEPS_OF_CG * weights
+        )
+        searched = SEARCHED["newton"] + FRESH
+        return Cost(
+            self.common() + gradient,
+            each + searched * gradient + weights,
+            self.inference(fresh=0.0),
+            0.0,
+            self.memory("newton_cg"),
+        )
+
+    def product(self) -> float:
+        """Seconds of a product of the curvature with a direction: a gradient without its loss."""
+        seen, known = self.question.seen, self.constants
+        rows = [
+            known.row("gradient", seen.storage, name)
+            for name in (self.question.task.name, "linear")
+        ]
+        spared = seen.rows * (rows[0] - rows[1]) / self.speedup("gradient")
+        return max(self.rows_pass("gradient") - spared, 0.0)
+
+    def _dual(self, plan: Plan) -> Cost:
+        """An iteration's look at the gap is in what was measured of it."""
+        gradient = self.rows_pass("gradient")
+        return Cost(
+            self.common() + 2 * LOSS_ALONE * gradient,
+            self.rows_pass("dcd") + self.on_weights("bgd"),
+            LOSS_ALONE * gradient,
+            0.0,
+            self.memory("dcd"),
+        )
+
     def _newton_reads(self, gradient: float, curvature: float, iterations: float) -> float:
         """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
         if not self.question.task.smooth:
-            return CORNERED * curvature
+            return cornered(iterations) * curvature
         anew = 0.0
         if not self.question.task.quadratic:
             anew = min(RENEWED / max(iterations, 1.0), 1.0)
@@ -304,12 +363,18 @@ class Costs:
         seen, threads = self.question.seen, self.question.threads
         vectors = {"lbfgs": 30, "bgd": 10}.get(algorithm, 8)
         total = float(seen.groups * self.p * vectors * DOUBLE)
+        total += float(seen.rows * ROW_BYTES.get(algorithm, 0))
         if algorithm == "newton":
             triangle = self.p * (self.p + 1) / 2 * DOUBLE
             chunk = max(2**19 / max(self.p * 4, 1), 256, 4 * self.p)
             chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
             total += triangle * (3 * seen.groups + chunks) + 4 * triangle * threads
         return total
+
+
+def cornered(iterations: float) -> float:
+    """Passes an iteration of newton on the hinge, the mean of so many."""
+    return CORNERED + FIRST_CORNERED / max(iterations, 1.0)
 
 
 def remembered(iterations: float) -> float:

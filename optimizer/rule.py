@@ -24,7 +24,7 @@ SHARED = ("hogwild", "hogbatch")
 NEWTON_FEATURES = 512
 SAMPLED_ROWS = 1 << 17
 SAMPLE_ROWS = 1 << 15
-MAX_ITER = {"bgd": 1000, "lbfgs": 1000, "newton": 100, "svrg": 100}
+MAX_ITER = {"bgd": 1000, "lbfgs": 1000, "newton": 100, "newton_cg": 100, "svrg": 100, "dcd": 1000}
 BATCH = {"sgd": 1, "hogwild": 1, "mgd": 32, "hogbatch": 32, "svrg": 32}
 EPOCHS = 20
 PYTHON_BATCH = 1024
@@ -95,7 +95,7 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
         algorithm=algorithm,
         max_iter=options.max_iter or MAX_ITER.get(family, EPOCHS) * (1 if smooth else 5),
         epsilon=options.epsilon,
-        converge=default_converge(task, options, smooth),
+        converge=default_converge(task, options, family, smooth),
         step=options.step,
         schedule=schedule,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else BATCH.get(family, 1)),
@@ -125,9 +125,13 @@ def default_schedule(algorithm: str, seen: Statistics) -> str:
     return "constant" if algorithm == "svrg" or wide else "1/sqrt(i)"
 
 
-def default_converge(task: Task, options: Options, smooth: bool) -> str:
-    """At the hinge's corners the gradient does not vanish: look at the objective instead."""
-    if "converge" not in options.given and not task.smooth and smooth:
+def default_converge(task: Task, options: Options, algorithm: str, smooth: bool) -> str:
+    """At the hinge's corners the gradient does not vanish: look at the objective instead.
+
+    dcd has the duality gap to look at.
+    """
+    measured = not task.smooth and smooth and algorithm != "dcd"
+    if measured and "converge" not in options.given:
         return "loss"
     return options.converge
 

@@ -12,7 +12,8 @@ aggregate was given are packed in memory already, which leaves four of the axes 
   at least as good.
 
 So MGD and SGD come once, by the shuffled partitions; beyond the paper there are L-BFGS, Newton's
-method, SVRG, line search in BGD, and SGD and MGD by several threads without locks.
+method with and without its systems, SVRG, dual coordinate descent, line search in BGD, and SGD and
+MGD by several threads without locks.
 """
 
 from dataclasses import replace
@@ -23,10 +24,23 @@ from tuskml.udas.own_operators import ALGORITHMS, steps_in_python
 from tuskml.udas.own_tasks import refusal
 from tuskml.udas.plan import Plan
 
-FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild")
+FAMILIES = (
+    "newton",
+    "newton_cg",
+    "lbfgs",
+    "bgd",
+    "dcd",
+    "svrg",
+    "mgd",
+    "sgd",
+    "hogbatch",
+    "hogwild",
+)
 STOCHASTIC = ("mgd", "sgd", "hogbatch", "hogwild")
 MOST_NEWTON_FEATURES = 4096
 MOST_NEWTON_BYTES = float(1 << 30)
+MOST_DUAL_BYTES = float(1 << 30)
+"""Beside rows that are visited in random order: so many of them may not all be in memory."""
 
 
 def families(question: Question) -> tuple[str, ...]:
@@ -70,6 +84,8 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
         return own
     if plan.family == "newton":
         return newton_refusal(question, memory)
+    if plan.family == "dcd" and memory > MOST_DUAL_BYTES:
+        return f"its dual variables would take {memory / 2**20:,.0f} MiB"
     reasons = refusals(question, plan.family)
     return next((text for text, holds in reasons if holds), None)
 
@@ -96,6 +112,22 @@ def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
         (
             "its weights pass by zero: it does not meet l1's condition of optimality",
             name in STOCHASTIC and options.l1 > 0,
+        ),
+        (
+            "l1 > 0 leaves no curvature for newton_cg",
+            name == "newton_cg" and options.l1 > 0,
+        ),
+        (
+            "its dual has no l1",
+            name == "dcd" and options.l1 > 0,
+        ),
+        (
+            "without l2 there is no dual",
+            name == "dcd" and options.l2 == 0,
+        ),
+        (
+            "no model tells its dual variables a start",
+            name == "dcd" and options.warm_start is not None,
         ),
         (
             "it would need to count how often each feature occurs",

@@ -17,21 +17,32 @@ Rows = tuple[tuple[float, float, float, float], ...]
 
 SMOOTH: dict[str, Rows] = {
     "newton": ((1, 1, 3, 4), (1, 2.5, 5, 7), (3, 6, 9, 14)),
+    "newton_cg": ((0.5, 2, 3, 5), (1, 2.6, 4, 5.6), (2, 4, 6, 9)),
     "lbfgs": ((1, 2, 3, 8), (1.3, 5.2, 15, 42), (4, 25, 90, 300)),
     "bgd": ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000)),
     "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
 }
+SPARSE_SQUARED: dict[str, Rows] = {
+    "lbfgs": ((1, 6, 15, 40), (2.4, 14, 43, 120), (6, 30, 110, 320)),
+    "bgd": ((3, 12, 40, 120), (4.5, 27, 80, 300), (8, 45, 160, 1000)),
+}
+"""Of the squared loss on sparse rows, whose features are not centred and mostly rare."""
 CORNERED: dict[str, Rows] = {
     "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
     "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
     "bgd": ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000)),
 }
+DUAL: Rows = ((0.4, 0.8, 1.2, 3.5), (0.9, 1.7, 2.7, 7), (1.6, 3, 5.5, 21))
+ROOTS = 2.5
+"""Iterations of dual coordinate descent for each of condition + ROOTS sqrt(condition), the
+condition being the squared length of a row over l2 times the rows."""
 STEPS, STEPS_A_DECADE = 3e4, 30.0
 """Steps of stochastic gradient descent to 0.01, and how many times more a decade further takes."""
 OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
 """Epochs of the other stochastic algorithms for one of steps a row by one thread."""
 SPARSE_SVRG, FEW_ROWS, MOST_SVRG = 2.5, 20.0, 8.0
-"""Epochs of svrg are more where features are rare, and past two decades where rows are few."""
+"""Epochs of svrg are more where features are rare, and of dense rows past two decades where rows
+are few."""
 
 
 def decades(epsilon: float) -> float:
@@ -42,15 +53,36 @@ def decades(epsilon: float) -> float:
 def usual(question: Question, plan: Plan) -> Interval:
     """Iterations to the plan's tolerance."""
     k, task, name = decades(plan.epsilon), question.task, plan.family
-    if name == "newton" and task.quadratic:
+    if name in ("newton", "newton_cg") and task.quadratic:
         return Interval(1, 1, 2)
+    if name == "dcd":
+        return dual(question, k)
     if name in OF_SGD:
         return epochs(question, k).scaled(OF_SGD[name])
-    rows = (SMOOTH if task.smooth else SMOOTH | CORNERED)[name]
-    found = Interval.around(
-        *(interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
-    )
+    tables = SMOOTH if task.smooth else SMOOTH | CORNERED
+    if task.quadratic and question.seen.sparse:
+        tables = tables | SPARSE_SQUARED
+    rows = tables[name]
+    found = by_decade(rows, k)
     return found.scaled(harder(question, k)) if name == "svrg" else found
+
+
+def by_decade(rows: Rows, k: float) -> Interval:
+    """The table's low, point and high for so many decades."""
+    low, point, high = (interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
+    return Interval.around(low, point, high)
+
+
+def dual(question: Question, k: float) -> Interval:
+    """Of dual coordinate descent, by the problem's condition."""
+    seen, l2 = question.seen, question.options.l2
+    known = question.length is not None
+    length = question.length or (1.0 if seen.sparse else float(seen.n_features))
+    condition = length / max(l2 * rows_of_one(question), 1e-300)
+    found = by_decade(DUAL, k).scaled(condition + ROOTS * math.sqrt(condition))
+    unsure = 1.0 if known else 4.0
+    point = max(found.point, 1.0)
+    return Interval.around(found.low / unsure, point, found.high * unsure + 1.0)
 
 
 def rows_of_one(question: Question) -> float:
@@ -67,6 +99,7 @@ def epochs(question: Question, k: float) -> Interval:
 def harder(question: Question, k: float) -> float:
     """How many times more epochs svrg needs than on many rows of dense features."""
     seen = question.seen
+    if seen.sparse:
+        return SPARSE_SVRG
     few = FEW_ROWS * seen.n_features / rows_of_one(question)
-    sparse = SPARSE_SVRG if seen.sparse else 1.0
-    return sparse * (1 + min(few, MOST_SVRG) * min(max(k - 2, 0.0), 1.0))
+    return 1 + min(few, MOST_SVRG) * min(max(k - 2, 0.0), 1.0)

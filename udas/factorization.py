@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
 from tuskml.udas.kernels import Floats, Pass
-from tuskml.udas.library import _address, _check, library
+from tuskml.udas.library import check_code, library, pointer
 
 STORE_FAILURES, TOO_LARGE = (16, 17), 18
 
@@ -89,7 +89,7 @@ class Ids:
 def rating_ids(rows: Pass) -> Ids:
     """The ids of the rows of one group."""
     found = _Ids()
-    _check(library().tk_rating_ids(ctypes.byref(rows._struct()), ctypes.byref(found)))
+    check_code(library().tk_rating_ids(ctypes.byref(rows._struct()), ctypes.byref(found)))
     return Ids(found.n_users, found.n_items, found.bad_row, found.bad_position, float(found.bad))
 
 
@@ -147,7 +147,7 @@ class _Ratings:
             ctypes.byref(spec),
             ctypes.byref(self._handle),
         )
-        _check(code)
+        check_code(code)
 
     def __enter__(self) -> Self:
         return self
@@ -178,7 +178,7 @@ class Factorization(_Ratings):
 
     def keep(self) -> None:
         """Copies the vectors, for `restore`."""
-        _check(library().tk_factorization_keep(self._handle))
+        check_code(library().tk_factorization_keep(self._handle))
 
     def restore(self) -> None:
         """Puts the vectors back to where they were at the last `keep`."""
@@ -197,7 +197,7 @@ class Factorization(_Ratings):
             ctypes.byref(loss),
             ctypes.byref(penalty),
         )
-        _check(code)
+        check_code(code)
         return (loss.value + penalty.value) / self.n
 
     def objective(self) -> float:
@@ -210,13 +210,13 @@ class Factorization(_Ratings):
             ctypes.byref(loss),
             ctypes.byref(penalty),
         )
-        _check(code)
+        check_code(code)
         return (loss.value + penalty.value) / self.n
 
     def loss(self, rows: Pass) -> float:
         """The mean loss over other rows of one group, their ids within the shape."""
         loss = ctypes.c_double()
-        _check(
+        check_code(
             library().tk_factorization_loss(
                 self._handle, ctypes.byref(rows._struct()), ctypes.byref(loss)
             )
@@ -228,7 +228,7 @@ class Factorization(_Ratings):
         mean = ctypes.c_double()
         shape = self.shape
         coef: NDArray[np.float64] = np.empty((shape.n_users + shape.n_items, shape.width))
-        library().tk_factorization_write(self._handle, ctypes.byref(mean), _address(coef))
+        library().tk_factorization_write(self._handle, ctypes.byref(mean), pointer(coef))
         return mean.value, coef
 
 
@@ -269,10 +269,10 @@ class StoredFactorization(_Ratings):
         sizes = np.ascontiguousarray(per_key, np.int32)
         keys = np.zeros(len(sizes), np.int64)
         code = library().tk_factor_count(
-            self._handle, _address(sizes), len(sizes), self.threads,
-            ctypes.c_int64(self.cancel_mark), _address(keys),
+            self._handle, pointer(sizes), len(sizes), self.threads,
+            ctypes.c_int64(self.cancel_mark), pointer(keys),
         )  # fmt: skip
-        _check(code)
+        check_code(code)
         return keys
 
     def lay_out(self, per_key: int, key_bytes: int, most_bytes: int) -> None:
@@ -352,7 +352,7 @@ class StoredFactorization(_Ratings):
                 f"two vectors of {self.shape.width} numbers do not fit into the memory of one "
                 "thread: raise option 'cache' or lower 'threads'"
             )
-        _check(code)
+        check_code(code)
 
     def _free_keys(self) -> None:
         library().tk_factor_keys_free(self._keys)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Pass
-from tuskml.udas.library import _address, _check, library
+from tuskml.udas.library import check_code, library, pointer
 from tuskml.udas.segments import SEGMENT, dense_row_bytes
 
 LEAST_GROUPS = 64
@@ -33,7 +33,7 @@ def gathered(rows: Pass) -> Pass:
         return rows
     copy = np.empty_like(groups)
     memory = _scratch(int(place[-1]))
-    _check(library().tk_gather(struct, _address(memory), _address(place), _address(copy)))
+    check_code(library().tk_gather(struct, pointer(memory), pointer(place), pointer(copy)))
     return replace(rows, groups=copy)
 
 

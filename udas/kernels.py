@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from tuskml.udas.library import (
     Floats,
     Triangles,
-    _address,
-    _check,
     address_of,
     cancel,
     cancel_count,
+    check_code,
     library,
+    pointer,
     raise_if_cancelled,
     watching_sigint,
 )
@@ -163,10 +163,10 @@ class Pass:
 
     def _struct(self) -> _Pass:
         return _Pass(
-            _address(self.groups),
+            pointer(self.groups),
             self.n_groups,
-            _address(self.positive),
-            _address(self.class_weight),
+            pointer(self.positive),
+            pointer(self.class_weight),
             self.loss,
             self.fit_intercept,
             self.smoothing,
@@ -179,7 +179,7 @@ class Pass:
     def labels(self) -> NDArray[np.void]:
         """LABELS of shape (G,): range, classes and moments of the labels."""
         out = np.zeros(self.n_groups, LABELS)
-        _check(library().tk_labels(ctypes.byref(self._struct()), _address(out)))
+        check_code(library().tk_labels(ctypes.byref(self._struct()), pointer(out)))
         return out
 
     def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
@@ -189,19 +189,19 @@ class Pass:
         code = library().tk_feature_moments(
             ctypes.byref(self._struct()),
             ctypes.c_int64(sample),
-            _address(mean),
-            _address(deviation),
+            pointer(mean),
+            pointer(deviation),
         )
-        _check(code)
+        check_code(code)
         return mean, deviation
 
     def feature_counts(self) -> tuple[Floats, Floats]:
         """In how many rows each sparse feature occurs, and its largest |value|, each (G, d)."""
         count = np.empty((self.n_groups, self.n_features))
         largest = np.empty_like(count)
-        _check(
+        check_code(
             library().tk_feature_counts(
-                ctypes.byref(self._struct()), _address(count), _address(largest)
+                ctypes.byref(self._struct()), pointer(count), pointer(largest)
             )
         )
         return count, largest
@@ -228,8 +228,8 @@ class Pass:
         weights = np.ascontiguousarray(weights)
         if self.open is not None:
             return self._opened(weights, None, None, out)
-        _check(
-            library().tk_gradient(ctypes.byref(self._struct()), _address(weights), _address(out))
+        check_code(
+            library().tk_gradient(ctypes.byref(self._struct()), pointer(weights), pointer(out))
         )
         return out
 
@@ -242,13 +242,13 @@ class Pass:
             return self._opened(weights, shift, scale, out)
         code = library().tk_curvature(
             ctypes.byref(self._struct()),
-            _address(weights),
-            _address(shift),
-            _address(scale),
+            pointer(weights),
+            pointer(shift),
+            pointer(scale),
             int(precise),
-            _address(out),
+            pointer(out),
         )
-        _check(code)
+        check_code(code)
         return out
 
     def curvature_apart(
@@ -267,13 +267,13 @@ class Pass:
         code = library().tk_open_pass(
             ctypes.byref(self._struct()),
             ctypes.byref(calling.struct),
-            _address(weights),
-            _address(shift),
-            _address(scale),
+            pointer(weights),
+            pointer(shift),
+            pointer(scale),
             int(shift is not None),
-            _address(out),
+            pointer(out),
         )
-        _check(calling.check(code))
+        check_code(calling.check(code))
         return out
 
     def sgd(self, epoch: "Epoch", weights: Floats, average: Floats | None, shared: bool) -> Floats:
@@ -283,11 +283,11 @@ class Pass:
         code = kernel(
             ctypes.byref(self._struct()),
             ctypes.byref(epoch.struct()),
-            _address(weights),
-            _address(average),
-            _address(loss),
+            pointer(weights),
+            pointer(average),
+            pointer(loss),
         )
-        _check(code)
+        check_code(code)
         return loss
 
     def svrg(
@@ -297,12 +297,12 @@ class Pass:
         code = library().tk_svrg(
             ctypes.byref(self._struct()),
             ctypes.byref(epoch.struct()),
-            _address(anchor),
-            _address(full),
-            _address(weights),
-            _address(average),
+            pointer(anchor),
+            pointer(full),
+            pointer(weights),
+            pointer(average),
         )
-        _check(code)
+        check_code(code)
 
     def newton_update(self, problem: Any, plan: Any) -> Any:
         """An Update that makes Newton's iterations where the rows are; None: there is none."""
@@ -314,10 +314,10 @@ class Pass:
         """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
         group g's begin at start[g]; zeros where no row is.
         """
-        _check(
+        check_code(
             library().tk_copy_rows(
-                ctypes.byref(self._struct()), _address(start), ctypes.c_int64(first),
-                ctypes.c_int64(len(labels)), _address(values), _address(labels),
+                ctypes.byref(self._struct()), pointer(start), ctypes.c_int64(first),
+                ctypes.c_int64(len(labels)), pointer(values), pointer(labels),
             )
         )  # fmt: skip
 
@@ -328,10 +328,10 @@ class Pass:
         the group and number of rows of each.
         """
         offset = np.zeros(self.n_groups + 1, np.int64)
-        given = ctypes.byref(self._struct()), ctypes.byref(epoch.struct()), _address(offset)
-        _check(library().tk_runs(*given, None, None))
+        given = ctypes.byref(self._struct()), ctypes.byref(epoch.struct()), pointer(offset)
+        check_code(library().tk_runs(*given, None, None))
         places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
-        _check(library().tk_runs(*given, _address(places), _address(rows)))
+        check_code(library().tk_runs(*given, pointer(places), pointer(rows)))
         return offset, places, rows
 
     def shuffled(
@@ -343,11 +343,11 @@ class Pass:
             ctypes.byref(self._struct()),
             ctypes.c_void_p(memory),
             ctypes.c_uint64(seed & (2**64 - 1)),
-            _address(np.ascontiguousarray(held_out)),
-            _address(kept),
-            _address(held),
+            pointer(np.ascontiguousarray(held_out)),
+            pointer(kept),
+            pointer(held),
         )
-        _check(code)
+        check_code(code)
         return OwnedRows(kept), OwnedRows(held)
 
 
@@ -374,10 +374,10 @@ class Epoch:
             self.epochs_done,
             self.l1,
             self.l2,
-            _address(self.step),
-            _address(self.shift),
-            _address(self.scale),
-            _address(self.frequency),
+            pointer(self.step),
+            pointer(self.shift),
+            pointer(self.scale),
+            pointer(self.frequency),
             self.seed,
             self.shuffle,
         )
@@ -393,4 +393,4 @@ class OwnedRows:
         return self.groups
 
     def __exit__(self, *_: object) -> None:
-        library().tk_free_groups(_address(self.groups), ctypes.c_int64(len(self.groups)))
+        library().tk_free_groups(pointer(self.groups), ctypes.c_int64(len(self.groups)))

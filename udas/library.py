@@ -58,11 +58,13 @@ def address_of(array: NDArray[np.generic]) -> int:
     return int(array.ctypes.data)
 
 
-def _address(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
+def pointer(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
+    """The same for a kernel's argument; NULL for None."""
     return ctypes.c_void_p(None if array is None else address_of(array))
 
 
-def _check(code: int) -> None:
+def check_code(code: int) -> None:
+    """Raises what a kernel's code stands for."""
     if code == 1:
         raise Interrupted("the training was interrupted")
     if code == 2:
@@ -86,7 +88,7 @@ def cancel_count() -> int:
 def raise_if_cancelled(mark: int) -> None:
     """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
     if mark >= 0 and cancel_count() != mark:
-        _check(1)
+        check_code(1)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.udas.library import Floats, Triangles, _address, library
+from tuskml.udas.library import Floats, Triangles, library, pointer
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = Fa
     library().tk_solve(
         ctypes.c_int64(n),
         ctypes.c_int64(p),
-        _address(hessian),
+        pointer(hessian),
         ctypes.c_int64(hessian.shape[1]),
-        _address(gradient),
-        _address(step),
-        _address(rank),
-        _address(pivot),
-        _address(diagonal),
+        pointer(gradient),
+        pointer(step),
+        pointer(rank),
+        pointer(pivot),
+        pointer(diagonal),
         threads,
     )
     return Solution(step, rank, pivot, diagonal)

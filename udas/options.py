@@ -12,7 +12,19 @@ from tuskml.errors import OptionError, StoreError, nearest, one_of
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
-ALGORITHMS = ("auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "svrg")
+ALGORITHMS = (
+    "auto",
+    "bgd",
+    "mgd",
+    "sgd",
+    "hogwild",
+    "hogbatch",
+    "lbfgs",
+    "newton",
+    "newton_cg",
+    "svrg",
+    "dcd",
+)
 STOCHASTIC = ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
 SCHEDULES = ("constant", "1/sqrt(i)", "1/i", "1/i^2", "linear")
 LEAST_CACHE = 16 * 10**6
@@ -391,16 +403,36 @@ def _value(option: Option, value: Any) -> Any:
         ) from None
 
 
+SMOOTH_PENALTY = ("newton", "newton_cg", "dcd")
+"""Algorithms that have no l1."""
+
+
 def _check_together(options: Options) -> None:
     algorithm = options.algorithm
-    if options.l1 > 0 and algorithm == "newton":
+    if options.l1 > 0 and algorithm in SMOOTH_PENALTY:
         raise OptionError(
-            "option 'l1' is not available with algorithm 'newton', "
+            f"option 'l1' is not available with algorithm '{algorithm}', "
             "expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'"
         )
+    if algorithm == "dcd":
+        _check_dual(options)
     if options.schedule == "line_search" and algorithm != "bgd":
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{algorithm}', expected 'bgd'"
+        )
+
+
+def _check_dual(options: Options) -> None:
+    """What the dual has no place for."""
+    if options.l2 == 0:
+        raise OptionError(
+            "option 'l2' is 0, algorithm 'dcd' needs a number greater than 0: "
+            "without the penalty there is no dual"
+        )
+    if options.warm_start is not None:
+        raise OptionError(
+            "option 'warm_start' is not available with algorithm 'dcd', whose dual variables no "
+            "model tells, expected 'lbfgs', 'bgd', 'newton' or 'auto'"
         )
 
 

@@ -112,10 +112,10 @@ def register_algorithm(
 ) -> None:
     """Makes an algorithm of a built-in one by replacing some of its seven operators.
 
-    base: "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton" or "svrg"; operators: by
-    kind, a registered name or a `make`; a sample needs the base "mgd". candidate: whether
-    `algorithm: auto` tries it beside tuskml's own, by what it takes on a sample of the rows; with
-    a transform it never does. Raises OptionError.
+    base: "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "newton_cg", "svrg" or
+    "dcd"; operators: by kind, a registered name or a `make`; a sample needs the base "mgd".
+    candidate: whether `algorithm: auto` tries it beside tuskml's own, by what it takes on a sample
+    of the rows; with a transform it never does. Raises OptionError.
     """
     built_in = [one for one in options.ALGORITHMS if one != "auto"]
     check_new("algorithm", name, options.ALGORITHMS)

@@ -27,7 +27,7 @@ TOLERANCE = 1e-3
 MARGINS = np.array([-1.9, -1.1, -0.35, 0.15, 0.7, 1.3, 2.2])
 FUNCTION: Any = type(CALL()).__base__
 """Any function of ctypes."""
-KERNELS_ALONE = ("sgd", "hogwild", "hogbatch", "svrg")
+KERNELS_ALONE = ("sgd", "hogwild", "hogbatch", "svrg", "newton_cg")
 
 
 def register_task(
@@ -207,7 +207,11 @@ def check_derivatives(own: OwnLoss, labels: Floats) -> None:
 
 
 def refusal(task: Task, algorithm: str) -> str | None:
-    """Why an algorithm cannot train a task of the user's own; None where it can."""
+    """Why an algorithm cannot train a task; None where it can."""
+    if algorithm == "dcd" and task.name != "svm":
+        return "its dual is that of the hinge"
+    if algorithm == "newton_cg" and not task.smooth:
+        return "the hinge has no curvature"
     if task.own is None:
         return None
     if algorithm in KERNELS_ALONE:

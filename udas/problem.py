@@ -34,7 +34,8 @@ class Found:
 
     gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
     violation of the optimality condition by a coordinate, in those or in the caller's units, that
-    rounding does not explain; slack is how much rounding may change the objective.
+    rounding does not explain; slack is how much rounding may change the objective. Of dcd the
+    violation is twice the duality gap, and the gradient, which the corner has none of, NaN.
     """
 
     objective: Floats

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import StoreError
-from tuskml.udas.library import _address, _check, library
+from tuskml.udas.library import check_code, library, pointer
 from tuskml.udas.stored_chunks import (
     CHUNK_TOO_LARGE,
     Chunks,
@@ -85,13 +85,13 @@ class ScratchFrames:
         self._dtype = np.dtype(np.float32 if weight_size == 4 else np.float64)
         self._handle = ctypes.c_void_p()
         code = library().tk_scratch_new(
-            _address(self.keys),
-            _address(self.widths),
+            pointer(self.keys),
+            pointer(self.widths),
             ctypes.c_int64(len(self.keys)),
             weight_size,
             ctypes.byref(self._handle),
         )
-        _check(code)
+        check_code(code)
 
     @property
     def access(self) -> int:
@@ -224,7 +224,7 @@ class Training:
         with self._job(model) as job:
             job.fold = fold
             n, most = ctypes.c_int64(len(keys)), ctypes.c_int64(most_bytes)
-            self._run(job, library().tk_stored_settle, _address(keys), _address(widths), n, most)
+            self._run(job, library().tk_stored_settle, pointer(keys), pointer(widths), n, most)
             sums = Sums(job.sum_squares, job.sum_absolute, job.nonzeros)
             return _result(job).model, sums
 
@@ -237,7 +237,7 @@ class Training:
             ctypes.addressof(rows),
             self.chunks._handle,
             self.access,
-            _address(which),
+            pointer(which),
             0 if which is None else len(which),
             self.batch_size,
             self.power,
@@ -261,7 +261,7 @@ class Training:
             raise ChunkTooLarge(
                 sentence or "the weights of a chunk do not fit into the cache", job.failed_chunk
             )
-        _check(code)
+        check_code(code)
 
 
 def _result(job: _Job) -> Result:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import DataError, TuskError
 from tuskml.udas.kernels import Pass
-from tuskml.udas.library import _address, _check, library
+from tuskml.udas.library import check_code, library, pointer
 
 Keys = NDArray[np.uint64]
 Widths = NDArray[np.uint32]
@@ -93,9 +93,9 @@ class Chunks:
             raise DataError("a stored model needs the sparse rows of one group")
         self.rows = rows
         self._handle = ctypes.c_void_p()
-        _check(
+        check_code(
             library().tk_chunks_new(
-                _address(rows.groups), ctypes.byref(cut), ctypes.byref(self._handle)
+                pointer(rows.groups), ctypes.byref(cut), ctypes.byref(self._handle)
             )
         )
 
@@ -143,27 +143,27 @@ class Chunks:
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
         """Maps up to `limit` chunks; False: all were mapped before."""
         lib, n = library(), ctypes.c_int64()
-        _check(lib.tk_chunks_ids(self._handle, ctypes.c_int64(limit), ctypes.byref(n)))
+        check_code(lib.tk_chunks_ids(self._handle, ctypes.c_int64(limit), ctypes.byref(n)))
         if n.value < 0:
             return False
         ids = np.empty(n.value, np.int64)
-        lib.tk_chunks_copy_ids(self._handle, _address(ids))
+        lib.tk_chunks_copy_ids(self._handle, pointer(ids))
         located = locate(ids)
         keys = np.ascontiguousarray(located[0], np.int64)
         slots = np.ascontiguousarray(located[1], np.int32)
         if not len(keys) == len(slots) == len(ids):
             raise DataError(f"{len(ids)} features were given {len(keys)} keys, {len(slots)} slots")
-        code = lib.tk_chunks_keys(self._handle, _address(keys), _address(slots), ctypes.byref(n))
-        _check(code)
+        code = lib.tk_chunks_keys(self._handle, pointer(keys), pointer(slots), ctypes.byref(n))
+        check_code(code)
         keys = np.empty(n.value, np.int64)
-        lib.tk_chunks_copy_keys(self._handle, _address(keys))
+        lib.tk_chunks_copy_keys(self._handle, pointer(keys))
         widths = checked_widths(sizes(keys), len(keys))
-        code = lib.tk_chunks_place(self._handle, _address(widths))
+        code = lib.tk_chunks_place(self._handle, pointer(widths))
         if code == BAD_PLACE:
             raise DataError("the index map gives a feature a slot that its payload does not have")
         if code == CHUNK_TOO_LARGE:
             raise ChunkTooLarge(ONE_ROW, -1)
-        _check(code)
+        check_code(code)
         return True
 
     def split(self, number: int) -> None:
@@ -171,7 +171,7 @@ class Chunks:
         code = library().tk_chunks_split(self._handle, ctypes.c_int64(self._checked(number)))
         if code == CHUNK_TOO_LARGE:
             raise ChunkTooLarge(ONE_ROW, number)
-        _check(code)
+        check_code(code)
 
     def close(self) -> None:
         """Forgets the chunks."""

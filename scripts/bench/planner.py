@@ -31,7 +31,18 @@ import tuskml
 from tuskml.groups import events
 from tuskml.optimizer import constants
 
-FAMILIES = ("newton", "lbfgs", "bgd", "svrg", "mgd", "sgd", "hogbatch", "hogwild")
+FAMILIES = (
+    "newton",
+    "newton_cg",
+    "lbfgs",
+    "bgd",
+    "dcd",
+    "svrg",
+    "mgd",
+    "sgd",
+    "hogbatch",
+    "hogwild",
+)
 TOLERANCES = (0.1, 0.01, 0.001)
 TASKS = ("linear", "logistic", "svm")
 LABEL = {"linear": "number", "logistic": "class", "svm": "class"}

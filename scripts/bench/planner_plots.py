@@ -16,8 +16,10 @@ import numpy as np
 
 COLOURS = {
     "newton": "#1f77b4",
+    "newton_cg": "#17becf",
     "lbfgs": "#ff7f0e",
     "bgd": "#2ca02c",
+    "dcd": "#bcbd22",
     "svrg": "#9467bd",
     "mgd": "#8c564b",
     "sgd": "#d62728",

@@ -82,9 +82,21 @@ def train(algorithm: str, task: str = "logistic") -> str:
 
 STATEMENTS = {
     name: f"SELECT {train(name)} FROM t"
-    for name in ("sgd", "mgd", "hogwild", "hogbatch", "svrg", "bgd", "lbfgs", "newton")
+    for name in (
+        "sgd",
+        "mgd",
+        "hogwild",
+        "hogbatch",
+        "svrg",
+        "bgd",
+        "lbfgs",
+        "newton",
+        "newton_cg",
+    )
 } | {
     "in groups": f"SELECT g, {train('sgd')} FROM t GROUP BY g",
+    "dcd": """SELECT train_model('svm', y, x, '{"algorithm": "dcd", "l2": 1e-7, "epsilon": 0,
+              "max_iter": 1000000000, "time": "25s"}') FROM t""",
     "newton in groups": f"SELECT g, {train('newton')} FROM t GROUP BY g",
     "many groups on both threads": f"SELECT hash(x) % 20000 AS h, {train('bgd')} FROM t GROUP BY h",
     "into a table": f"CREATE TABLE m AS SELECT g, {train('sgd')} AS m FROM t GROUP BY g",

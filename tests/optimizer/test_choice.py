@@ -69,6 +69,32 @@ def test_l1_leaves_no_newton():
     assert told["lbfgs"] is told["bgd"] is None
 
 
+def test_where_the_dual_is_no_candidate():
+    """It is that of the hinge, with l2 and without l1, of rows that memory holds."""
+    assert "hinge" in refusals(question("logistic", l2=0.1))["dcd"]
+    assert "without l2" in refusals(question("svm"))["dcd"]
+    assert "l1" in refusals(question("svm", l1=0.1, l2=0.1))["dcd"]
+    start = {"coef": [0.0] * 50, "intercept": 0.0}
+    assert "start" in refusals(question("svm", l2=0.1, warm_start=start))["dcd"]
+    assert "MiB" in refusals(question("svm", rows=20_000_000, l2=0.1))["dcd"]
+    assert refusals(question("svm", l2=0.1))["dcd"] is None
+
+
+def test_conjugate_gradients_need_a_curvature():
+    assert "hinge" in refusals(question("svm", l2=0.1))["newton_cg"]
+    assert "l1" in refusals(question(l1=0.1))["newton_cg"]
+    assert refusals(question(features=500_000))["newton_cg"] is None
+
+
+def test_a_longer_row_or_a_smaller_penalty_asks_more_of_the_dual():
+    def expected(length, l2):
+        asked = replace(question("svm", rows=10_000, l2=l2), length=length)
+        found = assess(asked, shipped(), only=["dcd"])
+        return found[0].iterations.point
+
+    assert expected(50.0, 1e-3) < expected(500.0, 1e-3) < expected(500.0, 1e-4)
+
+
 def test_newton_needs_room():
     assert "5,000 features" in refusals(question(features=5000))["newton"]
     many = refusals(question(rows=4_000_000, features=3000, groups=200))

@@ -61,8 +61,8 @@ def test_a_calibration_is_read_back(host, measured):
         ("[]", "lacks"),
         ('"x"', "lacks"),
         ("{}", "lacks"),
-        ('{"version": 1}', "version 1, expected 2"),
-        ('{"version": 2, "passes": {}}', "lacks"),
+        ('{"version": 1}', "version 1, expected 3"),
+        ('{"version": 3, "passes": {}}', "lacks"),
         ("[" * 100_000, ""),
     ],
 )

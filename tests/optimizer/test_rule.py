@@ -62,12 +62,16 @@ def test_auto_with_l1_follows_orthants(seen, task):
     assert "l1" in chosen.reason
 
 
+NEEDED = {"dcd": {"l2": 0.1}}
+"""What an algorithm cannot do without."""
+
+
 @pytest.mark.parametrize("seen", ALL)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_is_asked_for_is_done(seen, algorithm):
     chosen = plan(
         seen, algorithm=algorithm, max_iter=17, epsilon=1e-3, batch_size=9, seed=5, threads=3,
-        step=0.25, converge="weights",
+        step=0.25, converge="weights", **NEEDED.get(algorithm, {}),
     )  # fmt: skip
     assert (chosen.algorithm, chosen.reason) == (algorithm, "asked for")
     assert (chosen.max_iter, chosen.epsilon, chosen.converge) == (17, 1e-3, "weights")
@@ -121,7 +125,8 @@ def test_rows_are_ordered_only_where_that_is_promised(options, canonical):
 @pytest.mark.parametrize("sampler", ["shuffled-partition", "sequential"])
 def test_stochastic_epochs_shuffle_unless_told_not_to(algorithm, sampler):
     stochastic = algorithm in ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
-    chosen = plan(FLIGHTS, algorithm=algorithm, sampler=sampler)
+    needed = NEEDED.get(algorithm, {})
+    chosen = plan(FLIGHTS, algorithm=algorithm, sampler=sampler, **needed)
     assert chosen.shuffle is (stochastic and sampler == "shuffled-partition")
 
 
@@ -183,6 +188,18 @@ def test_threads_are_those_of_the_machine_unless_asked(monkeypatch):
     assert plan(FLIGHTS, threads=3).threads == 3
 
 
+def test_the_dual_is_of_the_hinge_itself():
+    """No smoothing, and an end by the gap, which `converge: gradient` stands for."""
+    chosen = plan(FLIGHTS, "svm", algorithm="dcd", l2=0.1)
+    assert (chosen.smoothing, chosen.converge) == ((0.0,), "gradient")
+
+
+@pytest.mark.parametrize("algorithm", ["newton_cg", "dcd"])
+def test_others_without_l1(algorithm):
+    with pytest.raises(OptionError, match=f"'l1' is not available with algorithm '{algorithm}'"):
+        plan(FLIGHTS, algorithm=algorithm, l1=0.1, l2=0.1)
+
+
 def test_newton_refuses_l1():
     with pytest.raises(OptionError, match=r"'l1' is not available with algorithm 'newton'"):
         plan(FLIGHTS, algorithm="newton", l1=0.1)
@@ -190,4 +207,5 @@ def test_newton_refuses_l1():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_description_names_the_algorithm_first(algorithm):
-    assert plan(FLIGHTS, algorithm=algorithm).describe().startswith(algorithm)
+    chosen = plan(FLIGHTS, algorithm=algorithm, **NEEDED.get(algorithm, {}))
+    assert chosen.describe().startswith(algorithm)

@@ -17,7 +17,7 @@ import psycopg
 Connect = Callable[..., psycopg.Connection]
 
 SOON = 2.0
-ALGORITHMS = ("sgd", "mgd", "hogwild", "hogbatch", "svrg", "bgd", "lbfgs", "newton")
+ALGORITHMS = ("sgd", "mgd", "hogwild", "hogbatch", "svrg", "bgd", "lbfgs", "newton", "newton_cg")
 ROWS = """
 CREATE TABLE t AS SELECT i % 7 AS g, (i::bigint * 7919) % 1000 < 400 AS y,
                          ARRAY[i * 31 % 97, i * 17 % 89, i % 83]::real[] AS x FROM generate_series(1, 60000) AS i
@@ -37,6 +37,7 @@ STATEMENTS = {name: f"SELECT {endless(name)} FROM t" for name in ALGORITHMS} | {
     "alone in groups": f"SELECT g, {endless('bgd')}, count(DISTINCT y) FROM t GROUP BY g",
     "into a table": f"CREATE TABLE m AS SELECT g, {endless('sgd')} AS m FROM t GROUP BY g",
     "svm": f"SELECT {endless('mgd', 'svm')} FROM t",
+    "dcd": f"SELECT {endless('dcd', 'svm', l2=1e-7)} FROM t",
     "sparse": f"SELECT {endless('sgd', features='sparse(ARRAY[0, 1, 2], x)')} FROM t",
     "deterministic": f"SELECT {endless('hogwild', deterministic=True)} FROM t",
     "while rows are packed": "SELECT train_model('linear', i, ARRAY[i, sqrt(i), sin(i), cos(i)]) FROM generate_series(1, 500000000) AS i",

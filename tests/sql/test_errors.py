@@ -19,7 +19,7 @@ from tuskml.udas.options import TABLE, Option
 from tuskml.version import VERSION
 
 INVALID: dict[str, tuple[object, str]] = {
-    "algorithm": ("newtn", "'auto', 'bgd', 'mgd', 'sgd', 'hogwild', 'hogbatch', 'lbfgs', 'newton' or 'svrg'; "
+    "algorithm": ("newtn", "'auto', 'bgd', 'mgd', 'sgd', 'hogwild', 'hogbatch', 'lbfgs', 'newton', 'newton_cg', 'svrg' or 'dcd'; "
                            "did you mean 'newton'?"),
     "max_iter": (0, "a whole number from 1 to 2147483647"),
     "epsilon": (-1, "a number of at least 0"),
@@ -147,6 +147,21 @@ CASES = {
     "NaN option": (
         train("'{\"l2\": NaN}'"),
         "train_model: option 'l2' is NaN, expected a number of at least 0",
+    ),
+    "no l2 for dcd": (
+        train('\'{"algorithm": "dcd"}\'', task="'svm'"),
+        "train_model: option 'l2' is 0, algorithm 'dcd' needs a number greater than 0: "
+        "without the penalty there is no dual",
+    ),
+    "dcd of another loss": (
+        train('\'{"algorithm": "dcd", "l2": 0.1}\''),
+        "train_model: algorithm 'dcd' is not available with task 'linear', its dual is that of "
+        "the hinge, expected 'auto', 'newton', 'lbfgs', 'bgd' or 'mgd'",
+    ),
+    "newton_cg of the hinge": (
+        train('\'{"algorithm": "newton_cg"}\'', task="'svm'"),
+        "train_model: algorithm 'newton_cg' is not available with task 'svm', the hinge has no "
+        "curvature, expected 'auto', 'newton', 'lbfgs', 'bgd' or 'mgd'",
     ),
     "l1 for newton": (
         train('\'{"l1": 1, "algorithm": "newton"}\''),
@@ -315,7 +330,7 @@ def test_nearest_option(db: duckdb.DuckDBPyConnection, name: str) -> None:
 def test_long_options_give_a_short_sentence(db: duckdb.DuckDBPyConnection) -> None:
     long = sentence(db, train("?"), (json.dumps({"algorithm": "x" * 5000}),))
     assert len(long) < 400
-    assert long.endswith("'newton' or 'svrg'")
+    assert long.endswith("'svrg' or 'dcd'")
     name = sentence(db, train("?"), (json.dumps({"日" * 5000: 1}),))
     assert len(name) < 800
     assert f"expected one of {NAMES}" in name

@@ -9,7 +9,7 @@ from fitting import fit, losses, objective, put, violation
 
 pytestmark = pytest.mark.native
 
-EXACT = ["bgd", "lbfgs", "newton", "svrg"]
+EXACT = ["bgd", "lbfgs", "newton", "newton_cg", "svrg"]
 STOCHASTIC = ["mgd", "sgd", "hogwild", "hogbatch"]
 TASKS = ["linear", "logistic"]
 N = 600
@@ -26,10 +26,10 @@ PENALTIES = {
 
 
 def possible(task, penalty, algorithm="lbfgs"):
-    """Numbers have no classes to weigh, newton has no l1."""
+    """Numbers have no classes to weigh, newton and newton_cg have no l1."""
     options = PENALTIES[penalty]
     return not (task == "linear" and "class_weight" in options) and not (
-        algorithm == "newton" and "l1" in options
+        algorithm in ("newton", "newton_cg") and "l1" in options
     )
 
 
@@ -104,7 +104,7 @@ def test_optimum_on_well_conditioned_data(con, task, penalty, algorithm, storage
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "auto"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "newton_cg", "auto"])
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_optimum_on_ill_conditioned_data(con, task, algorithm, l2, fit_intercept):
@@ -326,9 +326,14 @@ def test_stochastic_schedules_are_obeyed(con, algorithm, schedule):
         assert fit(con, "logistic", schedule=other, step=0.05, **options).loss != model.loss
 
 
-@pytest.mark.parametrize("algorithm", [*STOCHASTIC, *EXACT])
 @pytest.mark.parametrize("epochs", [1, 7, 40])
-@pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
+@pytest.mark.parametrize(
+    ("task", "algorithm"),
+    [
+        *itertools.product(TASKS, [*STOCHASTIC, *EXACT]),
+        *itertools.product(["svm"], [*STOCHASTIC, *sorted({*EXACT} - {"newton_cg"})]),
+    ],
+)
 def test_epsilon_0_runs_all_iterations(con, task, algorithm, epochs):
     """Exactly max_iter, also far beyond the point where nothing moves any more."""
     put(con, *well("linear" if task == "linear" else "logistic", 200))
@@ -426,7 +431,7 @@ def test_history_is_the_objective_by_iteration(con, algorithm):
 HINGE_BOUNDS = {"lbfgs": 1e-5, "newton": 1e-5, "bgd": 1e-5, "svrg": 1e-3}
 
 
-@pytest.mark.parametrize("algorithm", [*EXACT, *STOCHASTIC])
+@pytest.mark.parametrize("algorithm", [*sorted({*EXACT} - {"newton_cg"}), *STOCHASTIC, "dcd"])
 @pytest.mark.parametrize("l2", [0.05])
 def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):
     """All algorithms, against libsvm in scikit-learn: its objective is ours over l2."""

@@ -44,9 +44,22 @@ def problem():
 
 def operators(problem, text='{"algorithm": "bgd"}', **replaced):
     """An algorithm's operators, some of them replaced."""
-    plan = choose(TASKS["linear"], parse(text), SEEN)
+    plan = choose(problem.task, parse(text), SEEN)
     made = ALGORITHMS[plan.algorithm](problem, plan, np.zeros((2, 4)), None)
     return replace(made, **replaced)
+
+
+def problem_for(problem, algorithm):
+    """The problem, or for the algorithm of the hinge one with classes, and options with it."""
+    if algorithm != "dcd":
+        return problem, ""
+    blocks = []
+    rng = np.random.default_rng(1)
+    for n in (300, 40):
+        x = rng.normal(size=(n, 3))
+        blocks.append(block(x, (x[:, 0] + rng.normal(size=n) > 0).astype(float), segment_rows=64))
+    rows = rows_pass(together(blocks), "svm")
+    return replace(problem, rows=rows, task=TASKS["svm"], l2=0.1), ', "l2": 0.1'
 
 
 class Recorded:
@@ -64,7 +77,8 @@ class Recorded:
 def test_order(problem, algorithm):
     """Transform and Stage once; then Sample, Compute, Converge, Loop, Sample, Update in turn."""
     calls = []
-    made = operators(problem, f'{{"algorithm": "{algorithm}", "max_iter": 2, "epsilon": 0}}')
+    problem, more = problem_for(problem, algorithm)
+    made = operators(problem, f'{{"algorithm": "{algorithm}", "max_iter": 2, "epsilon": 0{more}}}')
     names = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
     watched = {name: Recorded(name, getattr(made, name), calls) for name in names}
     run(problem, Operators(**watched))
@@ -187,7 +201,8 @@ def test_a_monitor_may_stop_a_group(problem, algorithm):
         if state.iteration == 2:
             state.running[0] = False
 
-    text = f'{{"algorithm": "{algorithm}", "max_iter": 6, "epsilon": 0}}'
+    problem, more = problem_for(problem, algorithm)
+    text = f'{{"algorithm": "{algorithm}", "max_iter": 6, "epsilon": 0{more}}}'
     state = run(problem, operators(problem, text), stop_first)
     assert state.iterations.tolist() == [2, 6]
 

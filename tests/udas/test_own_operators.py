@@ -290,7 +290,7 @@ def test_what_cannot_be_registered(call, sentence):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"algorithm": "fast"}, "'svrg' or 'faster'; did you mean 'faster'?"),
+        ({"algorithm": "fast"}, "'dcd' or 'faster'; did you mean 'faster'?"),
         ({"sampler": "importnce"}, "'sequential' or 'importance'; did you mean 'importance'?"),
         ({"sampler": "importance", "algorithm": "lbfgs"}, "expected 'mgd' or 'auto'"),
         ({"sampler": "importance", "store": "s"}, "not available with option 'store'"),

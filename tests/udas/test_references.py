@@ -62,7 +62,7 @@ def log_likelihood(model):
     return -model.n_rows * model.loss
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "newton", "lbfgs", "bgd"])
+@pytest.mark.parametrize("algorithm", ["auto", "newton", "newton_cg", "lbfgs", "bgd"])
 def test_patients(con, algorithm):
     """shared/data/README.md; recomputed with statsmodels, and in MADlib's manual to 5 digits."""
     put(con, PATIENTS[:, 1:], PATIENTS[:, 0])
@@ -282,7 +282,8 @@ def test_l1_logistic(con, cancer, l1):
 
 
 @pytest.mark.parametrize("l2", [0.1, 1e-3])
-def test_svm_with_l2(con, cancer, l2):
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "dcd"])
+def test_svm_with_l2(con, cancer, l2, algorithm):
     """libsvm, by scikit-learn: 1/2 ||w||^2 + C sum(hinge), free intercept; C = 1 / (n l2)."""
     from sklearn.svm import SVC
 
@@ -291,7 +292,7 @@ def test_svm_with_l2(con, cancer, l2):
     reference = SVC(kernel="linear", C=1 / (len(y) * l2), tol=1e-8).fit(x, y)
     best = losses("svm", reference.decision_function(x), y)[0].mean()
     best += l2 / 2 * (reference.coef_**2).sum()
-    model = fit(con, "svm", l2=l2)
+    model = fit(con, "svm", l2=l2, algorithm=algorithm)
     assert model.status == "ok"
     assert best * (1 - 1e-6) <= model.loss <= best + 1e-5
     np.testing.assert_allclose(model.coef, reference.coef_[0], atol=0.02)
@@ -331,7 +332,7 @@ def adult(data):
     return x, y
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "lbfgs"])
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "newton_cg"])
 @pytest.mark.parametrize("storage", ["FLOAT", "DOUBLE"])
 def test_adult_as_sparse_rows(con, adult, algorithm, storage):
     """32,560 rows, 123 binary features: scikit-learn's newton-cg on the same objective."""

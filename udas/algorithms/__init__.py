@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.udas.algorithms import bgd, lbfgs, newton, sampled, sgd, svrg
+from tuskml.udas.algorithms import bgd, dcd, lbfgs, newton, newton_cg, sampled, sgd, svrg
 from tuskml.udas.kernels import Floats
 from tuskml.udas.operators import Operators
 from tuskml.udas.own_operators import Setting, made, replaced_in, steps_in_python
@@ -22,7 +22,9 @@ ALGORITHMS: dict[str, Build] = {
     "hogbatch": sgd.operators,
     "lbfgs": lbfgs.operators,
     "newton": newton.operators,
+    "newton_cg": newton_cg.operators,
     "svrg": svrg.operators,
+    "dcd": dcd.operators,
 }
 
 

@@ -90,6 +90,13 @@ TK_API int tk_gradient(const tk_pass *pass, const double *weights, double *out);
  * curvature in those of z; rows of floats multiply in float unless `precise`, 64 at a time. */
 TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
                         const double *scale, int precise, double *out);
+/* sum(h_i (x_i.u + u_b) (x_i, 1)) for directions u, shape (n_groups, d + 1), and so is out: the
+ * curvature times u, in the caller's coordinates. h: those of a group from offset[g] on, in the
+ * order in which the pass reads its rows; NULL for the squared loss, whose h are 1. With weights
+ * not NULL h is computed there and kept, and diagonal, shape (n_groups, d + 2), gets sum(h_i
+ * x_i^2), of dense rows sum(h_i), and behind the features sum(h_i) and the number of rows. */
+TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
+                              const int64_t *offset, double *h, double *out, double *diagonal);
 /* A loss of the caller's own: fills loss, its derivative and, unless NULL, its curvature by the
  * margin, each (n,), from margins and labels (n,), which are -1 and 1 where pass->loss is one of
  * classes. Not 0: it failed. */
@@ -139,6 +146,37 @@ TK_API int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weight
  * coordinates of z). */
 TK_API int tk_svrg(const tk_pass *pass, const tk_epoch *epoch, const double *anchor,
                    const double *full, double *weights, double *average);
+
+/* --- dual coordinate descent --- */
+/* The hinge with l2 > 0 by its dual (dual.cpp), in coordinates of z = x - shift; weights are those
+ * of z. Each array with an item a row has a group's from offset[g] on, in the order in which the
+ * pass reads them. */
+typedef struct tk_dual_group {
+    int64_t n_rows, in_use;  /* rows, and how many of them have not been shrunk */
+    double rho, centre;      /* the intercept's penalty is rho/2 (b - centre)^2 */
+    double most, least;      /* projected gradients beyond which rows are shrunk */
+    uint64_t random;         /* state of the generator */
+    double objective, bound; /* tk_dual_check: at the best intercept; below every objective */
+    double intercept;        /* the same: the best for these weights */
+} tk_dual_group;
+typedef struct tk_dual {
+    double l2;
+    double tolerance;      /* difference of projected gradients at which a sweep is the last */
+    const double *shift;   /* (n_groups, d) */
+    const int64_t *offset; /* (n_groups,) */
+    double *alpha;         /* (rows,) from 0 to the row's class weight */
+    double *norm;          /* (rows,) ||z||^2 */
+    double *margin;        /* (rows,) w.z: scratch */
+    int32_t *order;        /* (rows,) numbers of the rows, those in use first */
+    int8_t *sign;          /* (rows,) the class */
+    tk_dual_group *groups; /* (n_groups,) random and centre are the caller's */
+} tk_dual;
+/* Fills what lies in the arrays for alpha = 0. */
+TK_API int tk_dual_start(const tk_pass *pass, tk_dual *dual);
+/* Sweeps that look at as many coordinates as there are rows, or fewer if nothing moves; weights
+ * (n_groups, d + 1) in and out. */
+TK_API int tk_dual_epoch(const tk_pass *pass, tk_dual *dual, double *weights);
+TK_API int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights);
 
 /* --- order --- */
 /* Copies each group's rows in the order of a seeded hash of their content: the same order whatever

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "api.h"
@@ -129,7 +132,11 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
         if (!alone)
             place[i] = shared++;
     }
-    std::vector<double> partial(shared * width, 0.0);
+    // Fresh zeros, which each thread asks the system for where it needs them.
+    std::unique_ptr<double, decltype(&std::free)> partial(
+        (double *)std::calloc(std::max<int64_t>(shared, 1), width * sizeof(double)), std::free);
+    if (!partial)
+        throw std::bad_alloc();
     std::atomic<bool> stop{false};
     parallel_for((int64_t)chunks.size(), pass->threads, [&](int64_t i) {
         if (stop.load(std::memory_order_relaxed) || cancelled(pass->cancel_mark)) {
@@ -137,18 +144,24 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
             return;
         }
         body(chunks[i],
-             place[i] < 0 ? out + chunks[i].group * width : partial.data() + place[i] * width);
+             place[i] < 0 ? out + chunks[i].group * width : partial.get() + place[i] * width);
     });
     if (stop)
         return TK_CANCELLED;
-    for (size_t i = 0; i < chunks.size(); i++) {
-        if (place[i] < 0)
-            continue;
-        double *to = out + chunks[i].group * width;
-        const double *from = partial.data() + place[i] * width;
-        for (int64_t k = 0; k < width; k++)
-            to[k] += from[k];
-    }
+    // Each column by itself, so that the order of its terms is that of the chunks.
+    constexpr int64_t COLUMNS = 4096;
+    int64_t ranges = shared ? (width + COLUMNS - 1) / COLUMNS : 0;
+    parallel_for(ranges, pass->threads, [&](int64_t range) {
+        int64_t first = range * COLUMNS, last = std::min(first + COLUMNS, width);
+        for (size_t i = 0; i < chunks.size(); i++) {
+            if (place[i] < 0)
+                continue;
+            double *to = out + chunks[i].group * width;
+            const double *from = partial.get() + place[i] * width;
+            for (int64_t k = first; k < last; k++)
+                to[k] += from[k];
+        }
+    });
     return TK_OK;
 }
 

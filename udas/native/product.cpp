@@ -1,0 +1,153 @@
+// The curvature of the loss times a direction u without the curvature itself, in one pass over the
+// rows: sum h_i (x_i.u) x_i, h_i = l''(m_i). What conjugate gradients need (Lin, Weng and Keerthi,
+// Trust region Newton method for logistic regression, JMLR 2008, section 3).
+#include <vector>
+
+#include "dense.hpp"
+#include "numbered.hpp"
+
+namespace tusk {
+namespace {
+
+struct Product {
+    const tk_pass *pass;
+    const double *weights, *direction;
+    double *h, *out, *diagonal; // h of the chunk's first row
+    int64_t d;
+};
+
+template <class T>
+void margins_at(const SparseBlock<T> &rows, int, int64_t d, const double *w, double *m) {
+    margins(rows, w, w[d], m);
+}
+template <class Rows>
+void margins_at(const Rows &rows, int n, int64_t d, const double *w, double *m) {
+    margins(rows, n, d, w, w[padded(d)], m);
+}
+template <class T>
+void add_rows(const SparseBlock<T> &rows, int, int64_t, const double *r, double *sums) {
+    add_gradient(rows, r, sums);
+}
+template <class Rows>
+void add_rows(const Rows &rows, int n, int64_t d, const double *r, double *sums) {
+    add_gradient(rows, n, d, r, sums);
+}
+template <class T>
+void add_squares(const SparseBlock<T> &rows, int n, int64_t, const double *h, double *sums) {
+    for (int i = 0; i < n; i++)
+        for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++)
+            sums[rows.index[k]] += h[i] * (double)rows.value[k] * (double)rows.value[k];
+}
+template <class Rows>
+void add_squares(const Rows &, int, int64_t d, const double *h, double *sums) {
+    double total = sum_block(h);
+    for (int64_t k = 0; k < d; k++)
+        sums[k] += total;
+}
+
+// One block of a chunk. Derivatives of BLOCK_ROWS rows are summed up: zeros stand behind n.
+template <class Rows, class Loss>
+void block(const Rows &rows, const double *y, int n, const Loss &loss, const Labels &labels,
+           Product &to, double *sums) {
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS] = {}, h[BLOCK_ROWS];
+    if (to.weights) {
+        margins_at(rows, n, to.d, to.weights, m);
+        evaluate(loss, labels, m, y, n, r, h);
+        if (to.h)
+            std::copy_n(h, n, to.h);
+        add_squares(rows, n, to.d, h, to.diagonal);
+        to.diagonal[to.d] += sum_block(h);
+        to.diagonal[to.d + 1] += n;
+        std::fill(r, r + BLOCK_ROWS, 0.0);
+    }
+    margins_at(rows, n, to.d, to.direction, m);
+    for (int i = 0; i < n; i++)
+        r[i] = to.h ? to.h[i] * m[i] : m[i];
+    add_rows(rows, n, to.d, r, sums);
+    to.out[to.d] += sum_block(r);
+    if (to.h)
+        to.h += n;
+}
+
+// Of dense rows weights are padded, the intercept behind the padding.
+std::vector<double> laid_out(const tk_pass *pass, const double *weights, int64_t d) {
+    int64_t width = padded(d) + 1;
+    std::vector<double> out(pass->n_groups * width, 0.0);
+    for (int64_t g = 0; weights && g < pass->n_groups; g++) {
+        std::copy_n(weights + g * (d + 1), d, out.begin() + g * width);
+        out[g * width + padded(d)] = weights[g * (d + 1) + d];
+    }
+    return out;
+}
+
+template <class T, class Loss>
+int dense_product(const tk_pass *pass, const Loss &loss, Product whole, const int64_t *offset,
+                  double *sums) {
+    int64_t d = whole.d, p = d + 1, width = padded(d) + 1;
+    auto weights = laid_out(pass, whole.weights, d), along = laid_out(pass, whole.direction, d);
+    Numbered rows(pass);
+    return sum_over_chunks(pass, rows.chunks, 2 * p + 1, sums, [&](const Chunk &c, double *acc) {
+        std::vector<double> added(padded(d), 0.0);
+        Product to = whole;
+        to.weights = whole.weights ? weights.data() + c.group * width : nullptr;
+        to.direction = along.data() + c.group * width;
+        to.h = whole.h ? whole.h + offset[c.group] + rows.first_of(c) : nullptr;
+        to.out = acc;
+        to.diagonal = acc + p;
+        for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
+            block(x, y, n, loss, Labels(pass, c.group), to, added.data());
+        });
+        for (int64_t k = 0; k < d; k++)
+            acc[k] += added[k];
+    });
+}
+
+template <class T, class Loss>
+int sparse_product(const tk_pass *pass, const Loss &loss, Product whole, const int64_t *offset,
+                   double *sums) {
+    int64_t p = whole.d + 1, width = whole.weights ? 2 * p + 1 : p;
+    auto some =
+        make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], false); });
+    Numbered rows(pass, std::move(some));
+    return sum_over_chunks(pass, rows.chunks, width, sums, [&](const Chunk &c, double *acc) {
+        Product to = whole;
+        to.weights = whole.weights ? whole.weights + c.group * p : nullptr;
+        to.direction = whole.direction + c.group * p;
+        to.h = whole.h ? whole.h + offset[c.group] + rows.first_of(c) : nullptr;
+        to.out = acc;
+        to.diagonal = acc + p;
+        for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
+            if (!cancelled(pass->cancel_mark))
+                block(x, x.y, x.n, loss, Labels(pass, c.group), to, acc);
+            else if (to.h)
+                to.h += x.n;
+        });
+    });
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
+                       const int64_t *offset, double *h, double *out, double *diagonal) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t p = pass->groups[0].dim + 1;
+        bool sparse = tusk_is_sparse(pass->groups[0].kind);
+        int64_t width = sparse && !weights ? p : 2 * p + 1;
+        std::vector<double> sums(pass->n_groups * width);
+        Product whole{pass, weights, direction, h, nullptr, nullptr, p - 1};
+        int code = with_loss(pass, [&](auto loss) {
+            return with_storage(pass, [&]<class T>(const T *) {
+                return sparse ? sparse_product<T>(pass, loss, whole, offset, sums.data())
+                              : dense_product<T>(pass, loss, whole, offset, sums.data());
+            });
+        });
+        for (int64_t g = 0; g < pass->n_groups; g++) {
+            std::copy_n(sums.begin() + g * width, p, out + g * p);
+            if (weights)
+                std::copy_n(sums.begin() + g * width + p, p + 1, diagonal + g * (p + 1));
+        }
+        return code;
+    });
+}
