@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -44,7 +45,13 @@ def add_training(command: argparse.ArgumentParser) -> None:
 def all_options() -> str:
     """The options of train_model, a line each, for help."""
     width = max(map(len, TABLE))
-    lines = [f"  {one.name.ljust(width)}  {one.kind.allowed}" for one in TABLE.values()]
+    further = " " * (width + 4)
+    lines = [
+        textwrap.fill(
+            f"  {one.name.ljust(width)}  {one.kind.allowed}", 99, subsequent_indent=further
+        )
+        for one in TABLE.values()
+    ]
     return "\n".join(["options for --option NAME=VALUE:", *lines])
 
 

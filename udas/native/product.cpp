@@ -144,9 +144,11 @@ int tk_curvature_times(const tk_pass *pass, const double *weights, const double 
             });
         });
         for (int64_t g = 0; g < pass->n_groups; g++) {
-            std::copy_n(sums.begin() + g * width, p, out + g * p);
-            if (weights)
-                std::copy_n(sums.begin() + g * width + p, p + 1, diagonal + g * (p + 1));
+            const double *of_group = sums.data() + g * width;
+            for (int64_t k = 0; k < p; k++)
+                out[g * p + k] = of_group[k];
+            for (int64_t k = 0; k <= p && weights; k++)
+                diagonal[g * (p + 1) + k] = of_group[p + k];
         }
         return code;
     });
