@@ -40,9 +40,11 @@ STEPS, STEPS_A_DECADE = 3e4, 30.0
 """Steps of stochastic gradient descent to 0.01, and how many times more a decade further takes."""
 OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
 """Epochs of the other stochastic algorithms for one of steps a row by one thread."""
-SPARSE_SVRG, FEW_ROWS, MOST_SVRG = 2.5, 20.0, 8.0
-"""Epochs of svrg are more where features are rare, and of dense rows past two decades where rows
-are few."""
+SPARSE_SVRG = 2.5
+"""Epochs of svrg are more where features are rare."""
+FEW_ROWS, MOST = 20.0, 8.0
+"""Where there are few rows for each feature, what the last decades take is more: features for a row
+times the first, but at most the second, times more by the third decade."""
 
 
 def decades(epsilon: float) -> float:
@@ -59,12 +61,16 @@ def usual(question: Question, plan: Plan) -> Interval:
         return dual(question, k)
     if name in OF_SGD:
         return epochs(question, k).scaled(OF_SGD[name])
-    tables = SMOOTH if task.smooth else SMOOTH | CORNERED
-    if task.quadratic and question.seen.sparse:
-        tables = tables | SPARSE_SQUARED
-    rows = tables[name]
-    found = by_decade(rows, k)
-    return found.scaled(harder(question, k)) if name == "svrg" else found
+    cornered = not task.smooth and name in CORNERED
+    tables = CORNERED if cornered else SMOOTH
+    if task.quadratic and question.seen.sparse and name in SPARSE_SQUARED:
+        tables = SPARSE_SQUARED
+    found = by_decade(tables[name], k)
+    if name == "svrg" and question.seen.sparse:
+        return found.scaled(SPARSE_SVRG)
+    if name == "svrg" or (cornered and name != "newton"):
+        return found.scaled(few_rows(question, k))
+    return found
 
 
 def by_decade(rows: Rows, k: float) -> Interval:
@@ -96,10 +102,7 @@ def epochs(question: Question, k: float) -> Interval:
     return Interval.around(max(1.0, 0.15 * point), max(1.0, point), max(3.0, 10 * point))
 
 
-def harder(question: Question, k: float) -> float:
-    """How many times more epochs svrg needs than on many rows of dense features."""
-    seen = question.seen
-    if seen.sparse:
-        return SPARSE_SVRG
-    few = FEW_ROWS * seen.n_features / rows_of_one(question)
-    return 1 + min(few, MOST_SVRG) * min(max(k - 2, 0.0), 1.0)
+def few_rows(question: Question, k: float) -> float:
+    """How many times longer than where there are many rows for each feature."""
+    few = FEW_ROWS * question.seen.n_features / rows_of_one(question)
+    return 1 + min(few, MOST) * min(max(k - 2, 0.0), 1.0)
