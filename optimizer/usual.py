@@ -43,8 +43,8 @@ OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
 SPARSE_SVRG = 2.5
 """Epochs of svrg are more where features are rare."""
 FEW_ROWS, MOST = 20.0, 8.0
-"""Where there are few rows for each feature, what the last decades take is more: features for a row
-times the first, but at most the second, times more by the third decade."""
+"""Where rows are few for their features the last decades take longer: by the third decade features
+for a row times the first times more, but at most the second."""
 
 
 def decades(epsilon: float) -> float:

@@ -71,6 +71,11 @@ def parser(description: str) -> argparse.ArgumentParser:
         default=DEFAULT_DATA_DIR,
         help="where data sets are kept (%(default)s)",
     )
+    made.add_argument(
+        "--warm",
+        action="store_true",
+        help="an untimed run right before each timed one, for machines that take idle memory away",
+    )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     return made
 
@@ -88,6 +93,8 @@ def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     with benchmark.around(settings) as notes:
         benchmark.prepare(settings)
         results = _run(benchmark, settings, arguments)
+    if arguments.warm:
+        notes = [*notes, "Each time is that of the second of two runs in a row."]
     return report.as_dict(benchmark, settings, results, facts, notes)
 
 
@@ -100,13 +107,15 @@ def _run(
         for one in benchmark.contenders
         if not wanted or any(text in one.name for text in wanted)
     ]
-    run = _run_fresh if benchmark.fresh else _run_interleaved
-    results = run(chosen, settings, arguments.repeat)
+    if benchmark.fresh:
+        results = _run_fresh(chosen, settings, arguments.repeat)
+    else:
+        results = _run_interleaved(chosen, settings, arguments.repeat, arguments.warm)
     return results | {one.name: one.summary(settings) for one in benchmark.recorded}
 
 
 def _run_interleaved(
-    contenders: list[Contender], settings: Settings, repeat: int
+    contenders: list[Contender], settings: Settings, repeat: int, warm: bool
 ) -> dict[str, Summary]:
     """All processes stay; the warm-up round also checks the quality and reads the peak memory."""
     workers = {}
@@ -119,6 +128,8 @@ def _run_interleaved(
             for name, worker in workers.items():
                 if worker.problem is None:
                     _wait()
+                    if warm and round_number:
+                        worker.run(False)
                     _record(results[name], worker.run(round_number == 0), timed=round_number > 0)
                 results[name].problem = worker.problem
     finally:
