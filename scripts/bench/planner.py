@@ -30,19 +30,8 @@ from planner_figures import show, summary, summary_of_peers
 import tuskml
 from tuskml.groups import events
 from tuskml.optimizer import constants
+from tuskml.optimizer.space import FAMILIES
 
-FAMILIES = (
-    "newton",
-    "newton_cg",
-    "lbfgs",
-    "bgd",
-    "dcd",
-    "svrg",
-    "mgd",
-    "sgd",
-    "hogbatch",
-    "hogwild",
-)
 TOLERANCES = (0.1, 0.01, 0.001)
 TASKS = ("linear", "logistic", "svm")
 LABEL = {"linear": "number", "logistic": "class", "svm": "class"}

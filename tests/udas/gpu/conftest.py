@@ -44,3 +44,17 @@ def standing_in(monkeypatch):
     monkeypatch.setattr(cuda, "availability", lambda: None)
     monkeypatch.setattr(cuda, "device", lambda: made)
     return made
+
+
+@pytest.fixture
+def cancelling(standing_in, monkeypatch):
+    """The same, and each kernel's launch cancels all trainings."""
+    import tuskml
+
+    launch = type(standing_in).launch
+
+    def cancelled(self, *given):
+        launch(self, *given)
+        tuskml.cancel()
+
+    monkeypatch.setattr(type(standing_in), "launch", cancelled)

@@ -77,16 +77,8 @@ def test_a_step_that_is_too_large_starts_again_with_a_quarter(db, standing_in):
     assert np.isfinite(model["loss"])
 
 
-def test_cancelling_ends_it(db, standing_in, monkeypatch):
-    import tuskml
-
-    launch = type(standing_in).launch
-
-    def cancelled(self, *given):
-        launch(self, *given)
-        tuskml.cancel()
-
-    monkeypatch.setattr(type(standing_in), "launch", cancelled)
+@pytest.mark.usefixtures("cancelling")
+def test_cancelling_ends_it(db):
     with pytest.raises(Exception, match="interrupted"):
         one(db, call(device="gpu"))
 

@@ -115,17 +115,9 @@ def test_standard_errors(con, standing_in):
     assert gpu.std_err == pytest.approx(cpu.std_err, rel=1e-4)
 
 
-def test_cancelling_ends_it(con, standing_in, monkeypatch):
-    import tuskml
-
+@pytest.mark.usefixtures("cancelling")
+def test_cancelling_ends_it(con):
     put(con, X, labels_of("logistic"), storage="FLOAT")
-    launch = type(standing_in).launch
-
-    def cancelled(self, *given):
-        launch(self, *given)
-        tuskml.cancel()
-
-    monkeypatch.setattr(type(standing_in), "launch", cancelled)
     with pytest.raises(Exception, match="interrupted"):
         fit(con, "logistic", device="gpu", algorithm="lbfgs")
 
