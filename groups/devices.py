@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError
 from tuskml.groups.planning import Request
 from tuskml.udas.gpu import placement
 from tuskml.udas.gpu.placement import Answer
@@ -20,12 +19,7 @@ def answer(groups: NDArray[np.void], request: Request) -> Answer:
 
 def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
     """The same as yes or no. OptionError where 'gpu' is asked for and cannot be."""
-    found = answer(groups, request)
-    if request.options.device == "gpu" and not found.use:
-        raise OptionError(
-            f"option 'device' is 'gpu', but {found.reason}; expected 'auto' or 'cpu' here"
-        )
-    return found.use
+    return answer(groups, request).taken(request.options.device)
 
 
 def without_kernels(request: Request) -> str | None:

@@ -91,10 +91,7 @@ def device(groups: NDArray[np.void], request: Request) -> str | None:
     small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.LEAST_BYTES
     if small and "device" not in options.given:
         return None
-    found = devices.answer(groups, request)
-    if found.use:
-        return f"gpu: {found.reason}"
-    return "cpu" + (f"; gpu not possible: {found.reason}" if options.device != "cpu" else "")
+    return devices.answer(groups, request).told(options.device)
 
 
 def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:

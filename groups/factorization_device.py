@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError
 from tuskml.groups.factorization_epochs import Factors
 from tuskml.groups.factorization_settings import Settings
 from tuskml.udas.factorization import Shape
@@ -25,11 +24,7 @@ def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
 def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
     """The settings where they train. OptionError where 'gpu' is asked for and cannot be."""
     found = answer(group, settings, shape)
-    if settings.device == "gpu" and not found.use:
-        raise OptionError(
-            f"option 'device' is 'gpu', but {found.reason}; expected 'auto' or 'cpu' here"
-        )
-    return settings.on_gpu(found.reason) if found.use else settings
+    return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
 
 
 def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
@@ -38,11 +33,8 @@ def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Set
     if settings.stored:
         return settings, None
     found = answer(group, settings, shape)
-    if found.use:
-        return settings.on_gpu(found.reason), f"gpu: {found.reason}"
-    if settings.device == "gpu":
-        return settings, f"cpu; gpu not possible: {found.reason}"
-    return settings, None
+    words = found.told(settings.device) if found.use or settings.device == "gpu" else None
+    return settings.on_gpu(found.reason) if found.use else settings, words
 
 
 def on_gpu(rows: Pass, shape: Shape, settings: Settings) -> Factors:

@@ -19,10 +19,10 @@ class Curvature:
     """
 
     def __init__(self, part: Problem, v: Floats, diagonal: Floats | None = None) -> None:
-        counts = part.rows.groups["n_rows"]
+        n = int(part.rows.groups["n_rows"].sum())
         self.part = part
-        self.offset = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-        self.h = None if part.task.quadratic else np.empty(int(counts.sum()))
+        self.offset = part.rows.first_rows
+        self.h = None if part.task.quadratic else np.empty(n)
         self.weights = np.ascontiguousarray(part.to_caller(v))
         self.n: Floats | None = None
         self.known = diagonal is not None

@@ -66,16 +66,15 @@ class Dual:
         cls, rows: Pass, shift: Floats, l2: float, tolerance: float, seed: int, centre: Floats
     ) -> "Dual":
         """All dual variables 0; centre: where the intercepts (G,) start. Raises Interrupted."""
-        counts = rows.groups["n_rows"]
-        n = int(counts.sum())
-        groups = np.zeros(len(counts), GROUP)
+        n = int(rows.groups["n_rows"].sum())
+        groups = np.zeros(rows.n_groups, GROUP)
         groups["random"] = seed
         groups["centre"] = centre
         made = cls(
             l2,
             tolerance,
             np.ascontiguousarray(shift),
-            np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64),
+            rows.first_rows,
             np.empty(n),
             np.empty(n),
             np.empty(n),

@@ -143,6 +143,12 @@ class Pass:
         """Weights of one group: its features and the intercept."""
         return self.n_features + 1
 
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """Where each group's rows begin in an array of all groups' rows, (G,)."""
+        counts = self.groups["n_rows"]
+        return np.asarray(np.cumsum(counts) - counts, np.int64)
+
     def of(self, which: NDArray[np.intp]) -> "Pass":
         """The same for some of the groups, in rising order."""
         if len(which) == self.n_groups:

@@ -63,9 +63,13 @@ def pointer(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if array is None else address_of(array))
 
 
+CANCELLED = 1
+"""A kernel's code, `tk_code` in `native/api.h`."""
+
+
 def check_code(code: int) -> None:
     """Raises what a kernel's code stands for."""
-    if code == 1:
+    if code == CANCELLED:
         raise Interrupted("the training was interrupted")
     if code == 2:
         raise MemoryError("no memory for the rows: raise memory_limit")
@@ -88,7 +92,7 @@ def cancel_count() -> int:
 def raise_if_cancelled(mark: int) -> None:
     """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
     if mark >= 0 and cancel_count() != mark:
-        check_code(1)
+        check_code(CANCELLED)
 
 
 @contextmanager

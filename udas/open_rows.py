@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tuskml.errors import Interrupted, OperatorError
+from tuskml.errors import OperatorError
+from tuskml.udas.library import CANCELLED, check_code
 
 Floats = NDArray[np.float64]
 Values = Callable[[Floats, Floats], Any]
@@ -182,7 +183,7 @@ class Calling:
             if self.failure is not None:
                 raise self.failure
             if not self.struct.any_thread:  # Ctrl-C came on the way to the function or back
-                raise Interrupted("the training was interrupted")
+                check_code(CANCELLED)
             raise OperatorError("the compiled loss did not return 0")
         return code
 

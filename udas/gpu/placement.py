@@ -28,6 +28,20 @@ class Answer:
     use: bool
     reason: str
 
+    def taken(self, option: str) -> bool:
+        """Whether to use it. OptionError where `device` is 'gpu' and it cannot be."""
+        if option == "gpu" and not self.use:
+            raise OptionError(
+                f"option 'device' is 'gpu', but {self.reason}; expected 'auto' or 'cpu' here"
+            )
+        return self.use
+
+    def told(self, option: str) -> str:
+        """For an explanation, where kernels run."""
+        if self.use:
+            return f"gpu: {self.reason}"
+        return "cpu" + (f"; gpu not possible: {self.reason}" if option != "cpu" else "")
+
 
 def answer(option: str, groups: NDArray[np.void]) -> Answer:
     """What `device` comes to for groups of one kind; never an error."""
