@@ -137,11 +137,10 @@ def assess_one(
 ) -> Candidate:
     """One candidate."""
     known, neighbour = speculated.get(plan.algorithm), speculated.get("lbfgs")
-    cost = costs.of(plan)
-    refusal = why_not(question, plan, cost.memory)
+    refusal = why_not(question, plan, costs.memory(plan.family))
     if plan.epsilon == 0:
         fixed = Interval(plan.max_iter, plan.max_iter, plan.max_iter)
-        return Candidate(plan, cost, fixed, 0.0, False, refusal)
+        return Candidate(plan, costs.of(plan), fixed, 0.0, False, refusal)
     whole = usual(question, plan)
     if neighbour is not None and plan.algorithm in BESIDE_LBFGS:
         there = neighbour.curve.iterations(plan.epsilon)
@@ -178,9 +177,9 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     """The plan that is expected to take least; the rule's own where none is possible."""
     options = question.options
     possible = [one for one in candidates if one.refusal is None]
-    favourite, why = choose_algorithm(
-        replace(options, algorithm="auto"), question.seen, question.task
-    )
+    if options.algorithm != "auto":
+        options = replace(options, algorithm="auto")
+    favourite, why = choose_algorithm(options, question.seen, question.task)
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
         return kept(question, candidates, own)

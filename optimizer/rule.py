@@ -78,14 +78,19 @@ def choose_algorithm(
     return "lbfgs", f"{seen.n_features} features are more than {NEWTON_FEATURES}"
 
 
-def choose(task: Task, options: Options, seen: Statistics) -> Plan:
-    """The plan for a batch: what the caller asked for, and the rule for the rest."""
+def choose(
+    task: Task, options: Options, seen: Statistics, only: str | None = None, threads: int = 0
+) -> Plan:
+    """The plan for a batch: what the caller asked for, and the rule for the rest.
+
+    only: the algorithm, whatever the options say; threads: 0 for what they say.
+    """
     if options.schedule == "linear":
         raise OptionError(
             "schedule 'linear' is of task 'matrix_factorization' alone, expected 'constant', "
             "'1/sqrt(i)', '1/i', '1/i^2' or 'line_search'"
         )
-    algorithm, reason = choose_algorithm(options, seen, task)
+    algorithm, reason = (only, "asked for") if only else choose_algorithm(options, seen, task)
     family = base_of(algorithm)
     schedule = options.schedule or default_schedule(family, seen)
     smooth = task.smooth or not follows_corners(family, schedule)
@@ -103,7 +108,7 @@ def choose(task: Task, options: Options, seen: Statistics) -> Plan:
         shuffle=family in STOCHASTIC and options.sampler != "sequential",
         lock_free=family in SHARED and not options.ordered,
         seed=options.seed,
-        threads=options.threads or cores(),
+        threads=threads or options.threads or cores(),
         smoothing=(0.0,) if smooth else corners(options.epsilon),
         sample_stride=stride(algorithm, options, seen),
         reason=reason,

@@ -16,8 +16,6 @@ method with and without its systems, SVRG, dual coordinate descent, line search 
 MGD by several threads without locks.
 """
 
-from dataclasses import replace
-
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.rule import SHARED, choose
 from tuskml.udas.own_operators import ALGORITHMS, steps_in_python
@@ -48,14 +46,14 @@ def families(question: Question) -> tuple[str, ...]:
     return (*FAMILIES, *(name for name, own in ALGORITHMS.items() if own.candidate))
 
 
+def takes_trial(question: Question, name: str) -> bool:
+    """Whether only a trial tells what it costs: its steps are Python's."""
+    return name in ALGORITHMS or steps_in_python(name, None, question.task.own is not None)
+
+
 def by_trial(question: Question) -> list[str]:
-    """Those that may be candidates whose cost only a trial tells: their steps are Python's."""
-    own_task = question.task.own is not None
-    return [
-        name
-        for name in families(question)
-        if name in ALGORITHMS or steps_in_python(name, None, own_task)
-    ]
+    """Those that may be candidates whose cost only a trial tells."""
+    return [name for name in families(question) if takes_trial(question, name)]
 
 
 def untimed(question: Question, plan: Plan) -> str | None:
@@ -70,15 +68,13 @@ def untimed(question: Question, plan: Plan) -> str | None:
 
 def candidate(question: Question, algorithm: str) -> Plan:
     """The plan of one family, by the rule's defaults for it."""
-    options = replace(question.options, algorithm=algorithm)
-    plan = choose(question.task, options, question.seen)
-    return replace(plan, threads=question.threads)
+    return choose(question.task, question.options, question.seen, algorithm, question.threads)
 
 
 def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     """Why a plan cannot meet the request; None where it can."""
     own = refusal(question.task, plan.family)
-    if own is None and plan.algorithm in by_trial(question):
+    if own is None and takes_trial(question, plan.algorithm):
         own = untimed(question, plan)
     if own is not None:
         return own

@@ -21,6 +21,7 @@ GROUP = np.dtype(
         ("objective", np.float64),
         ("bound", np.float64),
         ("intercept", np.float64),
+        ("gained", np.float64),
     ]
 )
 ROW_BYTES = 8 + 8 + 8 + 4 + 1
@@ -111,7 +112,10 @@ class Dual:
         )
 
     def epoch(self, rows: Pass, weights: Floats) -> None:
-        """As many coordinates as there are rows; weights (G, p) of x - shift are updated."""
+        """As many coordinates as there are rows; weights (G, p) of x - shift are updated.
+
+        Fills gained of `groups`.
+        """
         pointers = ctypes.byref(rows._struct()), ctypes.byref(self._struct())
         check_code(library().tk_dual_epoch(*pointers, pointer(weights)))
 

@@ -85,7 +85,7 @@ class SearchedStep:
         def look(which: Index, candidate: Floats) -> Found:
             return part.of(which).evaluate(candidate)
 
-        new_v, there, moved = backtrack(look, v, found, step, propose, gain)
+        new_v, there, moved = backtrack(look, v, found, step, propose, gain, halved=True)
         state.memory["step"][active] = next_step(new_v - v, there.gradient - gradient, step)
         settle_move(state, new_v, there, moved, self.endless)
 

@@ -10,9 +10,17 @@ The gap between the objective and the dual's bounds the distance to the optimum:
 leaves the best weights so far, and with `converge: gradient` it ends where their objective is
 within epsilon / 2 of the least, as where the hinge is smoothed. So what is found as violation is
 twice the gap; there is no gradient at the corner of the hinge, and none is given.
+
+A look at the gap takes longer than an epoch over few rows in use. The gap shrinks about as fast as
+what an epoch adds to the dual, which epochs tell: while that leaves it far from the tolerance it
+is not looked at, for SELDOM epochs at most.
 """
 
+import math
+import time
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.udas.dual import Dual
 from tuskml.udas.kernels import Floats
@@ -26,6 +34,11 @@ from tuskml.udas.operators import (
 )
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import ROUNDING, Found, Problem
+
+SELDOM = 5
+"""Epochs between two looks at the gap."""
+FAR = 4.0
+"""Times the tolerance that the gap is believed to be where it need not be looked at."""
 
 
 class StageDual:
@@ -49,6 +62,7 @@ class StageDual:
         state.memory["weights"] = v.copy()
         state.memory["best"] = np.full(len(v), np.inf)
         state.memory["bound"] = np.full(len(v), -np.inf)
+        state.memory["gap"] = np.full(len(v), np.inf)
         return state
 
 
@@ -69,6 +83,7 @@ def look(part: Problem, state: State) -> Found:
     objective = memory["best"][active]
     slack = ROUNDING * np.maximum(np.abs(objective), 1.0)
     gap = np.maximum(objective - memory["bound"][active] - slack, 0.0)
+    memory["gap"][active] = gap
     return Found(objective, np.full_like(v, np.nan), 2 * gap, slack)
 
 
@@ -81,15 +96,38 @@ class Gap:
 
 
 class DualEpoch:
-    """Update: as many coordinates as there are rows."""
+    """Update: as many coordinates as there are rows, and a look at the gap where that is due."""
+
+    def __init__(self, plan: Plan, deadline: float | None) -> None:
+        self.plan = plan
+        self.deadline = math.inf if deadline is None else deadline
+        self.always = plan.canonical or plan.converge != "gradient" or plan.epsilon == 0
+        self.unseen = 0
+        self.gained: Floats | None = None  # at the last look, by group
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
         active = state.active
         dual, weights = state.memory["dual"].of(active), state.memory["weights"][active]
         dual.epoch(part.rows, weights)
         state.memory["dual"].groups[active] = dual.groups
         state.memory["weights"][active] = weights
-        state.memory["found"] = look(part, state)
+        self.unseen += 1
+        if self._due(state, dual.groups["gained"]):
+            found = look(part, state)
+            self.unseen, self.gained = 0, state.memory["dual"].groups["gained"].copy()
+        state.memory["found"] = found
+
+    def _due(self, state: State, gained: Floats) -> bool:
+        """Whether any group's gap may be within the tolerance, or the training ends here."""
+        last = self.unseen >= SELDOM or state.iteration + 1 >= self.plan.max_iter
+        if self.always or last or self.gained is None or time.monotonic() >= self.deadline:
+            return True
+        active = state.active
+        before = self.gained[active]
+        share = np.divide(gained, before, where=before > 0, out=np.zeros_like(gained))
+        near: NDArray[np.bool_] = state.memory["gap"][active] * share <= FAR * self.plan.epsilon
+        return bool(near.any())
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
@@ -99,7 +137,7 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         StageDual(plan, start),
         all_rows,
         Gap(),
-        DualEpoch(),
+        DualEpoch(plan, deadline),
         Tolerance(plan.converge, plan.epsilon),
         Budget(plan.max_iter, deadline),
     )

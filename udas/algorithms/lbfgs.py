@@ -31,34 +31,43 @@ MEMORY = 10
 class Moves:
     """The last moves s and changes of the gradient y, (MEMORY, G, p), newest at `newest`.
 
-    rho = 1 / s'y is 0 where a group has no such move; gamma (G,) scales the first guess.
+    rho = 1 / s'y is 0 where a group has no such move; guess (G, p) is the inverse curvature before
+    any move, None: 1, and gamma (G,) scales it.
     """
 
     s: Floats
     y: Floats
     rho: Floats
     gamma: Floats
+    guess: Floats | None
     newest: int = -1
 
     @classmethod
-    def none(cls, shape: tuple[int, int]) -> "Moves":
+    def none(cls, shape: tuple[int, int], guess: Floats | None) -> "Moves":
         return cls(
             np.zeros((MEMORY, *shape)),
             np.zeros((MEMORY, *shape)),
             np.zeros((MEMORY, shape[0])),
             np.zeros(shape[0]),
+            guess,
         )
+
+    def guessed(self, groups: Index, y: Floats) -> Floats:
+        """The inverse curvature, as it is guessed, times y (len(groups), p)."""
+        return y if self.guess is None else y * self.guess[groups]
 
     def remember(self, groups: Index, s: Floats, y: Floats) -> None:
         """Overwrites the oldest move of all groups by the newest of some."""
-        sy, yy = (np.einsum("gp,gp->g", a, y) for a in (s, y))
-        curved = sy > 1e-10 * np.sqrt(np.einsum("gp,gp->g", s, s) * yy)
+        sy, yy, ss = (np.einsum("gp,gp->g", *pair) for pair in ((s, y), (y, y), (s, s)))
+        curved = sy > 1e-10 * np.sqrt(ss * yy)
         self.newest = (self.newest + 1) % MEMORY
         self.rho[self.newest] = 0.0
         kept = groups[curved]
         self.s[self.newest, kept] = s[curved]
         self.y[self.newest, kept] = y[curved]
         self.rho[self.newest, kept] = 1.0 / sy[curved]
+        if self.guess is not None:
+            yy = np.einsum("gp,gp->g", y, self.guessed(groups, y))
         self.gamma[kept] = sy[curved] / yy[curved]
 
     def times(self, groups: Index, gradient: Floats) -> Floats:
@@ -72,12 +81,28 @@ class Moves:
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             alphas[k] = self.rho[k][groups] * np.einsum("gp,gp->g", s, q)
             q -= np.multiply(y, alphas[k][:, None], out=moved)
-        q *= self.gamma[groups][:, None]
+        q = self.guessed(groups, q) * self.gamma[groups][:, None]
         for k in reversed(order):
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             beta = self.rho[k][groups] * np.einsum("gp,gp->g", y, q)
             q += np.multiply(s, (alphas[k] - beta)[:, None], out=moved)
         return q
+
+
+def first_guess(problem: Problem) -> Floats | None:
+    """The inverse curvature (G, p) before anything is known of sparse rows; None for dense ones.
+
+    A feature's values are at most 1 where it occurs; `frequency` says how often. That makes up
+    the curvature's diagonal, of which this is one over the root: with one over all of it the
+    objective is lower at a given tolerance, but the gradient's largest component, by which
+    convergence is judged and which is a frequent feature's, takes longer to fall.
+    """
+    if problem.frequency is None:
+        return None
+    bend = 0.25 if problem.task.response == "logistic" else 1.0
+    diagonal = np.full((problem.n_groups, problem.d + 1), bend)
+    diagonal[:, :-1] = bend * problem.frequency + problem.l2 * problem.scale**2
+    return np.asarray(1.0 / np.sqrt(diagonal))
 
 
 def pseudo_gradient(part: Problem, v: Floats, gradient: Floats) -> Floats:
@@ -92,14 +117,15 @@ def pseudo_gradient(part: Problem, v: Floats, gradient: Floats) -> Floats:
 class QuasiNewtonStep:
     """Update: along minus the estimated inverse curvature times the gradient."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, guess: Floats | None) -> None:
         self.endless = plan.epsilon == 0
+        self.guess = guess
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
         active = state.active
         v, slope = state.v[active], pseudo_gradient(part, state.v[active], found.gradient)
-        moves = state.memory.get("moves") or Moves.none(state.v.shape)
+        moves = state.memory.get("moves") or Moves.none(state.v.shape, self.guess)
         state.memory["moves"] = moves
         new = moves.gamma[active] == 0
         direction, step = self._direction(part, moves, active, slope, new)
@@ -128,8 +154,10 @@ class QuasiNewtonStep:
         part: Problem, moves: Moves, active: Index, slope: Floats, new: np.ndarray
     ) -> tuple[Floats, Floats]:
         """Where to go and how far first; steepest descent where nothing is remembered."""
-        direction = -slope
-        step = 1.0 / np.maximum(1.0, np.sqrt(np.einsum("gp,gp->g", slope, slope)))
+        direction = -moves.guessed(active, slope)
+        step = np.ones(len(slope))
+        if moves.guess is None:
+            step /= np.maximum(1.0, np.sqrt(np.einsum("gp,gp->g", slope, slope)))
         if not new.all():
             known = ~new
             quasi = -moves.times(active, slope)
@@ -148,7 +176,7 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         StartAt(start),
         all_rows,
         Evaluate(),
-        QuasiNewtonStep(plan),
+        QuasiNewtonStep(plan, first_guess(problem)),
         Tolerance(plan.converge, plan.epsilon),
         Budget(plan.max_iter, deadline),
     )

@@ -1,6 +1,9 @@
-"""Backtracking line search for a batch of groups: steps are halved until the objective falls.
+"""Backtracking line search for a batch of groups: steps shrink until the objective falls.
 
-Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966.
+Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966. The
+next step to try is where the parabola through what is known has its least value (Nocedal and
+Wright, Numerical Optimization, 2006, section 3.5), at most half of the last one. Steps of Barzilai
+and Borwein are halved: they work because they do not minimise along the gradient.
 """
 
 from collections.abc import Callable
@@ -12,7 +15,8 @@ from tuskml.udas.kernels import Floats
 from tuskml.udas.problem import Found, Index
 
 SUFFICIENT = 1e-4
-SHRINK = 0.5
+MOST_SHRUNK, LEAST_SHRUNK = 0.02, 0.5
+"""Of a step that failed, the next one is between these."""
 MOST_TRIALS = 40
 
 Propose = Callable[[Index, Floats], Floats]
@@ -21,24 +25,29 @@ Look = Callable[[Index, Floats], Found]
 
 
 def backtrack(
-    look: Look, v: Floats, found: Found, step: Floats, propose: Propose, gain: Gain
+    look: Look,
+    v: Floats,
+    found: Found,
+    step: Floats,
+    propose: Propose,
+    gain: Gain,
+    halved: bool = False,
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
-    """Moves each group from v to propose(groups, step), halving its step until that helps.
+    """Moves each group from v to propose(groups, step), shrinking its step until that helps.
 
     look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
-    that a linear model promises, negative.
-    step (G,) is left at what was accepted. Returns the weights, what was found there, and which
-    groups moved; the others found no better point and stay at v.
+    that a linear model promises, negative. step (G,) is left at what was accepted; halved: not
+    shrunk by the parabola. Returns the weights, what was found there, and which groups moved; the
+    others found no better point and stay at v.
     """
     pending = np.arange(len(v))
     moved_v, moved_found = v, found
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
         there = look(pending, candidate)
-        bound = (
-            found.objective[pending] + SUFFICIENT * gain(pending, candidate) + found.slack[pending]
-        )
-        good = there.objective <= bound
+        promised = gain(pending, candidate)
+        rise = there.objective - found.objective[pending]
+        good = rise <= SUFFICIENT * promised + found.slack[pending]
         if trial == 0 and good.all():
             return candidate, there, np.ones(len(v), bool)
         if trial == 0:
@@ -48,7 +57,18 @@ def backtrack(
         pending = pending[~good]
         if not len(pending):
             break
-        step[pending] *= SHRINK
+        step[pending] *= 0.5 if halved else shrunk(rise[~good], promised[~good])
     moved = np.ones(len(v), bool)
     moved[pending] = False
     return moved_v, moved_found, moved
+
+
+def shrunk(rise: Floats, promised: Floats) -> Floats:
+    """Of steps (G,) by which the objective rose so much, the share where it is least, about.
+
+    promised: by the slope at the start, negative. Where the objective is not finite: the least.
+    """
+    bent = rise - promised
+    known = np.isfinite(bent) & (bent > 0)
+    share = np.divide(-promised, 2 * bent, where=known, out=np.zeros_like(bent))
+    return np.asarray(np.clip(share, MOST_SHRUNK, LEAST_SHRUNK))

@@ -7,7 +7,7 @@
 
 #include "door.h"
 
-#define MUCH ((int64_t)4 << 20)
+#define MUCH ((int64_t)16 << 20)
 #define EVERY_MS 100
 
 typedef void (*limits_reader)(int64_t account);

@@ -158,6 +158,7 @@ typedef struct tk_dual_group {
     uint64_t random;         /* state of the generator */
     double objective, bound; /* tk_dual_check: at the best intercept; below every objective */
     double intercept;        /* the same: the best for these weights */
+    double gained;           /* by which the last tk_dual_epoch raised the dual, about */
 } tk_dual_group;
 typedef struct tk_dual {
     double l2;

@@ -127,6 +127,7 @@ public:
             state_.centre = b_;
             b_ += moved;
         }
+        state_.gained = 0;
         for (int64_t looked = 0;
              looked + state_.in_use / 2 < n_ && !cancelled(pass_->cancel_mark);) {
             looked += state_.in_use;
@@ -138,6 +139,7 @@ public:
             state_.most = INFINITE;
             state_.least = -INFINITE;
         }
+        state_.gained /= (double)n_;
         for (int64_t i = 0; i < n_; i++)
             of_.alpha[i] = examples_[i].alpha;
         if (!own_.empty())
@@ -208,7 +210,8 @@ private:
         if (std::fabs(projected) > NO_MOVE) {
             double to = e.curvature > 0 ? e.alpha - slope / e.curvature : slope < 0 ? cost : 0.0;
             to = std::min(std::max(to, 0.0), cost);
-            double by = (to - e.alpha) * e.sign;
+            double change = to - e.alpha, by = change * e.sign;
+            state_.gained -= (slope + e.curvature * change / 2) * change;
             e.alpha = to;
             rows_.move(e.x, by * unit_, w_);
             b_ += by * unit_b_;
