@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from tuskml.groups import devices, factorization_explanation
 from tuskml.groups.explanation import document
 from tuskml.groups.explanation_text import written
-from tuskml.groups.lengths import with_length
 from tuskml.groups.objective import describe, start
 from tuskml.groups.own import refuse_labels
 from tuskml.groups.own_costs import measured
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
+from tuskml.groups.rows_seen import with_rows_seen
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.space import FAMILIES
@@ -76,7 +76,7 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
         begin = start(problem, labels, options)
         chosen = decide(problem, begin, plan, question)
         if len(chosen.candidates) < len(FAMILIES):  # a training would not have looked at all
-            asked = with_length(problem, measured(problem, begin, question))
+            asked = with_rows_seen(problem, measured(problem, begin, question))
             whole = by_statistics(plan, asked)
             chosen = replace(chosen, candidates=whole.candidates)
         return chosen

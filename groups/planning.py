@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.lengths import with_length
 from tuskml.groups.own_costs import measured
+from tuskml.groups.rows_seen import with_rows_seen
 from tuskml.groups.speculation import budget, speculate
 from tuskml.optimizer import choice, constants
 from tuskml.optimizer.choice import Candidate, Choice
@@ -132,7 +132,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
         return Choice(own, ())
     if question.options.validation == 0:
-        question = with_length(problem, measured(problem, start, question))
+        question = with_rows_seen(problem, measured(problem, start, question))
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates

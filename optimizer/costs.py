@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tuskml.optimizer import spread
 from tuskml.optimizer.constants import Constants, interpolated
 from tuskml.optimizer.curves import Interval
 from tuskml.optimizer.rule import Statistics
@@ -22,23 +23,23 @@ EPOCHS = ("sgd", "mgd", "svrg", "hogwild", "hogbatch")
 SHARED_UPDATE = ("hogwild", "hogbatch")
 LOSS_ALONE = 0.75
 """Of a gradient's pass, where the losses alone are wanted."""
-SEARCHED = {"lbfgs": 1.1, "newton": 1.05}
-"""Passes an iteration: now and then a step is halved."""
-SETTLED, BACKTRACKED, PROXIMAL = 6.0, 1.1, 0.5
-"""bgd's first steps are seldom halved, later ones once and more, with l1 less often."""
-FIRST_SPARSE = {"lbfgs": 2.0, "bgd": 5.0, "newton": 0.0}
-"""Further passes of the first iteration, which nobody can tell a sparse problem's scale."""
-CORNERED, FIRST_CORNERED = 1.5, 3.0
-"""Passes of an iteration of newton on the hinge, where steps are halved, each time with its
-curvature; further ones of the first iteration, where they are halved often."""
+SEARCHED = {"lbfgs": 1.06, "newton": 1.03}
+"""Passes an iteration: now and then a step is shortened."""
+FIRST = 0.5
+"""A further pass of lbfgs's first iteration, which does not know how far to go."""
+BACKTRACKED = {"dense": 1.15, "sparse": 1.7}
+"""Passes an iteration of bgd with line search, more where features were not scaled alike."""
+CORNERED, FIRST_CORNERED = 1.45, 3.5
+"""Passes of an iteration of newton on the hinge, where steps are shortened, each time with its
+curvature; further ones of the first iteration, where they are shortened often."""
 TRIED_AGAIN = 0.6
 """Of an iteration's work on weights, for each step that is tried beyond the first."""
 PRODUCTS = {
-    True: ((1.0, 3.0), (2.0, 10.0), (3.0, 18.0), (6.0, 38.0)),
-    False: ((1.0, 1.5), (2.0, 8.0), (3.0, 22.0), (6.0, 52.0)),
+    "linear": ((1.0, 3.0), (2.0, 12.0), (3.0, 22.0), (6.0, 40.0)),
+    "logistic": ((1.0, 0.5), (2.0, 5.0), (3.0, 20.0), (6.0, 54.0)),
 }
 """Products of the curvature with a direction that newton_cg takes in all, by decades of the
-tolerance, for the squared loss and others."""
+tolerance, where no spread is known."""
 FRESH = 0.7
 """Of a gradient's pass, by which the first product of an iteration takes more."""
 STEPS_OF_CG = 0.7
@@ -92,7 +93,8 @@ class Measured:
 class Question:
     """What all candidates of one training have in common.
 
-    length: mean squared length of the centred rows, where it is known; measured: what was timed
+    length: mean squared length of the centred rows, and spread: of dense features' variances
+    (`spread.py`), where they are known; measured: what was timed
     instead of being computed, by algorithm or as "pass gradient" and "pass curvature".
     """
 
@@ -102,6 +104,7 @@ class Question:
     threads: int
     measured: Mapping[str, Measured] = field(default_factory=dict)
     length: float | None = None
+    spread: float | None = None
 
 
 class Costs:
@@ -241,15 +244,14 @@ class Costs:
         together = iterations + on_sample
         gradient = self.rows_pass("gradient")
         weights = self.on_weights(plan.family, together)
-        searched = SEARCHED["lbfgs"]
+        searched, first = SEARCHED["lbfgs"], FIRST
         if plan.family == "bgd":
-            more = PROXIMAL if self.question.options.l1 else BACKTRACKED
-            searched = backtracked(together, more) if plan.schedule == "line_search" else 1.0
-        if self.question.seen.sparse and plan.schedule != "constant":
-            searched += FIRST_SPARSE[plan.family] / max(together, 1.0)
+            layout = "sparse" if self.question.seen.sparse else "dense"
+            searched = BACKTRACKED[layout] if plan.schedule == "line_search" else 1.0
+            first = 0.0
         weights += (searched - 1) * self.again
         return Cost(
-            self.common() + len(plan.smoothing) * gradient,
+            self.common() + (len(plan.smoothing) + first / plan.sample_stride) * gradient,
             searched * gradient + weights,
             self.inference(fresh=0.0) + self._sharpened(plan),
             searched * gradient / plan.sample_stride + weights,
@@ -259,12 +261,14 @@ class Costs:
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         task, weights = self.question.task, self.on_weights("newton")
         if not task.smooth:
-            weights += (cornered(iterations) - 1) * self.again
+            weights += (CORNERED - 1) * self.again
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         sampled = plan.sample_stride > 1
         rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)
         reads = SEARCHED["newton"] * gradient if sampled and task.smooth else rough
         first = len(plan.smoothing) * curvature + (curvature / plan.sample_stride) * sampled
+        if not task.smooth:
+            first += FIRST_CORNERED * curvature / plan.sample_stride
         stale = min(max(iterations - (0.0 if sampled else RENEWED), 0.0), 1.0)
         fresh = 1.0 if task.quadratic else 1.0 - stale
         return Cost(
@@ -282,7 +286,7 @@ class Costs:
         """
         gradient, weights = self.rows_pass("gradient"), self.on_weights("bgd")
         decades = max(-math.log10(max(plan.epsilon, 1e-15)), 0.5)
-        products = interpolated(PRODUCTS[self.question.task.quadratic], decades)
+        products = self._products(decades)
         each = min(products / max(iterations, 1.0), self.p) * (
             self.product() + STEPS_OF_CG * weights
         )
@@ -294,6 +298,13 @@ class Costs:
             0.0,
             self.memory("newton_cg"),
         )
+
+    def _products(self, decades: float) -> float:
+        """Of the curvature with a direction, in all iterations."""
+        task, known = self.question.task.name, self.question.spread
+        task = task if task in PRODUCTS else "logistic"
+        found = None if known is None else spread.products(task, known, decades)
+        return interpolated(PRODUCTS[task], decades) if found is None else found
 
     def product(self) -> float:
         """Seconds of a product of the curvature with a direction: a gradient without its loss."""
@@ -319,7 +330,7 @@ class Costs:
     def _newton_reads(self, gradient: float, curvature: float, iterations: float) -> float:
         """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
         if not self.question.task.smooth:
-            return cornered(iterations) * curvature
+            return CORNERED * curvature
         anew = 0.0
         if not self.question.task.quadratic:
             anew = min(RENEWED / max(iterations, 1.0), 1.0)
@@ -372,21 +383,10 @@ class Costs:
         return total
 
 
-def cornered(iterations: float) -> float:
-    """Passes an iteration of newton on the hinge, the mean of so many."""
-    return CORNERED + FIRST_CORNERED / max(iterations, 1.0)
-
-
 def remembered(iterations: float) -> float:
     """Moves that lbfgs remembers, the mean of so many iterations from the first on."""
     n = max(iterations, 1.0)
     return (n - 1) / 2 if n <= MOVES else MOVES - MOVES * (MOVES + 1) / (2 * n)
-
-
-def backtracked(iterations: float, more: float) -> float:
-    """Passes an iteration of bgd with line search, the mean of so many; more: in later ones."""
-    n = max(iterations, 1.0)
-    return 1.0 + more * max(n - SETTLED, 0.0) / n
 
 
 def sampling_error(seen: Statistics, plan: Plan) -> float:

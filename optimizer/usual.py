@@ -1,11 +1,13 @@
 """Iterations that the algorithms usually need, where nobody has tried.
 
 By decades of the tolerance below 1: what the data sets of `scripts/bench/planner.py` took, dense
-and sparse, of independent and of correlated features, in the middle and at the ends.
+and sparse, of independent and of correlated features, in the middle and at the ends. Where it is
+known how far the variances of dense features spread, `spread.py` tells more.
 """
 
 import math
 
+from tuskml.optimizer import spread
 from tuskml.optimizer.constants import interpolated
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.curves import Interval
@@ -22,11 +24,15 @@ SMOOTH: dict[str, Rows] = {
     "bgd": ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000)),
     "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
 }
-SPARSE_SQUARED: dict[str, Rows] = {
-    "lbfgs": ((1, 6, 15, 40), (2.4, 14, 43, 120), (6, 30, 110, 320)),
-    "bgd": ((3, 12, 40, 120), (4.5, 27, 80, 300), (8, 45, 160, 1000)),
+SPARSE: dict[tuple[str, str], Rows] = {
+    ("lbfgs", "linear"): ((0.7, 4, 9, 20), (2.5, 9, 22, 60), (6, 20, 60, 250)),
+    ("lbfgs", "logistic"): ((0.3, 1.5, 6, 20), (0.6, 4.5, 11, 60), (2, 8, 25, 300)),
+    ("lbfgs", "svm"): ((0.5, 6, 20, 80), (3, 12, 60, 400), (6, 35, 250, 3000)),
+    ("bgd", "linear"): ((1.5, 14, 30, 60), (4, 24, 55, 160), (7, 40, 120, 900)),
+    ("bgd", "logistic"): ((0.3, 1.5, 10, 40), (0.6, 4, 18, 120), (2, 9, 45, 800)),
+    ("bgd", "svm"): ((0.5, 8, 50, 200), (5, 16, 110, 800), (9, 30, 400, 8000)),
 }
-"""Of the squared loss on sparse rows, whose features are not centred and mostly rare."""
+"""Of sparse rows, whose features are not centred and mostly rare."""
 CORNERED: dict[str, Rows] = {
     "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
     "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
@@ -61,16 +67,24 @@ def usual(question: Question, plan: Plan) -> Interval:
         return dual(question, k)
     if name in OF_SGD:
         return epochs(question, k).scaled(OF_SGD[name])
-    cornered = not task.smooth and name in CORNERED
-    tables = CORNERED if cornered else SMOOTH
-    if task.quadratic and question.seen.sparse and name in SPARSE_SQUARED:
-        tables = SPARSE_SQUARED
-    found = by_decade(tables[name], k)
+    found = tabled(question, name, k)
     if name == "svrg" and question.seen.sparse:
         return found.scaled(SPARSE_SVRG)
-    if name == "svrg" or (cornered and name != "newton"):
-        return found.scaled(few_rows(question, k))
-    return found
+    slow = not task.smooth and name in ("lbfgs", "bgd") and not question.seen.sparse
+    return found.scaled(few_rows(question, k)) if slow or name == "svrg" else found
+
+
+def tabled(question: Question, name: str, k: float) -> Interval:
+    """By the table that knows most of such rows and tasks."""
+    task, seen = question.task, question.seen
+    if question.spread is not None:
+        found = spread.iterations(name, task.name, question.spread, k)
+        if found is not None:
+            return found
+    if seen.sparse and (name, task.name) in SPARSE:
+        return by_decade(SPARSE[name, task.name], k)
+    tables = CORNERED if not task.smooth and name in CORNERED else SMOOTH
+    return by_decade(tables[name], k)
 
 
 def by_decade(rows: Rows, k: float) -> Interval:

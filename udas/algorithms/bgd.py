@@ -1,7 +1,10 @@
 """Batch gradient descent: v -= step * gradient, then the proximal step of the l1 part.
 
 schedule `line_search` finds the step by backtracking, from the step of Barzilai and Borwein
-(Two-point step size gradient methods, 1988); the other schedules shrink a given first step.
+(Two-point step size gradient methods, 1988). Such steps do not lower the objective each time: they
+are shortened only where it would be higher than in all of the last iterations (Raydan, The
+Barzilai and Borwein gradient method for the large scale unconstrained minimization problem, 1997).
+The other schedules shrink a given first step.
 """
 
 import numpy as np
@@ -61,12 +64,20 @@ class ScheduledStep:
         state.known[active] = False
 
 
+LAST = 10
+"""Iterations whose highest objective is not to be passed."""
+
+
 class SearchedStep:
-    """Update: backtracking from the Barzilai-Borwein step."""
+    """Update: backtracking from the Barzilai-Borwein step.
+
+    Where a training ends by anything else than the gradient the objective falls each time.
+    """
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
         self.first = first_steps(plan, problem)
         self.endless = plan.epsilon == 0
+        self.last = LAST if plan.converge == "gradient" and plan.epsilon > 0 else 1
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
@@ -85,7 +96,8 @@ class SearchedStep:
         def look(which: Index, candidate: Floats) -> Found:
             return part.of(which).evaluate(candidate)
 
-        new_v, there, moved = backtrack(look, v, found, step, propose, gain, halved=True)
+        highest = np.nanmax([seen[active] for seen in state.history[-self.last :]], axis=0)
+        new_v, there, moved = backtrack(look, v, found, step, propose, gain, highest)
         state.memory["step"][active] = next_step(new_v - v, there.gradient - gradient, step)
         settle_move(state, new_v, there, moved, self.endless)
 

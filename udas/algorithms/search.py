@@ -2,8 +2,8 @@
 
 Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966. The
 next step to try is where the parabola through what is known has its least value (Nocedal and
-Wright, Numerical Optimization, 2006, section 3.5), at most half of the last one. Steps of Barzilai
-and Borwein are halved: they work because they do not minimise along the gradient.
+Wright, Numerical Optimization, 2006, section 3.5), at most half of the last one; where the
+objective may rise it is half of it, since the parabola would give away what long steps are for.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,8 @@ from tuskml.udas.kernels import Floats
 from tuskml.udas.problem import Found, Index
 
 SUFFICIENT = 1e-4
-MOST_SHRUNK, LEAST_SHRUNK = 0.02, 0.5
+HALF = 0.5
+MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
 """Of a step that failed, the next one is between these."""
 MOST_TRIALS = 40
 
@@ -31,23 +32,24 @@ def backtrack(
     step: Floats,
     propose: Propose,
     gain: Gain,
-    halved: bool = False,
+    highest: Floats | None = None,
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), shrinking its step until that helps.
 
     look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
-    that a linear model promises, negative. step (G,) is left at what was accepted; halved: not
-    shrunk by the parabola. Returns the weights, what was found there, and which groups moved; the
-    others found no better point and stay at v.
+    that a linear model promises, negative; highest: what the objective (G,) must fall below where
+    it may rise, None: what it is at v. step (G,) is left at what was accepted. Returns weights,
+    what was found there, and which groups moved; the others found no better point and stay at v.
     """
     pending = np.arange(len(v))
     moved_v, moved_found = v, found
+    allowed = found.slack if highest is None else found.slack + highest - found.objective
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
         there = look(pending, candidate)
         promised = gain(pending, candidate)
         rise = there.objective - found.objective[pending]
-        good = rise <= SUFFICIENT * promised + found.slack[pending]
+        good = rise <= SUFFICIENT * promised + allowed[pending]
         if trial == 0 and good.all():
             return candidate, there, np.ones(len(v), bool)
         if trial == 0:
@@ -57,7 +59,7 @@ def backtrack(
         pending = pending[~good]
         if not len(pending):
             break
-        step[pending] *= 0.5 if halved else shrunk(rise[~good], promised[~good])
+        step[pending] *= HALF if highest is not None else shrunk(rise[~good], promised[~good])
     moved = np.ones(len(v), bool)
     moved[pending] = False
     return moved_v, moved_found, moved
