@@ -46,6 +46,8 @@ STEPS_OF_CG = 0.7
 """Work on weights for a product, of that of an iteration of bgd."""
 RENEWED = 1.5
 """Of newton's iterations, those that need the curvature anew: until near the optimum."""
+SPARED = 1.0
+"""Passes for a gradient, about, that looking at dcd's gap in each iteration would take more."""
 ROW_BYTES = {"dcd": 80, "newton_cg": 8}
 """Kept for each row: dual variables and where the row lies, or its curvature."""
 MOVES = 10
@@ -317,11 +319,12 @@ class Costs:
         return max(self.rows_pass("gradient") - spared, 0.0)
 
     def _dual(self, plan: Plan) -> Cost:
-        """An iteration's look at the gap is in what was measured of it."""
-        gradient = self.rows_pass("gradient")
+        """What was measured has a look at the gap in it, which most iterations are spared."""
+        gradient, epoch = self.rows_pass("gradient"), self.rows_pass("dcd")
+        epoch -= min(SPARED * gradient, epoch / 2)
         return Cost(
             self.common() + 2 * LOSS_ALONE * gradient,
-            self.rows_pass("dcd") + self.on_weights("bgd"),
+            epoch + self.on_weights("bgd"),
             LOSS_ALONE * gradient,
             0.0,
             self.memory("dcd"),

@@ -84,7 +84,7 @@ def one_run(
 def truth(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, epsilon: float, possible: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """A run of each family, the likeliest first, ended where it takes many times the best one's."""
+    """A run of each family, the likeliest first, ended where it takes many times the best."""
     best, found = 2.0, {}
     for name in possible:
         options = {"algorithm": name, "epsilon": epsilon, "time": f"{max(8 * best, LEAST_CAP):f}s"}
