@@ -93,10 +93,11 @@ def split(
     """Iterations on all rows, and on the sample that they start on."""
     if plan.sample_stride <= 1:
         return whole, 0.0
-    gap = max(plan.epsilon, sampling_error(question.seen, plan))
+    gap = max(plan.epsilon, sampling_error(question, plan))
+    enough = gap <= plan.epsilon  # the sample's optimum is within the tolerance on all rows
     if plan.algorithm == "newton":
-        first = min(ROUGH_ITERATIONS, max(1.0, 0.6 * whole.point))
-        least = 0.0 if gap <= plan.epsilon else 1.0
+        first = min(ROUGH_ITERATIONS, max(1.0, (1.0 if enough else 0.6) * whole.point))
+        least = 0.0 if enough else 1.0
         rest = Interval.around(least, max(least, whole.point - first), max(2.0, 0.8 * whole.high))
         return rest, first
     rough = max(plan.epsilon, ROUGH)
@@ -104,7 +105,7 @@ def split(
     met = reach(known, whole, plan.epsilon, gap)
     rest = Interval.around(
         max(0.0, whole.low - met.low),
-        max(1.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
+        max(0.0 if enough else 1.0, whole.point - min(met.point, ROUGH_ITERATIONS)),
         max(1.0, whole.high - min(met.low, ROUGH_ITERATIONS)),
     )
     return rest, first

@@ -27,7 +27,7 @@ SEARCHED = {"lbfgs": 1.06, "newton": 1.03}
 """Passes an iteration: now and then a step is shortened."""
 FIRST = 0.5
 """A further pass of lbfgs's first iteration, which does not know how far to go."""
-BACKTRACKED = {"dense": 1.15, "sparse": 1.7}
+BACKTRACKED = {"dense": 1.15, "sparse": 1.5}
 """Passes an iteration of bgd with line search, more where features were not scaled alike."""
 CORNERED, FIRST_CORNERED = 1.45, 3.5
 """Passes of an iteration of newton on the hinge, where steps are shortened, each time with its
@@ -46,16 +46,17 @@ STEPS_OF_CG = 0.7
 """Work on weights for a product, of that of an iteration of bgd."""
 RENEWED = 1.5
 """Of newton's iterations, those that need the curvature anew: until near the optimum."""
-SPARED = 1.0
-"""Passes for a gradient, about, that looking at dcd's gap in each iteration would take more."""
+SPARED = 0.3
+"""Of what was measured of dcd, where each iteration looked at the gap."""
 ROW_BYTES = {"dcd": 80, "newton_cg": 8}
 """Kept for each row: dual variables and where the row lies, or its curvature."""
 MOVES = 10
 """That lbfgs remembers."""
 TYPICAL = 10.0
 """Iterations, where nobody has said how many."""
-SAMPLING = 3.0
-"""Standard errors of a mean, about the largest of a gradient's."""
+SAMPLING, BOUNDED = 3.0, 0.4
+"""Standard errors of a mean, about the largest of a gradient's; the deviation of a derivative that
+is at most 1, about."""
 TRIALS = {"dense": 4.0, "sparse": 7.0}
 """Steps that are tried, of nine; each takes MOST_EPOCHS epochs of a sample at most."""
 TRIAL_ROWS, MOST_EPOCHS = 4096, 16
@@ -320,8 +321,7 @@ class Costs:
 
     def _dual(self, plan: Plan) -> Cost:
         """What was measured has a look at the gap in it, which most iterations are spared."""
-        gradient, epoch = self.rows_pass("gradient"), self.rows_pass("dcd")
-        epoch -= min(SPARED * gradient, epoch / 2)
+        gradient, epoch = self.rows_pass("gradient"), (1 - SPARED) * self.rows_pass("dcd")
         return Cost(
             self.common() + 2 * LOSS_ALONE * gradient,
             epoch + self.on_weights("bgd"),
@@ -392,11 +392,13 @@ def remembered(iterations: float) -> float:
     return (n - 1) / 2 if n <= MOVES else MOVES - MOVES * (MOVES + 1) / (2 * n)
 
 
-def sampling_error(seen: Statistics, plan: Plan) -> float:
+def sampling_error(question: Question, plan: Plan) -> float:
     """The gradient on all rows where the sample's vanishes; infinite without a sample."""
     if plan.sample_stride <= 1:
         return math.inf
-    return SAMPLING / math.sqrt(max(seen.most_rows / plan.sample_stride, 1))
+    deviation = BOUNDED if question.task.classifies else 1.0
+    rows = question.seen.most_rows / plan.sample_stride
+    return SAMPLING * deviation / math.sqrt(max(rows, 1))
 
 
 def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:

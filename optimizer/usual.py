@@ -25,12 +25,12 @@ SMOOTH: dict[str, Rows] = {
     "svrg": ((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)),
 }
 SPARSE: dict[tuple[str, str], Rows] = {
-    ("lbfgs", "linear"): ((0.7, 4, 9, 20), (2.5, 9, 22, 60), (6, 20, 60, 250)),
-    ("lbfgs", "logistic"): ((0.3, 1.5, 6, 20), (0.6, 4.5, 11, 60), (2, 8, 25, 300)),
-    ("lbfgs", "svm"): ((0.5, 6, 20, 80), (3, 12, 60, 400), (6, 35, 250, 3000)),
-    ("bgd", "linear"): ((1.5, 14, 30, 60), (4, 24, 55, 160), (7, 40, 120, 900)),
-    ("bgd", "logistic"): ((0.3, 1.5, 10, 40), (0.6, 4, 18, 120), (2, 9, 45, 800)),
-    ("bgd", "svm"): ((0.5, 8, 50, 200), (5, 16, 110, 800), (9, 30, 400, 8000)),
+    ("lbfgs", "linear"): ((0.7, 6, 12, 25), (2.5, 13, 26, 80), (6, 24, 60, 300)),
+    ("lbfgs", "logistic"): ((0.3, 1.5, 7, 20), (0.6, 4.8, 10, 60), (2, 8, 25, 300)),
+    ("lbfgs", "svm"): ((0.5, 8, 16, 150), (3, 14, 25, 400), (6, 30, 60, 1500)),
+    ("bgd", "linear"): ((1.5, 14, 30, 60), (4, 22, 55, 160), (7, 40, 120, 900)),
+    ("bgd", "logistic"): ((0.3, 1.2, 10, 40), (0.6, 2.5, 22, 120), (1.5, 6, 60, 800)),
+    ("bgd", "svm"): ((0.5, 8, 50, 200), (5, 14, 110, 800), (9, 30, 400, 8000)),
 }
 """Of sparse rows, whose features are not centred and mostly rare."""
 CORNERED: dict[str, Rows] = {
@@ -61,6 +61,7 @@ def decades(epsilon: float) -> float:
 def usual(question: Question, plan: Plan) -> Interval:
     """Iterations to the plan's tolerance."""
     k, task, name = decades(plan.epsilon), question.task, plan.family
+    seen = question.seen
     if name in ("newton", "newton_cg") and task.quadratic:
         return Interval(1, 1, 2)
     if name == "dcd":
@@ -68,9 +69,9 @@ def usual(question: Question, plan: Plan) -> Interval:
     if name in OF_SGD:
         return epochs(question, k).scaled(OF_SGD[name])
     found = tabled(question, name, k)
-    if name == "svrg" and question.seen.sparse:
+    if name == "svrg" and seen.sparse:
         return found.scaled(SPARSE_SVRG)
-    slow = not task.smooth and name in ("lbfgs", "bgd") and not question.seen.sparse
+    slow = not task.smooth and (name == "lbfgs" or (name == "bgd" and not seen.sparse))
     return found.scaled(few_rows(question, k)) if slow or name == "svrg" else found
 
 

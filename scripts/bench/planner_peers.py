@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planner_data import Data
 
 MOST_SECONDS = 20.0
-TOLERANCES = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+TOLERANCES = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7, 1e-8)
 SAME = 1e-6
 """Of the objective, by which tuskml's may be higher."""
 

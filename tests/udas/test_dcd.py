@@ -226,3 +226,40 @@ def test_some_of_the_groups_move_alone():
     assert dual.alpha[30:].any()
     expected = (dual.alpha[30:] * np.where(y[30:] == 1, 1, -1)) @ x[30:] / (0.1 * 60)
     np.testing.assert_allclose(v[0, :5], expected, rtol=1e-12)
+
+
+def looks(monkeypatch):
+    """Counts looks at the gap."""
+    count, inner = [0], Dual.check
+
+    def counted(self, *args):
+        count[0] += 1
+        return inner(self, *args)
+
+    monkeypatch.setattr(Dual, "check", counted)
+    return count
+
+
+def test_gap_is_looked_at_where_it_may_be_small(con, monkeypatch):
+    """Fewer looks than epochs, and what is promised of the end holds all the same."""
+    x, y = overlapping(3000)
+    put(con, x, y)
+    count = looks(monkeypatch)
+    options = {"l2": 1e-4, "algorithm": "dcd"}
+    model = fit(con, "svm", epsilon=1e-6, **options)
+    assert model.converged
+    assert model.iterations > 10
+    assert count[0] < 0.7 * model.iterations
+    _, best = libsvm(x, y, 1e-4)
+    assert model.loss <= best + 1e-6 / 2 + 1e-9
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 7])
+def test_the_last_iteration_is_looked_at(con, max_iter):
+    """Where it ends by their number, there is a model all the same, and its loss is its own."""
+    x, y = overlapping(3000)
+    put(con, x, y)
+    options = {"l2": 1e-4, "algorithm": "dcd", "epsilon": 1e-9}
+    model = fit(con, "svm", max_iter=max_iter, **options)
+    assert model.loss == pytest.approx(objective("svm", x, y, model, l2=1e-4), rel=1e-9)
+    assert model.loss < 0.99  # of no weights: 1

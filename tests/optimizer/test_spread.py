@@ -1,0 +1,44 @@
+"""The tables by spread: as given at their points, in between in between, and rising."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuskml.optimizer import spread
+from tuskml.optimizer.spread import DECADES, ITERATIONS, PRODUCTS, SPREADS, UNSURE
+
+
+@pytest.mark.parametrize(("family", "task"), ITERATIONS)
+def test_as_given_at_the_tables_points(family, task):
+    for (i, decade), (j, known) in itertools.product(enumerate(DECADES), enumerate(SPREADS)):
+        found = spread.iterations(family, task, known, decade)
+        assert found.point == pytest.approx(ITERATIONS[family, task][i][j])
+        assert (found.low, found.high) == pytest.approx(
+            (found.point / UNSURE, UNSURE * found.point)
+        )
+
+
+@given(
+    key=st.sampled_from(sorted(ITERATIONS)),
+    known=st.floats(0.01, 1e6),
+    decade=st.floats(0.5, 12),
+    more=st.floats(0.1, 3),
+)
+def test_a_tighter_tolerance_takes_no_fewer(key, known, decade, more):
+    loose, tight = (spread.iterations(*key, known, k).point for k in (decade, decade + more))
+    assert 0 < loose <= tight * (1 + 1e-9)
+
+
+@given(task=st.sampled_from(sorted(PRODUCTS)), known=st.floats(0.01, 1e6))
+def test_beyond_its_ends_a_table_is_as_at_them(task, known):
+    rows = PRODUCTS[task]
+    for i, decade in enumerate(DECADES):
+        found = spread.products(task, known, decade)
+        assert min(rows[i]) * (1 - 1e-9) <= found <= max(rows[i]) * (1 + 1e-9)
+
+
+def test_nothing_is_known_of_others():
+    assert spread.iterations("svrg", "linear", 2.0, 3.0) is None
+    assert spread.products("svm", 2.0, 3.0) is None
