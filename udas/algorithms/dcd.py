@@ -7,9 +7,9 @@ out for a while (shrinking). `native/dual.cpp` has what makes the intercept, whi
 penalises, fit in.
 
 The gap between the objective and the dual's bounds the distance to the optimum: an iteration
-leaves the best weights that were looked at, and with `converge: gradient` it ends where their objective is
-within epsilon / 2 of the least, as where the hinge is smoothed. So what is found as violation is
-twice the gap; there is no gradient at the corner of the hinge, and none is given.
+leaves the best weights that were looked at, and with `converge: gradient` it ends where their
+objective is within epsilon / 2 of the least, as where the hinge is smoothed. So what is found as
+violation is twice the gap; there is no gradient at the corner of the hinge, and none is given.
 
 A look at the gap takes longer than an epoch over few rows in use. The gap shrinks about as fast as
 what an epoch adds to the dual, which epochs tell: while that leaves it far from the tolerance it
