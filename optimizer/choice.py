@@ -248,16 +248,15 @@ def constrained(question: Question) -> bool:
     return question.options.time is not None or question.options.max_iter is not None
 
 
-TRIVIAL, HINGE_STAGES = 1e7, 200
+TRIVIAL = 1e7
 
 
 def trivial(question: Question) -> bool:
-    """Whether even newton's products are so few that not even costs need be estimated."""
+    """Whether even newton's products would be so few that not even costs need be estimated."""
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
     products = rows * float(seen.n_features + 1) ** 2
-    stages = 1 if question.task.smooth else HINGE_STAGES
-    return seen.n_features <= 512 and products * stages <= TRIVIAL
+    return seen.n_features <= 512 and products <= TRIVIAL
 
 
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:

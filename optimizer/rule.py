@@ -4,9 +4,10 @@ The rule plans what is instant anyway; beyond, `choice.py` leaves it where anoth
 auto takes newton where its p x p systems are small beside the passes over the rows, lbfgs else:
 
 1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
-2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
+2. The hinge: lbfgs. Its smoothed corner asks newton for about as many iterations, each dearer.
+3. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
    it yields standard errors.
-3. Otherwise: lbfgs.
+4. Otherwise: lbfgs.
 
 Large groups start on a sample of their rows, which leaves one or two iterations for all of them.
 """
@@ -73,6 +74,8 @@ def choose_algorithm(
         return "lbfgs", f"task '{task.name}' has no curvature for newton"
     if options.l1 > 0:
         return "lbfgs", "l1 > 0 leaves no curvature for newton"
+    if task is not None and not task.smooth:
+        return "lbfgs", f"the loss of '{task.name}' has a corner, where newton is slow"
     if seen.n_features <= NEWTON_FEATURES:
         return "newton", f"{seen.n_features} features are at most {NEWTON_FEATURES}"
     return "lbfgs", f"{seen.n_features} features are more than {NEWTON_FEATURES}"

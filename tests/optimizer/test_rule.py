@@ -55,6 +55,13 @@ def test_auto(seen, algorithm, task):
 
 
 @pytest.mark.parametrize("seen", ALL)
+def test_auto_does_not_take_newton_to_a_corner(seen):
+    chosen = plan(seen, "svm")
+    assert chosen.algorithm == "lbfgs"
+    assert "corner" in chosen.reason
+
+
+@pytest.mark.parametrize("seen", ALL)
 @pytest.mark.parametrize("task", TASKS)
 def test_auto_with_l1_follows_orthants(seen, task):
     chosen = plan(seen, task, l1=0.01)
