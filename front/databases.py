@@ -350,7 +350,12 @@ def file_of(given: str | Path) -> str:
     path = str(given)
     if path.startswith(DUCKDB_URL):
         path = path.removeprefix(DUCKDB_URL).removeprefix("/").partition("?")[0] or IN_MEMORY
-    if "://" in path or (path != IN_MEMORY and not Path(path).exists()):
+    if "://" in path:
+        raise DataError(
+            f"connection is the URL {path.partition('://')[0]}://..., expected "
+            "postgresql://user@host/name, postgresql+psycopg://... or duckdb:///file"
+        )
+    if path != IN_MEMORY and not Path(path).exists():
         raise DataError(
             f"connection is {str(given)!r}, a file that does not exist; expected a DuckDB file, "
             "':memory:' or a URL such as postgresql://user@host/name or duckdb:///file"
