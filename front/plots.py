@@ -35,7 +35,7 @@ def named(models: Any) -> dict[str, Model]:
     elif isinstance(models, Iterable) and not isinstance(models, str):
         pairs = list(enumerate(models, 1))
     else:
-        pairs = [("", models)]
+        return {"": fields(models)}
     return {str(name): fields(model) for name, model in pairs if model is not None}
 
 

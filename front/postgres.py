@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from tuskml import pgxs
 from tuskml.errors import ExtensionError, TuskError
+from tuskml.mistyped import explained
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -321,5 +322,8 @@ def account(name: str) -> int | None:
 def sentence(error: "psycopg.Error") -> str:
     """The server's message and its hint, on one line."""
     message = error.diag.message_primary or str(error)
+    told = explained(message)
+    if told != message:
+        return told
     hint = error.diag.message_hint
     return " ".join((f"{message} ({hint})" if hint else message).split())

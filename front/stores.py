@@ -86,7 +86,9 @@ def show_stores(given: argparse.Namespace) -> None:
     from tuskml.kvstore import StoreRoot
 
     if given.root is not None and given.action != "import" and not given.root.is_dir():
-        raise StoreError(f"--root is {given.root}, which is not there: expected the folder of the stores")
+        raise StoreError(
+            f"--root is {given.root}, which is not there: expected the folder of the stores"
+        )
     root = StoreRoot(given.root)
     found = _run(root, given)
     lines = [_json(facts) for facts in found]
