@@ -247,6 +247,21 @@ def test_a_version_that_fails_its_tests_is_not_deployed(
         (project.folder / "models" / name).unlink()
 
 
+def test_what_the_manual_shows_builds(project: Project, built: dict[str, Any], root: Path) -> None:
+    """The README's model, and those of docs/dbt.md, in this project."""
+    found = re.findall(r"^```jinja\n(.*?)^```", (root / "README.md").read_text(), re.M | re.S)
+    found += re.findall(r"^```sql\n(-- models/.*?)^```", (root / "docs/dbt.md").read_text(), re.M | re.S)  # fmt: skip
+    assert len(found) == 3
+    paths = [project.folder / "models" / f"zz_shown_{k}.sql" for k in range(len(found))]
+    for path, text in zip(paths, found, strict=True):
+        path.write_text(text)
+    nodes = project.dbt("run", "--select", "zz_shown_*")["nodes"]
+    trained = [message for _, message in nodes.values() if message.startswith("TRAIN")]
+    assert trained == ["TRAIN 4 of 4"] * 2
+    for path in paths:
+        path.unlink()
+
+
 MISTAKES = {
     "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
     "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),
