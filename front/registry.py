@@ -100,10 +100,10 @@ def register(
     made by, else the names of its features and label as JSON. Nothing is deployed.
     """
     batch = models if isinstance(models, Mapping) else {"": models}
-    for given in batch.values():
-        if not isinstance(given, Model | None):
+    for item in batch.values():
+        if not isinstance(item, Model | None):
             raise DataError(
-                f"models is or has a {type(given).__qualname__}, expected what tuskml.train "
+                f"models is or has a {type(item).__qualname__}, expected what tuskml.train "
                 "returned: a model, or models by group"
             )
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
