@@ -165,3 +165,12 @@ def test_in_the_shell(arguments: tuple[str, ...], tmp_path: Path, monkeypatch, c
     assert sentence in told
     assert told.count("\n") == 1
     assert "Traceback" not in told
+
+
+def test_a_root_without_stores_says_so(tmp_path: Path, capsys) -> None:
+    root = ["--root", str(tmp_path)]
+    for action, told in (("list", ""), ("verify", ""), ("gc", " to remove")):
+        assert main(["store", action, *root]) == 0
+        assert capsys.readouterr().out == f"nothing in {tmp_path}{told}\n"
+    assert main(["store", "list", "--json", *root]) == 0
+    assert capsys.readouterr().out == "[]\n"
