@@ -64,8 +64,8 @@ def test_in_python(flights: Any, what: str) -> None:
 
 CONNECTIONS = {
     "no.duckdb": "connection is 'no.duckdb', a file that does not exist; expected a DuckDB file",
-    "mysql://u@h/d": r"connection is the URL mysql://\.\.\., expected postgresql://",
-    "postgresql+psycopg2://u:secret@h/d": r"connection is the URL postgresql\+psycopg2://\.\.\., expected",
+    "mysql://u@h/d": r"connection is the URL mysql://\.\.\.; expected a DuckDB file, .* postgresql://",
+    "postgresql+psycopg2://u:secret@h/d": r"connection is the URL postgresql\+psycopg2://\.\.\.; expected",
     3: r"connection is of type builtins\.int, expected a DuckDB connection or file",
 }
 
