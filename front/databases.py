@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 IN_MEMORY = ":memory:"
 URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
 DUCKDB_URL = "duckdb://"
-NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT", "SMALLINT")
+NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT")
 
 
 def kind_of(type_name: str) -> str:
@@ -351,9 +351,11 @@ def file_of(given: str | Path) -> str:
     if path.startswith(DUCKDB_URL):
         path = path.removeprefix(DUCKDB_URL).removeprefix("/").partition("?")[0] or IN_MEMORY
     if "://" in path or (path != IN_MEMORY and not Path(path).exists()):
+        scheme, url, _ = path.partition("://")  # what follows may hold a password
+        what = f"the URL {scheme}://..." if url else f"{str(given)!r}, a file that does not exist"
         raise DataError(
-            f"connection is {str(given)!r}, a file that does not exist; expected a DuckDB file, "
-            "':memory:' or a URL such as postgresql://user@host/name or duckdb:///file"
+            f"connection is {what}; expected a DuckDB file, ':memory:' or a URL such as "
+            "postgresql://user@host/name or duckdb:///file"
         )
     return path
 
@@ -393,7 +395,6 @@ def driver(connection: Any) -> Iterator[Database]:
     else:
         kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise DataError(
-            f"connection is of type {kind}, "
-            "expected a DuckDB connection or file, a psycopg connection, a URL such as "
-            "postgresql://user@host/name, or an SQLAlchemy engine over psycopg or DuckDB"
+            f"connection is of type {kind}, expected a DuckDB connection or file, a psycopg one, "
+            "a URL such as postgresql://user@host/name, or SQLAlchemy's engine over either"
         )

@@ -178,7 +178,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class, {self.classes_[0]!r}, expected two classes or more"
+                f"y has one class, {self.classes_.tolist()[0]!r}, expected two classes or more"
             )
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         self._train(self.task, X, [codes == code for code in positive])

@@ -1,10 +1,15 @@
 """Tables and queries of models: which column is the model, and which are its group's keys."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuskml.databases import Columns, Database
 from tuskml.errors import DataError
+from tuskml.expressions import column_named
 from tuskml.sources import Source, find_source
+
+GROUP_KEY = "group_key"
+"""Names the group in the registry and in dbt's tables, whose other columns are no keys."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,20 @@ def model_table(database: Database, given: str, column: str | None = None) -> Mo
 def is_model(type_name: str) -> bool:
     """Whether a type is that of `train_model`'s values."""
     return type_name.startswith("STRUCT(task VARCHAR, coef ") or type_name.endswith("tuskml_model")
+
+
+def chosen_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
+    """The columns that name a group, as the table spells them."""
+    beside = [name for name, _ in found.others]
+    names = []
+    for text in given:
+        column = column_named(text, beside)
+        if column is None:
+            raise DataError(
+                f"--group-by names column {text!r}, which {found.source.name} does not have: "
+                f"beside its models it has {', '.join(beside) or 'no column'}"
+            )
+        names.append(column)
+    if not names and GROUP_KEY in beside:
+        return [GROUP_KEY]
+    return names or beside

@@ -5,13 +5,20 @@ import json
 from typing import Any
 
 from tuskml import registry
+from tuskml.databases import opened
+from tuskml.errors import DataError
+from tuskml.expressions import quoted
+from tuskml.model import Model
+from tuskml.model_tables import chosen_keys, model_table
 from tuskml.registry import Entry
+from tuskml.rows_arguments import keys
 from tuskml.script import plain
 from tuskml.table import shown, table
 from tuskml.usage import Commands, add_command, add_json, files
 
 ACTIONS = {
     "create": "make the registry, the table tuskml.models, in a database",
+    "register": "keep the models of a table or query as the next version of a name",
     "list": "list versions and their stage, of one model or all",
     "show": "show the deployed version of a model, or the one given",
     "deploy": "deploy a version of a model, else its newest",
@@ -20,12 +27,14 @@ ACTIONS = {
 }
 EXAMPLES = {
     "create": "tuskml models create shop.duckdb",
+    "register": "tuskml models register shop.duckdb late --models trained --group-by carrier",
     "list": "tuskml models list shop.duckdb --json",
     "show": "tuskml models show shop.duckdb late --group AA",
     "deploy": "tuskml models deploy shop.duckdb late --version 3",
     "rollback": "tuskml models rollback postgresql:///shop late --group AA",
     "drop": "tuskml models drop shop.duckdb late --version 1",
 }
+CHANGES = {"deploy": (registry.deploy, "deployed"), "drop": (registry.drop, "dropped")}
 MOST = 200
 
 
@@ -35,7 +44,7 @@ def add_models(commands: "Commands[Any]") -> None:
         commands,
         "models",
         None,
-        "models by name: create, list, show, deploy, rollback, drop",
+        "models by name: create, register, list, show, deploy, rollback, drop",
         "The registry: versions of models by name and group, of which one is deployed and "
         "answers to predict('name', features).",
         "\n".join(EXAMPLES.values()),
@@ -59,6 +68,12 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     if name in ("show", "deploy", "drop"):
         default = {"show": "the deployed one", "deploy": "the newest", "drop": "all"}[name]
         add("--version", type=int, metavar="N", help=f"a version's number (else {default})")
+    if name == "register":
+        models = "a table or query with a column of models, as tuskml train --into makes it"
+        add("--models", required=True, metavar="TABLE", help=models)
+        by = "the columns that name a group (else all that stand beside the models)"
+        add("--group-by", default="", metavar="COLUMNS", help=by)
+        add("--model-column", metavar="NAME", help="where there are several columns of models")
     if name == "show":
         add("--group", default="", metavar="KEY", help="of a model by group: which group")
     elif name in ("deploy", "rollback", "drop"):
@@ -80,21 +95,51 @@ def _run(given: argparse.Namespace) -> Any:
     if action == "create":
         registry.create(database)
         return {"created": "tuskml.models"}
+    if action == "register":
+        models = _models_of(given)
+        return {"version": registry.register(database, given.model, models), "models": len(models)}
     if action == "list":
         return [entry.as_dict() for entry in registry.entries(database, given.model)]
     if action == "show":
         return registry.model(database, given.model, given.group, given.version).as_dict()
-    if action == "deploy":
-        return {"deployed": registry.deploy(database, given.model, given.version, given.group)}
     if action == "rollback":
         return {"rolled_back": registry.rollback(database, given.model, given.group)}
-    return {"dropped": registry.drop(database, given.model, given.version, given.group)}
+    change, done = CHANGES[action]
+    return {done: change(database, given.model, given.version, given.group)}
+
+
+def _models_of(given: argparse.Namespace) -> dict[Any, Model]:
+    """The models of a table or query by their groups' keys, without groups that have none."""
+    with opened(given.database) as database:
+        found = model_table(database, given.models, given.model_column)
+        names = chosen_keys(found, keys(given.group_by))
+        columns = ", ".join(map(quoted, [*names, found.model]))
+        rows = list(database.models(f"SELECT {columns} FROM {found.source.sql}"))
+    models: dict[Any, Model] = {}
+    for key, value in rows:
+        group = "" if not key else key[0] if len(key) == 1 else tuple(key)
+        if group in models:
+            raise DataError(
+                f"{found.source.name} has several models of the group "
+                f"{registry.group_key(group)!r}, expected one: --group-by names the columns that "
+                "tell them apart"
+            )
+        if value is not None:
+            models[group] = Model.of(value)
+    return models
 
 
 def _text(given: argparse.Namespace, found: Any) -> str:
     """The same for a person."""
     if given.action == "create":
         return "the database has the registry tuskml.models"
+    if given.action == "register":
+        count = found["models"]
+        kept = f"{count:,} model{'' if count == 1 else 's'}"
+        return (
+            f"registered {kept} as version {found['version']} of {given.model}, not deployed yet: "
+            f"tuskml models deploy {given.database} {given.model}"
+        )
     if given.action == "list":
         return _list([Entry(**entry) for entry in found])
     if given.action == "show":

@@ -31,17 +31,24 @@ def named(models: Any) -> dict[str, Model]:
     if isinstance(models, Mapping) and "history" in models:
         return {"": models}
     if isinstance(models, Mapping):
-        return {str(name): fields(model) for name, model in models.items()}
-    if isinstance(models, Iterable):
-        return {str(place): fields(model) for place, model in enumerate(models, 1)}
-    raise TypeError(
-        f"models is a {type(models).__name__}, expected a model, a list of models or a mapping"
-    )
+        pairs = list(models.items())
+    elif isinstance(models, Iterable) and not isinstance(models, str):
+        pairs = list(enumerate(models, 1))
+    else:
+        return {"": fields(models)}
+    return {str(name): fields(model) for name, model in pairs if model is not None}
 
 
 def fields(model: Any) -> Model:
     """The fields of a `tuskml.Model`, or of a model as DuckDB returns it."""
-    return model.as_dict() if hasattr(model, "as_dict") else model  # type: ignore[no-any-return]
+    if hasattr(model, "as_dict"):
+        model = model.as_dict()
+    if not isinstance(model, Mapping) or "history" not in model:
+        raise TypeError(
+            f"models is or has a {type(model).__name__}, expected a model, a list of models or a "
+            "mapping from names to models"
+        )
+    return model
 
 
 def gaps(model: Model, optimum: float | None = None) -> NDArray[np.float64]:
@@ -68,7 +75,7 @@ def plot_convergence(
     """Draws how far each model's objective was from its best, by iteration, on a log scale.
 
     models: a `tuskml.Model` or a model as DuckDB returns it, a list of models, or a mapping from
-    names to models.
+    names to models, of which None is left out.
     optimum: the best objective, when the models share one; by default each one's own least.
     Returns the Axes; the figure is neither shown nor saved.
     """
@@ -80,7 +87,7 @@ def plot_convergence(
     colors = colors or palette(len(curves))
     for (name, curve), color in zip(curves.items(), colors, strict=False):
         ax.plot(np.arange(len(curve)), curve, color=color, linewidth=1.6, label=name or None,
-                marker="o", markersize=3)  # fmt: skip
+                marker="o", markersize=3, clip_on=False)  # fmt: skip
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel)
     if title:
         ax.set_title(title, loc="left", fontweight="bold")

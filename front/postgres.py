@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from tuskml import pgxs
 from tuskml.errors import ExtensionError, TuskError
+from tuskml.mistyped import explained
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -153,13 +154,20 @@ def install_files(pg_config: Path | None) -> Generator[tuple[str, str], None, pg
 
 
 def check_same(connection: "psycopg.Connection", server: pgxs.Server) -> None:
-    """The files were installed for this database's server."""
+    """The files were installed for this database's server, which sees them."""
     running = connection.info.server_version // 10000
     if running != server.major:
         raise ExtensionError(
             f"the database's server is PostgreSQL {running}, and {server.pg_config} is of "
             f"PostgreSQL {server.major}, expected the same: give --pg-config "
             f"{pgxs.DEBIAN}/{running}/bin/pg_config"
+        )
+    row = connection.execute(EXTENSION).fetchone()
+    if row is None or row[0] is None:
+        raise ExtensionError(
+            f"the database's server does not see the files that were installed by "
+            f"{server.pg_config}: it is another installation, or on another machine, expected "
+            "--pg-config to be the server's own, run where the server runs"
         )
 
 
@@ -314,5 +322,8 @@ def account(name: str) -> int | None:
 def sentence(error: "psycopg.Error") -> str:
     """The server's message and its hint, on one line."""
     message = error.diag.message_primary or str(error)
+    told = explained(message)
+    if told != message:
+        return told
     hint = error.diag.message_hint
     return " ".join((f"{message} ({hint})" if hint else message).split())

@@ -34,6 +34,8 @@ def run_in_postgres(
     """
     import psycopg
 
+    from tuskml.postgres import sentence
+
     for line, statement in statements(text):
         if statement.startswith("\\"):
             raise ScriptError(
@@ -45,7 +47,6 @@ def run_in_postgres(
         except psycopg.errors.QueryCanceled:
             raise
         except psycopg.Error as error:
-            message = " ".join((error.diag.message_primary or str(error)).split())
-            raise ScriptError(f"{name}, line {line}: {message}") from error
+            raise ScriptError(f"{name}, line {line}: {sentence(error)}") from error
         if cursor.description is not None:
             yield Result([column.name for column in cursor.description], cursor.fetchall())

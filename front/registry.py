@@ -27,7 +27,7 @@ from typing import Any
 
 from tuskml.connection import run_registry_macros, sql_text
 from tuskml.databases import Database, DuckDB, Postgres, opened
-from tuskml.errors import DataError
+from tuskml.errors import DataError, nearest
 from tuskml.model import FIELDS, Model
 
 STAGES = ("candidate", "deployed", "retired", "withdrawn")
@@ -35,7 +35,10 @@ SAME_NAME = (
     "the database is called tuskml, as the schema of the registry is, and DuckDB cannot tell them "
     "apart: give its file another name"
 )
-NO_REGISTRY = "the database has no registry of models: tuskml models create DATABASE makes one"
+NO_REGISTRY = (
+    "the database has no registry of models: tuskml models create DATABASE makes one, in Python "
+    "registry.create(connection)"
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,12 @@ def register(
     made by, else the names of its features and label as JSON. Nothing is deployed.
     """
     batch = models if isinstance(models, Mapping) else {"": models}
+    for item in batch.values():
+        if not isinstance(item, Model | None):
+            raise DataError(
+                f"models is or has a {type(item).__qualname__}, expected what tuskml.train "
+                "returned: a model, or models by group"
+            )
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
     if not rows:
         raise DataError(f"there is no model to register as {name!r}: no group has one")
@@ -171,6 +180,7 @@ def model(connection: Any, name: str, group: str = "", version: int | None = Non
         for (recipe,), value in database.models(query):
             if value is not None:
                 return _named(Model.of(value), recipe)
+        _check_name(database, name)
     which = "no deployed version" if version is None else f"no version {version}"
     within = f" in group {group!r}" if group else ""
     raise DataError(f"there is {which} of a model {name!r}{within}")
@@ -219,6 +229,7 @@ def rollback(connection: Any, name: str, group: str | None = None) -> int:
 def drop(connection: Any, name: str, version: int | None = None, group: str | None = None) -> int:
     """Forgets a model, or a version of it that is not deployed; returns how many rows went."""
     with _registry(connection) as database:
+        _check_name(database, name)
         text = database.text
         rows = [f"name = {text(name)}"]
         rows += [] if group is None else [f"group_key = {text(group)}"]
@@ -228,7 +239,8 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
             raise DataError(f"version {version} of {name!r} is deployed, deploy another one first")
         found = database.fetch(f"DELETE {chosen} RETURNING version")
     if not found:
-        what = "model" if version is None else f"version {version} of a model"
+        what = "version" if version is None else f"version {version}"
+        what += " of a model"
         within = "" if group is None else f" in group {group!r}"
         raise DataError(f"there is no {what} {name!r}{within}")
     return len(found)
@@ -246,9 +258,20 @@ def _registry(connection: Any) -> Iterator[Database]:
         yield database
 
 
+def _check_name(database: Database, name: str) -> None:
+    """That the registry has versions of the name, else which name is near."""
+    names = [row[0] for row in database.fetch("SELECT DISTINCT name FROM tuskml.models")]
+    if name not in names:
+        raise DataError(
+            f"there is no model {name!r} in the registry, tuskml.models lists what there is"
+            f"{nearest(name, names)}"
+        )
+
+
 def _change(connection: Any, function: str, name: str, **given: int | str | None) -> int:
     """Calls deploy or rollback: in PostgreSQL a function, in DuckDB a macro of changed rows."""
     with _registry(connection) as database:
+        _check_name(database, name)
         named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
         call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
         if isinstance(database, Postgres):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tuskml.bar import bar
 from tuskml.databases import Database, DuckDB, opened
 from tuskml.errors import DataError
-from tuskml.expressions import column_named, quoted, split
+from tuskml.expressions import quoted, split
 from tuskml.model import FIELDS
-from tuskml.model_tables import ModelTable, model_table
+from tuskml.model_tables import chosen_keys, model_table
 from tuskml.rows_arguments import add_database, keys
 from tuskml.script import run
 from tuskml.sql_command import script
@@ -74,12 +74,14 @@ def show_report(given: argparse.Namespace) -> None:
             names, groups = of_script(database, given)
     if not groups:
         raise DataError(f"{given.script or given.models} has no models, expected at least one row")
+    features = split(given.features, "--features") if given.features.strip() else []
+    check_names(features, groups)
     what = given.script or given.models
     where = "" if given.database == ":memory:" else f" in {shown_database(given.database)}"
     text = page(
         groups,
         keys=names,
-        features=split(given.features, "--features") if given.features.strip() else [],
+        features=features,
         title=given.title or "Training report",
         source=f"{what}{where}",
     )
@@ -93,15 +95,22 @@ def show_report(given: argparse.Namespace) -> None:
         print(f"{given.output}: {count}, {size / 1024:,.0f} KiB")
 
 
+def check_names(features: Sequence[str], groups: Sequence["Group"]) -> None:
+    """As many names as some model has features; models of sparse ones may have fewer."""
+    found = sorted({len(group.weights) for group in groups if group.linear})
+    if features and found and len(features) not in found:
+        counts = f"{found[0]}" if len(found) == 1 else f"from {found[0]} to {found[-1]}"
+        raise DataError(
+            f"--features has {len(features)} names, but the models have {counts} features, "
+            "expected one for each, in the order of the training"
+        )
+
+
 def shown_database(database: str) -> str:
     """A path's last part; a URL without its user, password and options."""
     if "://" not in database:
         return Path(database).name
     return database.partition("?")[0].rpartition("@")[2].rpartition("/")[2] or "PostgreSQL"
-
-
-GROUP_KEY = "group_key"
-"""Names the group in the registry and in dbt's tables, whose other columns are no keys."""
 
 
 def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
@@ -113,23 +122,6 @@ def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], 
     columns = ", ".join(map(quoted, [*names, found.model]))
     rows = database.models(f"SELECT {columns} FROM {found.source.sql}")
     return names, [group_of(key, value) for key, value in rows]
-
-
-def chosen_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
-    """The columns that name a group, as the table spells them."""
-    beside = [name for name, _ in found.others]
-    names = []
-    for text in given:
-        column = column_named(text, beside)
-        if column is None:
-            raise DataError(
-                f"--group-by names column {text!r}, which {found.source.name} does not have: "
-                f"beside its models it has {', '.join(beside) or 'no column'}"
-            )
-        names.append(column)
-    if not names and GROUP_KEY in beside:
-        return [GROUP_KEY]
-    return names or beside
 
 
 def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:

@@ -11,10 +11,13 @@ from typing import Any
 import duckdb
 
 from tuskml.errors import Interrupted, TuskError
+from tuskml.mistyped import explained
 from tuskml.table import table
 
 MOST_ROWS = 100
 INTERRUPTED = "the training was interrupted"
+NEAR = re.compile(r'\n\s*(?:Did you mean|Candidate (?:bindings|Entries):) ("[^"]+"(?:, "[^"]+")*)')
+"""The names that DuckDB thinks near, in a line of their own."""
 BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
 """Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
@@ -73,7 +76,11 @@ def sentence(error: Exception) -> str:
         )
     first = message.split("\n\n")[0].splitlines()[0]
     kind, colon, rest = first.partition("Error: ")
-    return rest if colon and rest and len(kind.split()) <= 4 else first
+    told = explained(rest if colon and rest and len(kind.split()) <= 4 else first)
+    near = NEAR.search(message)
+    return (
+        f"{told.rstrip('!.')}; did you mean {near[1].replace(chr(34), chr(39))}?" if near else told
+    )
 
 
 def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:

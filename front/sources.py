@@ -5,7 +5,7 @@ it before a statement is made of them.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -45,7 +45,14 @@ def listed(given: str | Sequence[str], what: str) -> list[str]:
     """A list of expressions, each of them one."""
     if isinstance(given, str):
         return split(given, what)
-    return [one(text, what) for text in given]
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(
+                f"{what} is or has a {type(text).__qualname__}, expected the names of columns or "
+                "SQL expressions as text"
+            )
+    return [one(text, what) for text in texts]
 
 
 @contextmanager
@@ -66,6 +73,12 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
 def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
     """Of a table, a query or files."""
     paths = [given] if isinstance(given, str | PathLike) else list(given)
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise DataError(
+                f"source is a list that has a {type(path).__qualname__}, expected the paths of "
+                "Parquet files"
+            )
     texts = [str(path) for path in paths]
     if not isinstance(given, str) or texts[0].lower().endswith(PARQUET):
         return parquet(database, texts)

@@ -85,13 +85,21 @@ def show_stores(given: argparse.Namespace) -> None:
     """Runs the action and prints what it found. A model that is not sound is a StoreError."""
     from tuskml.kvstore import StoreRoot
 
-    found = _run(StoreRoot(given.root), given)
+    if given.root is not None and given.action != "import" and not given.root.is_dir():
+        raise StoreError(
+            f"--root is {given.root}, which is not there: expected the folder of the stores"
+        )
+    root = StoreRoot(given.root)
+    found = _run(root, given)
     lines = [_json(facts) for facts in found]
     if given.json:
         print("[" + ",\n ".join(lines) + "]")
     else:
         for facts in found:
             print(_line(facts))
+        if not found:
+            what = f"of {given.model!r} " if given.model else ""
+            print(f"nothing {what}in {root.path}{' to remove' if given.action == 'gc' else ''}")
     bad = [facts for facts in found if facts.get("error")]
     if bad:
         raise StoreError(f"{len(bad)} of {len(found)} are damaged, the first: {bad[0]['error']}")

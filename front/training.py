@@ -13,7 +13,7 @@ from tuskml.by_group import Models
 from tuskml.connection import connect
 from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, nearest, one_of
 from tuskml.expressions import dotted, one, quoted
 from tuskml.groups import last_training
 from tuskml.groups.planning import Request
@@ -21,8 +21,11 @@ from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
 from tuskml.model import Model
 from tuskml.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
-from tuskml.udas.options import parse
-from tuskml.udas.tasks import Task, task_named
+from tuskml.udas.options import TABLE, parse
+from tuskml.udas.tasks import TASKS, Task, task_named
+
+KEYWORDS = ("source", "label", "features", "group_by", "into")
+"""What `train` takes besides options."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,8 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    chosen = task_named(task) if isinstance(task, str) else task_named(repr(task))
+    chosen = checked_task(task)
+    refuse_unknown(options)
     text = options_text(options)
     parse(text)
     with opened(connection) as database, rows_of(database, source) as rows:
@@ -155,6 +159,24 @@ def train(
         if into is not None:
             return database.create(new_table(into), query)
         return collected(database.models(query), training)
+
+
+def checked_task(task: object) -> Task:
+    """The task of a name, which stands behind the connection."""
+    if isinstance(task, str):
+        return task_named(task)
+    raise OptionError(
+        f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
+        "train(connection, task, source=..., label=..., features=...)"
+    )
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """What is nearly the name of another argument is no unknown option."""
+    for name in options.keys() - TABLE.keys():
+        hint = nearest(name, KEYWORDS)
+        if hint:
+            raise OptionError(f"train has no argument and no option '{name}'{hint}")
 
 
 def streamed(database: Database, training: Training) -> Model | None:

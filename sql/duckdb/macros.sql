@@ -7,14 +7,36 @@ CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': indices::INTEG
 CREATE OR REPLACE TEMP MACRO predictor(model) AS CAST(
     model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR));
 
+-- What models by name say in a database without a registry (registry_macros.sql replaces these where there is one).
+-- DuckDB takes an aggregate's result, whose type it does not know yet, for a name: typeof looks again.
+CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
+    error(asked || ': the database has no registry of models, tuskml.models: tuskml models create DATABASE makes one, '
+          || 'in Python tuskml.registry.create(connection)');
+
 -- The class in the caller's own values, or the number.
-CREATE OR REPLACE TEMP MACRO predict(model, features) AS _tusk_predict(predictor(model), features);
+CREATE OR REPLACE TEMP MACRO predict
+    (model, features) AS _tusk_predict(
+        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('predict') ELSE predictor(model) END, features),
+    (model_name, in_group, features) AS (CASE WHEN model_name IS NOT NULL THEN _tusk_no_registry('predict') END)::DOUBLE;
 
 -- The probability of the higher class; logistic models only.
-CREATE OR REPLACE TEMP MACRO predict_proba(model, features) AS _tusk_predict_proba(predictor(model), features);
+CREATE OR REPLACE TEMP MACRO predict_proba
+    (model, features) AS _tusk_predict_proba(
+        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('predict_proba') ELSE predictor(model) END, features),
+    (model_name, in_group, features) AS (CASE WHEN model_name IS NOT NULL THEN _tusk_no_registry('predict_proba') END)::DOUBLE;
 
 -- The raw margin, coef . features + intercept.
-CREATE OR REPLACE TEMP MACRO decision(model, features) AS _tusk_decision(predictor(model), features);
+CREATE OR REPLACE TEMP MACRO decision
+    (model, features) AS _tusk_decision(
+        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('decision') ELSE predictor(model) END, features),
+    (model_name, in_group, features) AS (CASE WHEN model_name IS NOT NULL THEN _tusk_no_registry('decision') END)::DOUBLE;
+
+CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
+CREATE OR REPLACE TEMP MACRO register_model(
+    model_name, source, in_group := '', metrics := '', recipe := NULL, data_fingerprint := '', as_version := NULL
+) AS TABLE SELECT _tusk_no_registry('register_model');
+CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
+CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
 
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.

@@ -6,34 +6,39 @@ CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS (
     SELECT m.model FROM tuskml.models AS m
     WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed');
 
--- What predict needs of a model without groups, which must be there.
+-- What predict needs of a model without groups, which must be there. DuckDB takes an aggregate's result, whose type it does
+-- not know yet, for a name: its text begins as a model's.
 CREATE OR REPLACE TEMP MACRO _tusk_deployed(model_name) AS coalesce(
     (SELECT predictor(m.model) FROM tuskml.models AS m
      WHERE m.name = model_name AND m.group_key = '' AND m.stage = 'deployed'),
-    CASE WHEN model_name IS NOT NULL
+    CASE WHEN model_name LIKE '{''task'': %'
+         THEN error('an aggregate''s result is taken for a model''s name here, expected a column of a subquery: '
+                    || 'SELECT predict(model, ...) FROM (SELECT train_model(...) AS model ...)')
+         WHEN model_name IS NOT NULL
          THEN error('there is no deployed model ''' || model_name || ''' without groups, tuskml.models lists what there is') END);
+
+-- The same of one of its groups, which may have none yet, if others have.
+CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(model_name, in_group) AS coalesce(
+    (SELECT predictor(m.model) FROM tuskml.models AS m
+     WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'),
+    CASE WHEN model_name NOT IN (SELECT m.name FROM tuskml.models AS m WHERE m.stage = 'deployed')
+         THEN error('there is no deployed model ''' || model_name || ''' of any group, tuskml.models lists what there is') END);
 
 -- By a model, by the name of a deployed one, and by its name and group: one look-up a query.
 CREATE OR REPLACE TEMP MACRO predict
     (model_name VARCHAR, features) AS _tusk_predict(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_predict(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_predict(
-        (SELECT predictor(m.model) FROM tuskml.models AS m
-         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+    (model_name, in_group, features) AS _tusk_predict(_tusk_deployed_to(model_name, in_group), features);
 
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_predict_proba(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_predict_proba(
-        (SELECT predictor(m.model) FROM tuskml.models AS m
-         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+    (model_name, in_group, features) AS _tusk_predict_proba(_tusk_deployed_to(model_name, in_group), features);
 
 CREATE OR REPLACE TEMP MACRO decision
     (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_decision(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_decision(
-        (SELECT predictor(m.model) FROM tuskml.models AS m
-         WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'), features);
+    (model_name, in_group, features) AS _tusk_decision(_tusk_deployed_to(model_name, in_group), features);
 
 -- The next version of each group of a table or query with a column `model`, as a candidate. in_group, metrics (JSON) and
 -- data_fingerprint are SQL as text, over its columns; a model that is NULL is not registered.
@@ -58,20 +63,21 @@ WITH tuskml_chosen AS (
     SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
     WHERE m.name = model_name AND (in_group IS NULL OR m.group_key = in_group)
       AND CASE WHEN to_version IS NULL THEN m.stage <> 'withdrawn' ELSE m.version = to_version END
-    GROUP BY m.group_key),
-tuskml_checked AS (
-    SELECT unnest(coalesce(found, error(
-        'deploy: there is no ' || CASE WHEN to_version IS NULL THEN 'deployable ' ELSE '' END || 'version'
-        || coalesce(' ' || to_version::VARCHAR, '') || ' of a model ''' || model_name || ''''
-        || coalesce(' in group ''' || in_group::VARCHAR || '''', '') || ', tuskml.models lists what there is'))) AS chosen
-    FROM (SELECT list({'group_key': c.group_key, 'version': c.version}) AS found FROM tuskml_chosen AS c))
+    GROUP BY m.group_key)
 SELECT m.* REPLACE (
-    CASE WHEN m.version = c.chosen.version THEN 'deployed' ELSE 'retired' END AS stage,
-    CASE WHEN m.version <> c.chosen.version THEN m.deployed_at
+    CASE WHEN m.version = c.version THEN 'deployed' ELSE 'retired' END AS stage,
+    CASE WHEN m.version <> c.version THEN m.deployed_at
          ELSE (SELECT greatest(make_timestamp(epoch_us(now())), max(d.deployed_at) + INTERVAL 1 MICROSECOND)
                FROM tuskml.models AS d WHERE d.name = model_name) END AS deployed_at)
-FROM tuskml.models AS m JOIN tuskml_checked AS c ON m.group_key = c.chosen.group_key
-WHERE m.name = model_name AND (m.stage = 'deployed') <> (m.version = c.chosen.version);
+FROM tuskml.models AS m JOIN tuskml_chosen AS c ON m.group_key = c.group_key
+WHERE m.name = model_name AND (m.stage = 'deployed') <> (m.version = c.version)
+UNION ALL SELECT n.* FROM tuskml.models AS n RIGHT JOIN ( -- no row, but the error, which a join with nothing would leave out
+    SELECT CASE WHEN (SELECT count(*) FROM tuskml_chosen) = 0 THEN error(
+        'deploy: there is no ' || CASE WHEN to_version IS NULL THEN 'deployable ' ELSE '' END || 'version'
+        || coalesce(' ' || to_version::VARCHAR, '') || ' of a model ''' || model_name || ''''
+        || coalesce(' in group ''' || in_group::VARCHAR || '''', '')
+        || ', tuskml.models lists what there is')::VARCHAR END AS refused) AS r ON false
+WHERE r.refused IS NOT NULL;
 
 -- Undoes the last deployment, or that of one group: what was deployed before is deployed again, and what was deployed is
 -- withdrawn. A group that has no earlier version stays as it is.
@@ -81,12 +87,13 @@ WITH tuskml_earlier AS (
            row_number() OVER (PARTITION BY m.group_key ORDER BY m.deployed_at DESC) AS place
     FROM tuskml.models AS m JOIN tuskml.models AS d ON d.name = m.name AND d.group_key = m.group_key AND d.stage = 'deployed'
     WHERE m.name = model_name AND m.stage = 'retired' AND (in_group IS NULL OR m.group_key = in_group)),
-tuskml_checked AS (
-    SELECT unnest(coalesce(found, error(
+tuskml_chosen AS (
+    SELECT e.group_key, e.version FROM tuskml_earlier AS e WHERE e.place = 1 AND e.deployed_at = e.last)
+SELECT m.* REPLACE (CASE WHEN m.version = c.version THEN 'deployed' ELSE 'withdrawn' END AS stage)
+FROM tuskml.models AS m JOIN tuskml_chosen AS c ON m.group_key = c.group_key
+WHERE m.name = model_name AND (m.stage = 'deployed' OR m.version = c.version)
+UNION ALL SELECT n.* FROM tuskml.models AS n RIGHT JOIN ( -- no row, but the error, which a join with nothing would leave out
+    SELECT CASE WHEN (SELECT count(*) FROM tuskml_chosen) = 0 THEN error(
         'rollback: no version of a model ''' || model_name || '''' || coalesce(' in group ''' || in_group::VARCHAR || '''', '')
-        || ' was deployed before the present one, tuskml.models lists what there is'))) AS chosen
-    FROM (SELECT list({'group_key': e.group_key, 'version': e.version}) AS found
-          FROM tuskml_earlier AS e WHERE e.place = 1 AND e.deployed_at = e.last))
-SELECT m.* REPLACE (CASE WHEN m.version = c.chosen.version THEN 'deployed' ELSE 'withdrawn' END AS stage)
-FROM tuskml.models AS m JOIN tuskml_checked AS c ON m.group_key = c.chosen.group_key
-WHERE m.name = model_name AND (m.stage = 'deployed' OR m.version = c.chosen.version);
+        || ' was deployed before the present one, tuskml.models lists what there is')::VARCHAR END AS refused) AS r ON false
+WHERE r.refused IS NOT NULL;

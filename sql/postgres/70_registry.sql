@@ -46,6 +46,17 @@ END
 $$;
 COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, where there is none yet';
 
+-- That there is a registry: a sentence for who asks without one, in place of a table that is not there.
+CREATE FUNCTION @extschema@._tuskml_need_registry(asker text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('tuskml.models') IS NULL THEN
+        RAISE EXCEPTION '%: the database has no registry of models, tuskml.models', asker
+            USING ERRCODE = 'undefined_table', HINT = 'SELECT create_registry(); makes it.';
+    END IF;
+END
+$$;
+
 -- The next version of a model, as a candidate; the version is one more than the group's last unless it is given. A model
 -- that is NULL, of a group without usable rows, is not registered.
 CREATE FUNCTION @extschema@.register_model(
@@ -59,6 +70,7 @@ BEGIN
         RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (a model without groups has the group '''')'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
+    PERFORM @extschema@._tuskml_need_registry('register_model');
     IF (register_model.model).task IS NULL THEN
         RETURN NULL;
     END IF;
@@ -83,6 +95,7 @@ DECLARE
     versions integer[];
     changed integer;
 BEGIN
+    PERFORM @extschema@._tuskml_need_registry('deploy');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     SELECT array_agg(c.group_key), array_agg(c.version) INTO groups, versions
     FROM (SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
@@ -115,6 +128,7 @@ DECLARE
     groups text[];
     versions integer[];
 BEGIN
+    PERFORM @extschema@._tuskml_need_registry('rollback');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     WITH earlier AS (
         SELECT m.group_key, m.version, d.deployed_at, max(d.deployed_at) OVER () AS last,
@@ -142,6 +156,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     dropped integer;
 BEGIN
+    PERFORM @extschema@._tuskml_need_registry('drop_model');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     IF the_version IS NOT NULL AND EXISTS (
         SELECT FROM tuskml.models AS m WHERE m.name = model_name AND m.version = the_version AND m.stage = 'deployed'
@@ -161,6 +176,7 @@ COMMENT ON FUNCTION drop_model(text, integer, text) IS 'Forgets a model, or a ve
 CREATE FUNCTION @extschema@.deployed_model(model_name text, in_group text DEFAULT '') RETURNS tuskml_model
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM @extschema@._tuskml_need_registry('deployed_model');
     RETURN (SELECT m.model FROM tuskml.models AS m WHERE m.name = model_name AND m.group_key = in_group AND m.stage = 'deployed');
 END
 $$;

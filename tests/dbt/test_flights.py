@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -244,6 +245,60 @@ def test_a_version_that_fails_its_tests_is_not_deployed(
     ) == [("deployed",)], "it has no tests"
     for name in ODD:
         (project.folder / "models" / name).unlink()
+
+
+def test_what_the_manual_shows_builds(project: Project, built: dict[str, Any], root: Path) -> None:
+    """The README's model, and those of docs/dbt.md, in this project."""
+    found = re.findall(r"^```jinja\n(.*?)^```", (root / "README.md").read_text(), re.M | re.S)
+    found += re.findall(r"^```sql\n(-- models/.*?)^```", (root / "docs/dbt.md").read_text(), re.M | re.S)  # fmt: skip
+    assert len(found) == 3
+    paths = [project.folder / "models" / f"zz_shown_{k}.sql" for k in range(len(found))]
+    for path, text in zip(paths, found, strict=True):
+        path.write_text(text)
+    nodes = project.dbt("run", "--select", "zz_shown_*")["nodes"]
+    trained = [message for _, message in nodes.values() if message.startswith("TRAIN")]
+    assert trained == ["TRAIN 4 of 4"] * 2
+    for path in paths:
+        path.unlink()
+
+
+MISTAKES = {
+    "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
+    "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),
+    "text_label": ("carrier", "['hour']", "", "label is of type (VARCHAR|text), expected a number or"),
+    "text_feature": ("late", "['hour', 'carrier']", "", "feature 'carrier' is of type (VARCHAR|text), expected"),
+    "one_feature": ("late", "'hour'", "", "features is 'hour', of type (INTEGER|integer), expected a list"),
+    "two_in_a_text": ("late", "'hour, distance'", "", "features is 'hour, distance', of type .*expected a list"),
+    "wrong_column": ("late", "['huor']", "", "huor"),
+    "wrong_option": ("late", "['hour']", "options={'max_itr': 5}", "did you mean 'max_iter'"),
+    "wrong_task": ("late", "['hour']", "task='logistc'", "did you mean 'logistic'"),
+    "no_features": ("late", "[]", "", "materialization 'model' has no features, expected config"),
+}  # fmt: skip
+
+
+def test_first_mistakes_are_sentences(project: Project, built: dict[str, Any]) -> None:
+    """A model each, of which none trains; all that held_out spares is no mistake but a warning."""
+    config = "{{{{ config(materialized='model', task='logistic', label='{}', features={}, {}) }}}} select * from {{{{ ref('flight_features') }}}}"
+    files = {
+        project.folder / "models" / f"zz_{name}.sql": config.format(label, features, more).replace(
+            "task='logistic', ", "" if "task=" in more else "task='logistic', "
+        )
+        for name, (label, features, more, _) in MISTAKES.items()
+    }
+    files[project.folder / "models" / "zz_spared.sql"] = config.format("late", "['hour']", "held_out='true'")  # fmt: skip
+    for path, text in files.items():
+        path.write_text(text)
+    seen = (project.folder / "dbt.log").stat().st_size
+    nodes = project.dbt("run", "--select", "zz_*", success=False)["nodes"]
+    for name, (*_, sentence) in MISTAKES.items():
+        status, message = nodes[f"zz_{name}"]
+        assert status == "error"
+        assert re.search(sentence, message), message
+    assert nodes["zz_spared"] == ["success", "TRAIN 1 of 1"]
+    told = (project.folder / "dbt.log").read_text()[seen:]
+    assert "1 of the 1 groups of" in told
+    for path in files:
+        path.unlink()
 
 
 def test_it_is_deployed_when_they_pass(project: Project, built: dict[str, Any]) -> None:

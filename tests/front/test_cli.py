@@ -76,8 +76,9 @@ def test_a_database_file_keeps_tables(script, tmp_path: Path, capsys) -> None:
     ("text", "message"),
     [
         (
-            "SELECT 1;\n-- no such\nSELECT nofun(1);",
-            "line 3: Scalar Function with name nofun does not exist!",
+            "SELECT 1;\n-- no such\nSELECT train_modle(1);",
+            "line 3: Scalar Function with name train_modle does not exist; did you mean "
+            "'train_model'?",
         ),
         ("SELECT 1;\nSELCT 1", 'line 2: syntax error at or near "SELCT"'),
         (

@@ -136,5 +136,5 @@ def test_gaps_end_where_rounding_begins() -> None:
 
 
 def test_models_that_cannot_be_drawn_are_named() -> None:
-    with pytest.raises(TypeError, match="models is a int, expected a model"):
+    with pytest.raises(TypeError, match="models is or has a int, expected a model"):
         plot_convergence(3)

@@ -252,6 +252,24 @@ def test_the_server_is_another_version(fake: Fake) -> None:
     )
 
 
+def test_the_server_does_not_see_the_files(fake: Fake) -> None:
+    """Another installation of the same version, whose pg_available_extensions has no tuskml."""
+
+    class Connection:
+        class info:
+            server_version = 150020
+
+        def execute(self, query: str) -> "Connection":
+            assert "pg_available_extensions" in query
+            return self
+
+        def fetchone(self) -> tuple[None, None]:
+            return (None, None)
+
+    with pytest.raises(pgxs.ExtensionError, match="the database's server does not see the files"):
+        postgres.check_same(Connection(), pgxs.find(fake.pg_config))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
     [

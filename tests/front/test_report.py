@@ -18,10 +18,9 @@ from PIL import Image
 
 import tuskml
 from tuskml.cli import main
-from tuskml.model_tables import ModelTable
+from tuskml.model_tables import ModelTable, chosen_keys
 from tuskml.report import Group, group_of, page
 from tuskml.report.groups import some_of
-from tuskml.report_command import chosen_keys
 from tuskml.sources import Source
 
 SECONDS = 120

@@ -43,6 +43,7 @@ typedef struct named_site {
 typedef struct asked {
     struct varlena *name;
     struct varlena *group;
+    bool grouped; /* by name and group */
     enum tusk_answer answer;
 } asked;
 
@@ -125,6 +126,22 @@ static void prepare(named_site *site, Oid function, enum tusk_answer answer) {
     site->plan = plan;
 }
 
+/* A group may have no model yet; a name that no group has is a mistake. Within SPI. */
+static void refuse_unknown(const asked *what) {
+    Oid types[] = {TEXTOID};
+    Datum values[] = {PointerGetDatum(what->name)};
+    int done =
+        SPI_execute_with_args("SELECT 1 FROM tuskml.models AS m "
+                              "WHERE m.name OPERATOR(pg_catalog.=) $1 "
+                              "AND m.stage OPERATOR(pg_catalog.=) 'deployed'::pg_catalog.text",
+                              1, types, values, NULL, true, 1);
+    if (done == SPI_OK_SELECT && !SPI_processed)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("%s: there is no deployed model '%s' of any group",
+                               TUSK_ANSWER_NAMES[what->answer], text_to_cstring(what->name)),
+                        errhint("The table tuskml.models lists what there is.")));
+}
+
 /* The deployed model; NULL: there is none. */
 static predictor *look_up(named_site *site, Oid function, const asked *what) {
     predictor *found = NULL;
@@ -143,6 +160,8 @@ static predictor *look_up(named_site *site, Oid function, const asked *what) {
             found = new_predictor(site->context);
             read_model(found, (const struct varlena *)DatumGetPointer(model), what->answer);
         }
+    } else if (what->grouped) {
+        refuse_unknown(what);
     }
     SPI_finish();
     return found;
@@ -176,6 +195,7 @@ static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer, bool 
         PG_RETURN_NULL();
     asked what = {.name = PG_GETARG_VARLENA_PP(0),
                   .group = grouped ? PG_GETARG_VARLENA_PP(1) : cstring_to_text(""),
+                  .grouped = grouped,
                   .answer = answer};
     predictor *p = deployed(fcinfo->flinfo, &what);
     if (!p && !grouped)

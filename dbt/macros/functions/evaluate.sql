@@ -15,6 +15,10 @@
 
 {# Metrics by name. positive: whether the label is the higher class; label: as what predict returns. #}
 {% macro metrics_of(task, label, positive, model, features) %}
+  {% set tasks = ['linear', 'logistic', 'svm', 'matrix_factorization'] %}
+  {% if task not in tasks %}
+    {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
+  {% endif %}
   {% set features = tuskml.features_of(features) %}
   {% set predicted = 'predict(' ~ model ~ ', ' ~ features ~ ')' %}
   {% set probability = 'predict_proba(' ~ model ~ ', ' ~ features ~ ')' %}

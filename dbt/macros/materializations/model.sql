@@ -21,7 +21,11 @@
   {% do tuskml.take_rows(settings, sql) %}
   {%- set found = tuskml.find_due(settings, name, recipe) -%}
   {% if found['due'] %}
-    {% do tuskml.train_due(settings) %}
+    {%- set trained = tuskml.train_due(settings) -%}
+    {% if trained < found['due'] %}
+      {% do exceptions.warn('tuskml: ' ~ (found['due'] - trained) ~ ' of the ' ~ found['due'] ~ ' groups of ' ~ name ~ ' have no model: '
+         ~ 'no row of theirs has label and features and is not held out') %}
+    {% endif %}
     {% do tuskml.evaluate_trained(settings) %}
     {% do tuskml.register_trained(name, recipe) %}
   {% endif %}

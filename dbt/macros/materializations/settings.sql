@@ -1,14 +1,16 @@
 {# What a model's config says of its training, checked; keys may stand in `meta` too, for parsers that know no others. #}
 {% macro model_settings() %}
   {% set meta = config.get('meta', {}) or {} %}
+  {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'model_name'] %}
+  {% do tuskml.refuse_misspelt(keys, model.config.keys() | list + meta.keys() | list) %}
   {% set given = {} %}
-  {% for key in ['task', 'label', 'features', 'group_by', 'options', 'held_out'] %}
+  {% for key in keys %}
     {% do given.update({key: config.get(key, meta.get(key))}) %}
   {% endfor %}
   {% for key in ['task', 'label', 'features'] if not given[key] %}
     {% do exceptions.raise_compiler_error(
-        "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is 'linear', 'logistic' or "
-        ~ "'svm', label an SQL expression, features a list of them") %}
+        "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is 'linear', 'logistic', "
+        ~ "'svm' or 'matrix_factorization', label an SQL expression, features a list of them") %}
   {% endfor %}
   {% set keys = given['group_by'] or [] %}
   {{ return({
@@ -19,6 +21,24 @@
       'options': given['options'] or {},
       'held_out': given['held_out'] or 'false',
   }) }}
+{% endmacro %}
+
+{# dbt keeps what it does not know of a config, so a slip such as heldout= would go unseen, and change what is trained. Like
+   one of ours is what has most of its pairs of letters, or all of its letters in another order (Dice, Measures of the Amount
+   of Ecologic Association Between Species, 1945); `group` is a key of dbt's own. #}
+{% macro refuse_misspelt(keys, given) %}
+  {% for key in given if key not in keys and key != 'group' %}
+    {% for ours in keys %}
+      {% set a = key | replace('_', '') | lower %}
+      {% set b = ours | replace('_', '') %}
+      {% set pairs = [] %}
+      {% for place in range(1, a | length) if a[place - 1:place + 1] in b %}{% do pairs.append(place) %}{% endfor %}
+      {% set alike = 2 * (pairs | length) / ((a | length) + (b | length) - 2) if (a | length) + (b | length) > 2 else 0 %}
+      {% if alike > 0.6 or (a | list | sort) == (b | list | sort) %}
+        {% do exceptions.raise_compiler_error("materialization 'model' has no config " ~ key ~ "; did you mean " ~ ours ~ "?") %}
+      {% endif %}
+    {% endfor %}
+  {% endfor %}
 {% endmacro %}
 
 {# The name in the registry: that of the relation with its schema, unless config has model_name. #}

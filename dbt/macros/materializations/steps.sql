@@ -14,8 +14,9 @@
 {% macro take_rows(settings, sql) %}
   {% set features = settings['features'] %}
   {% set listed = features is not string %}
-  {% set expressions = [settings['label']] + (features if listed else []) %}
+  {% set expressions = [settings['label']] + (features if listed else [features]) %}
   {% set types = tuskml.types_of(expressions, sql) %}
+  {% do tuskml.check_types(settings, types) %}
   {% set items = [] %}
   {% if listed %}
     {% for feature in features %}{% do items.append(tuskml.as_double(feature, types[loop.index])) %}{% endfor %}
@@ -73,7 +74,7 @@
   {{ return({'groups': row[0] | int, 'due': row[1] | int}) }}
 {% endmacro %}
 
-{# Trains the groups that are due, on the rows that are not held out. #}
+{# Trains the groups that are due, on the rows that are not held out; returns how many of them have a model now. #}
 {% macro train_due(settings) %}
   {% set query %}
     select r.tuskml_group as group_key,
@@ -84,6 +85,8 @@
     group by r.tuskml_group
   {% endset %}
   {% do tuskml.create_temporary('trained', query) %}
+  {% set usable = run_query('select count(*) from ' ~ tuskml.temporary('trained') ~ ' as t where (t.model).task is not null') %}
+  {{ return(usable.rows[0][0] | int) }}
 {% endmacro %}
 
 {# Their metrics: on the rows held out, or where there are none on those of the training. #}

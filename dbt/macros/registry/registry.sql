@@ -4,6 +4,12 @@
 {% macro default__ensure_registry() %}
   {% set found = run_query("select pg_catalog.to_regclass('tuskml.models') is not null") %}
   {% if not found.rows[0][0] %}
+    {% set extension = run_query("select count(*) from pg_catalog.pg_extension where extname = 'tuskml'") %}
+    {% if not extension.rows[0][0] | int %}
+      {% do exceptions.raise_compiler_error(
+          'the database ' ~ target.dbname ~ ' has no extension tuskml: tuskml postgres install --database ' ~ target.dbname
+          ~ ', or CREATE EXTENSION tuskml CASCADE as superuser where it is installed') %}
+    {% endif %}
     {% do tuskml.run_and_commit('select create_registry()') %}
   {% endif %}
 {% endmacro %}

@@ -31,7 +31,7 @@
       {% do items.append(tuskml.literal(value) if column in types else value | string) %}
     {% endfor %}
     {% do values.append('(' ~ items | join(', ') ~ ')') %}
-    {% set kept = ', which stays as it was deployed' if row['tests_failed'] and row['waiting'] else '' %}
+    {% set kept = '; deployed stays what was' if row['tests_failed'] and row['waiting'] else '' %}
     {% do log('tuskml: ' ~ row['model'] ~ ': ' ~ row['models'] ~ ' models, ' ~ row['trained'] ~ ' trained, '
               ~ row['deployed'] ~ ' deployed, ' ~ row['waiting'] ~ ' waiting; tests: ' ~ row['tests_passed'] ~ ' passed, '
               ~ row['tests_failed'] ~ ' failed, ' ~ row['tests_not_run'] ~ ' not run' ~ kept, info=true) %}

@@ -22,20 +22,46 @@
 {% endmacro %}
 {% macro duckdb__as_double(expression, type) %}{{ return('(' ~ expression ~ ')::DOUBLE') }}{% endmacro %}
 
-{# The types of expressions over a query, in their order; DuckDB has no need of them. #}
+{# The types of expressions over a query, in their order. #}
 {% macro types_of(expressions, query) %}
   {{ return(adapter.dispatch('types_of', 'tuskml')(expressions, query)) }}
 {% endmacro %}
-{% macro duckdb__types_of(expressions, query) %}{{ return([''] * expressions | length) }}{% endmacro %}
+{% macro duckdb__types_of(expressions, query) %}
+  {% set items = [] %}
+  {% for expression in expressions %}{% do items.append('(' ~ expression ~ ') as type_' ~ loop.index) %}{% endfor %}
+  {% set found = run_query('describe select ' ~ items | join(', ') ~ ' from (' ~ query ~ '\n) as src') %}
+  {{ return(found.columns[1].values() | list) }}
+{% endmacro %}
 {% macro default__types_of(expressions, query) %}
   {% set probe %}
     select
     {% for expression in expressions %}
-      pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))::text {{ ',' if not loop.last }}
+      pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))::text as type_{{ loop.index }} {{ ',' if not loop.last }}
     {% endfor %}
   {% endset %}
   {% set found = run_query('with src as (' ~ query ~ '\n) ' ~ probe) %}
   {{ return(found.rows[0].values() | list) }}
+{% endmacro %}
+
+{# That a label and features are of types that a training takes, else which is not. #}
+{% macro check_types(settings, types) %}
+  {% set what = {'label': types[0]} %}
+  {% if settings['features'] is not string %}
+    {% for feature in settings['features'] %}{% do what.update({"feature '" ~ feature ~ "'": types[loop.index]}) %}{% endfor %}
+  {% else %}
+    {% set kind = types[1] | lower %}
+    {% if not (kind.endswith(']') or kind.startswith('struct(indices') or 'tuskml_sparse' in kind) %}
+      {% do exceptions.raise_compiler_error(
+          "features is '" ~ settings['features'] ~ "', of type " ~ types[1] ~ ", expected a list, features=['a', 'b'], or "
+          ~ 'text that is an array or sparse(indices, values) in SQL') %}
+    {% endif %}
+  {% endif %}
+  {% set numbers = ['int', 'float', 'double', 'real', 'decimal', 'numeric', 'bool', 'null'] %}
+  {% for name, type in what.items() if not numbers | select('in', type | lower) | list or '[' in type or '(' in type and 'decimal' not in type | lower %}
+    {% do exceptions.raise_compiler_error(
+        name ~ ' is of type ' ~ type ~ ', expected a number or a boolean'
+        ~ (": label=\"" ~ settings['label'] ~ " = '...'\" makes one" if name == 'label' else '')) %}
+  {% endfor %}
 {% endmacro %}
 
 {# 64 bits of a row's MD5, as a number whose sum does not depend on the order of the rows. A sum, since by XOR two equal

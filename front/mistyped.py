@@ -1,0 +1,50 @@
+"""What a function of tuskml got and what it takes, where a database finds none that matches."""
+
+import re
+
+NO_MATCH = (
+    re.compile(r"^No function matches the given name and argument types '(\w+)\((.*)\)'"),
+    re.compile(
+        r'^Could not choose a best candidate function for the function call "(\w+)\((.*)\)"'
+    ),
+    re.compile(r"^function (?:\w+\.)?(\w+)\((.*)\) (?:does not exist|is not unique)"),
+)
+"""DuckDB's words, twice, and PostgreSQL's."""
+FEATURES = "the features a list of numbers such as {array} or sparse(indices, values)"
+TRAINING = (
+    "(task, label, features [, options])",
+    "the label a number or a boolean, " + FEATURES + ", the options JSON as text",
+)
+PREDICTION = ("(model, features)", FEATURES)
+SCORE = ("(label, score)", "both numbers or booleans")
+EXPECTED = {
+    "train_model": TRAINING,
+    "explain_training": TRAINING,
+    "predict": PREDICTION,
+    "predict_proba": PREDICTION,
+    "decision": PREDICTION,
+    **dict.fromkeys(("auc", "log_loss", "accuracy", "rmse", "mae", "r2"), SCORE),
+}
+
+
+def explained(message: str) -> str:
+    """The message, or in its place a sentence on a call of one of tuskml's functions."""
+    for place, pattern in enumerate(NO_MATCH):
+        found = pattern.match(message)
+        name = found[1].removeprefix("_tusk_") if found else ""
+        if found and name in EXPECTED:
+            arguments, kinds = EXPECTED[name]
+            array = "ARRAY[a, b]" if place == 2 else "[a, b]"
+            return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
+                array=array
+            )
+    return message
+
+
+def types(given: str) -> str:
+    """The argument types, without a model's fields, and with a literal as text."""
+    text = re.sub(
+        r"STRUCT\(task VARCHAR, .*?options\"? VARCHAR(, store VARCHAR)?\)", "model", given
+    )
+    text = text.replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+    return re.sub(r"\bunknown\b", "text", text.replace('"NULL"', "NULL"))

@@ -1,0 +1,176 @@
+"""What goes wrong at first, from each door: one sentence that says what to do, and all goes on."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tuskml
+from tuskml import TuskError
+from tuskml.cli import main
+from tuskml.plots import named
+
+ROWS = "CREATE TABLE flights AS SELECT i % 3 AS carrier, i % 50 AS dep_delay, i % 70 AS distance, (i * 7919 % 61) - 20 + i % 50 AS arr_delay, CASE WHEN i % 2 = 0 THEN 'yes' ELSE 'no' END AS word FROM {} AS t(i)"
+SERIES = {"duckdb": "range(600)", "postgres": "generate_series(0, 599)"}
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
+def flights(request: pytest.FixtureRequest, make_place: Callable[[str], Any]) -> Any:
+    place = make_place(request.param)
+    place.sql(ROWS.format(SERIES[request.param]))
+    return place
+
+
+TRAIN: dict[str, Any] = {"source": "flights", "label": "arr_delay", "features": ["dep_delay"]}
+IN_PYTHON = {
+    "a label that is text": ({"label": "word"}, r"label 'word' is of type \w+, expected a number or a boolean"),
+    "a feature that is text": ({"features": ["word"]}, r"feature 'word' is of type \w+, expected a number"),
+    "a wrong column": ({"features": ["dep_dealy"]}, "did you mean 'dep_delay'"),
+    "a wrong label": ({"label": "arr_dely"}, "its columns are .*did you mean 'arr_delay'"),
+    "a wrong key": ({"group_by": "carier"}, "group_by names column 'carier'.*did you mean 'carrier'"),
+    "a missing table": ({"source": "flihgts"}, "source 'flihgts' does not exist.*did you mean 'flights'"),
+    "a wrong option": ({"max_itr": 3}, "unknown option 'max_itr'.*did you mean 'max_iter'"),
+    "a wrong argument": ({"groupby": "carrier"}, "no argument and no option 'groupby'; did you mean 'group_by'"),
+    "a wrong value": ({"l2": -1}, "option 'l2' is -1, expected a number of at least 0"),
+    "a value of another type": ({"l2": "much"}, "option 'l2' is \"much\", expected a number"),
+    "features that are no text": ({"features": 3}, "features is or has a int, expected the names of columns"),
+    "a feature that is no text": ({"features": ["dep_delay", 1]}, "features is or has a int, expected the names"),
+    "no features": ({"features": []}, "features is an empty list, expected columns"),
+    "a source that is no text": ({"source": [1, 2]}, "source is a list that has a int, expected the paths"),
+    "no source": ({"source": None}, "source is a builtins NoneType, expected a table, a query"),
+    "a label that is NULL": ({"label": "arr_delay + NULL"}, "has no row whose label and features are not NULL"),
+    "more than two classes": ({"task": "logistic"}, "'logistic' needs two classes"),
+    "a wrong task": ({"task": "lineer"}, "task is 'lineer', expected .*did you mean 'linear'"),
+    "a task that is no text": ({"task": 7}, r"task is of type int, expected .*train\(connection, task"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IN_PYTHON)
+def test_in_python(flights: Any, what: str) -> None:
+    given, sentence = IN_PYTHON[what]
+    arguments = {"task": "linear", **TRAIN, **given}
+    with pytest.raises(TuskError, match=sentence) as raised:
+        tuskml.train(flights.connection, arguments.pop("task"), **arguments)
+    assert "\n" not in str(raised.value)
+    assert flights.sql("SELECT count(*) FROM flights") == [(600,)]
+
+
+CONNECTIONS = {
+    "no.duckdb": "connection is 'no.duckdb', a file that does not exist; expected a DuckDB file",
+    "mysql://u@h/d": r"connection is the URL mysql://\.\.\.; expected a DuckDB file, .* postgresql://",
+    "postgresql+psycopg2://u:secret@h/d": r"connection is the URL postgresql\+psycopg2://\.\.\.; expected",
+    3: r"connection is of type builtins\.int, expected a DuckDB connection or file",
+}
+
+
+@pytest.mark.parametrize("given", CONNECTIONS)
+def test_connections(given: Any) -> None:
+    with pytest.raises(TuskError, match=CONNECTIONS[given]) as raised:
+        tuskml.train(given, "linear", **TRAIN)
+    assert "secret" not in str(raised.value)
+
+
+def test_models_in_python(flights: Any) -> None:
+    model = tuskml.train(
+        flights.connection, "linear", **TRAIN | {"features": ["dep_delay", "distance"]}
+    )
+    for rows, sentence in (
+        (np.zeros((3, 1)), "the model has 2 features, X has 1 columns"),
+        (np.zeros(3), "X has 1 dimensions, expected two: rows and features"),
+        ("abc", "X is no array of numbers"),
+    ):
+        with pytest.raises(TuskError, match=sentence):
+            model.predict(rows)
+    with pytest.raises(TuskError, match="only 'logistic' models give probabilities"):
+        model.predict_proba(np.zeros((3, 2)))
+    with pytest.raises(TuskError, match=r"the model is not valid JSON .* Model.to_json wrote"):
+        tuskml.Model.from_json("{")
+    for given, kind in (("late", "str"), ([3], "int"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"models is or has a {kind}, expected a model"):
+            named(given)
+    assert list(named({"a": model, "b": None})) == ["a"], "a group without a model has no curve"
+
+
+IN_SQL = {
+    "a label that is text": ("SELECT train_model('logistic', word, {d}) FROM flights", r"train_model(: label is text| got \(VARCHAR, VARCHAR, ).*a number or a boolean"),
+    "features that are no list": ("SELECT train_model('linear', arr_delay, dep_delay) FROM flights", r"train_model got \(.*the features a list of numbers such as (ARRAY)?\[a, b\]"),
+    "a list of text": ("SELECT train_model('linear', arr_delay, {w}) FROM flights", r"train_model(: features is text\[\]| got \(VARCHAR, BIGINT, VARCHAR\[\]\)), expected"),
+    "predict with no list": ("SELECT predict(model, 1) FROM (SELECT train_model('linear', arr_delay, {d}) AS model FROM flights) AS m", r"predict got \((tuskml_)?model, \w+\), expected \(model, features\)"),
+    "scores of text": ("SELECT auc(word, 1) FROM flights", r"auc got \(\w+, \w+\), expected \(label, score\): both numbers or booleans"),
+    "a wrong column": ("SELECT train_model('linear', arr_dely, {d}) FROM flights", "arr_dely.*(did you mean 'arr_delay'|Perhaps you meant .*arr_delay)"),
+    "a missing table": ("SELECT count(*) FROM flihgts", "flihgts.* does not exist"),
+    "predictions by a name": ("SELECT predict('late', {d}) FROM flights", r"predict: the database has no registry of models.*(tuskml models create|create_registry)"),
+    "options that are no JSON": ("SELECT train_model('linear', arr_delay, {d}, 'l2=1') FROM flights", "options are not valid JSON at character 1: 'l2=1', expected"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IN_SQL)
+def test_in_scripts(flights: Any, what: str, tmp_path: Path, monkeypatch, capsys) -> None:
+    """`tuskml sql`, which ends with one sentence and its line."""
+    query, sentence = IN_SQL[what]
+    array = "[{}]" if flights.kind == "duckdb" else "ARRAY[{}]"
+    script = "SELECT 1 AS one;\n" + query.format(
+        d=array.format("dep_delay"), w=array.format("word")
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO(script))
+    if flights.kind == "duckdb":
+        address = str(tmp_path / "flights.duckdb")
+        with tuskml.connect(address) as connection:
+            connection.execute(ROWS.format(SERIES["duckdb"]))
+    else:
+        address = flights.address
+    assert main(["sql", "-", "--database", address]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("tuskml: standard input, line 2: ")
+    assert told.count("\n") == 1
+    assert re.search(sentence, told), told
+
+
+SHELL = {
+    ("trian", "{}"): (2, "did you mean 'train'?"),
+    ("train", "{}"): (2, "the following arguments are required: --task"),
+    ("train", "{}", "--task", "logistc", "--source", "f", "--label", "y", "--features", "x"): (2, "did you mean 'logistic'?"),
+    ("train", "{}", "--task", "linear", "--source", "f", "--label", "y", "--features", "x", "--option", "l2"): (2, "'l2' is not NAME=VALUE"),
+    ("train", "no.duckdb", "--task", "linear", "--source", "f", "--label", "y", "--features", "x"): (1, "a file that does not exist"),
+    ("predict", "{}", "--models", "flights", "--source", "flights", "--features", "x"): (1, "has no single column of models"),
+    ("report", "{}", "--models", "models", "--features", "a,b,c"): (1, "--features has 3 names, but the models have 1 features"),
+    ("report", "{}", "--models", "nothing"): (1, "source 'nothing' does not exist"),
+    ("models", "list", "{}"): (1, "has no registry of models: tuskml models create"),
+    ("models", "register", "{}", "late"): (2, "the following arguments are required: --models"),
+    ("store", "verify", "--root", "/no/such/folder"): (1, "--root is /no/such/folder, which is not there"),
+    ("store", "gc", "--older-than", "3x"): (2, "'3x' is no age such as 90s"),
+    ("completion", "tcsh"): (2, "choose from 'bash', 'zsh', 'fish'"),
+    ("sql", "no.sql"): (1, "no.sql: No such file or directory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", SHELL, ids=" ".join)
+def test_in_the_shell(arguments: tuple[str, ...], tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tuskml.connect("flights.duckdb") as connection:
+        connection.execute(ROWS.format(SERIES["duckdb"]))
+        connection.execute(
+            "CREATE TABLE models AS SELECT carrier, train_model('linear', arr_delay, [dep_delay]) AS model FROM flights GROUP BY carrier"
+        )
+    status, sentence = SHELL[arguments]
+    assert main([text.format("flights.duckdb") for text in arguments]) == status
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
+    assert "Traceback" not in told
+
+
+def test_a_root_without_stores_says_so(tmp_path: Path, capsys) -> None:
+    root = ["--root", str(tmp_path)]
+    for action, told in (("list", ""), ("verify", ""), ("gc", " to remove")):
+        assert main(["store", action, *root]) == 0
+        assert capsys.readouterr().out == f"nothing in {tmp_path}{told}\n"
+    assert main(["store", "list", "--json", *root]) == 0
+    assert capsys.readouterr().out == "[]\n"
