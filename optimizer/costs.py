@@ -27,8 +27,9 @@ SEARCHED = {"lbfgs": 1.06, "newton": 1.03}
 """Passes an iteration: now and then a step is shortened."""
 FIRST = 0.5
 """A further pass of lbfgs's first iteration, which does not know how far to go."""
-BACKTRACKED = {"dense": 1.15, "sparse": 1.5}
-"""Passes an iteration of bgd with line search, more where features were not scaled alike."""
+BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
+"""Passes an iteration of bgd with line search, more where features were not scaled alike, but for
+the hinge."""
 CORNERED, FIRST_CORNERED = 1.45, 3.5
 """Passes of an iteration of newton on the hinge, where steps are shortened, each time with its
 curvature; further ones of the first iteration, where they are shortened often."""
@@ -249,8 +250,9 @@ class Costs:
         weights = self.on_weights(plan.family, together)
         searched, first = SEARCHED["lbfgs"], FIRST
         if plan.family == "bgd":
-            layout = "sparse" if self.question.seen.sparse else "dense"
-            searched = BACKTRACKED[layout] if plan.schedule == "line_search" else 1.0
+            often = self.question.seen.sparse and self.question.task.smooth
+            searched = BACKTRACKED_SPARSE if often else BACKTRACKED
+            searched = searched if plan.schedule == "line_search" else 1.0
             first = 0.0
         weights += (searched - 1) * self.again
         return Cost(
