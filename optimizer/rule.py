@@ -70,21 +70,21 @@ def choose_algorithm(
         return options.algorithm, "asked for"
     if options.sampler in OPERATORS["sample"]:
         return "mgd", f"sampler '{options.sampler}' is of mgd"
-    slow = None if task is None else no_newton(task)
+    slow = no_newton(task, options)
     if slow is not None:
         return "lbfgs", slow
-    if options.l1 > 0:
-        return "lbfgs", "l1 > 0 leaves no curvature for newton"
     if seen.n_features <= NEWTON_FEATURES:
         return "newton", f"{seen.n_features} features are at most {NEWTON_FEATURES}"
     return "lbfgs", f"{seen.n_features} features are more than {NEWTON_FEATURES}"
 
 
-def no_newton(task: Task) -> str | None:
+def no_newton(task: Task | None, options: Options) -> str | None:
     """Why newton is not the rule's for a task; None where it is."""
-    if not task.curved:
+    if task is not None and not task.curved:
         return f"task '{task.name}' has no curvature for newton"
-    if not task.smooth:
+    if options.l1 > 0:
+        return "l1 > 0 leaves no curvature for newton"
+    if task is not None and not task.smooth:
         return f"the loss of '{task.name}' has a corner, where newton is slow"
     return None
 
