@@ -88,11 +88,16 @@ class Cuda:
         number = cupy.cuda.runtime.getDevice()
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self._name: str = properties["name"].decode()
+        self._shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self._kernels: dict[Source, Any] = {}
 
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def shared_bytes(self) -> int:
+        return self._shared_bytes
 
     @property
     def xp(self) -> Any:

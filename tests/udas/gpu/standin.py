@@ -92,8 +92,8 @@ class StandIn:
 
     name = "NumPy"
 
-    def __init__(self, order=0, free=1 << 40):
-        self.order, self.free = order, free
+    def __init__(self, order=0, free=1 << 40, shared_bytes=227 << 10):
+        self.order, self.free, self.shared_bytes = order, free, shared_bytes
         self.xp = StrictNumPy()
         self.queue, self.arrived = [], 0
         self.launches, self.uploads_waiting_seen = [], 0
@@ -117,6 +117,7 @@ class StandIn:
         kernel = self._kernels.get(source)
         if kernel is None:
             kernel = self._kernels[source] = compile_kernel(source)
+        assert source.shared <= self.shared_bytes, source
         wrong = refusals(source, arguments, lambda given: isinstance(given, DeviceArray))
         assert not wrong, wrong
         cells = [cell(argument) for argument in arguments]
