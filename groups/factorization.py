@@ -104,7 +104,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
     """A group's ratings and vectors where they train."""
     if settings.gpu is not None:
-        return on_gpu(rows, shape, settings)
+        return on_gpu(rows, memory, shape, settings)
     return Factorization(rows, memory, shape, settings.seed)
 
 

@@ -60,7 +60,9 @@ def factorization(device: Any, scale: float, threads: int, cpu: bool) -> list[di
     for lock_free in (True, False):
         kind = "lock-free" if lock_free else "ordered"
         began = time.perf_counter()
-        with DeviceFactorization(device, *train, shape, 0, lock_free=lock_free) as model:
+        with DeviceFactorization.of_columns(
+            device, *train, shape, 0, lock_free=lock_free
+        ) as model:
             device.launched().wait()
             ready = time.perf_counter() - began
             each = trained(model, lock_free)

@@ -16,7 +16,7 @@ MOST_GROUPED = 64
 MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block may have on Hopper."""
 LEAST_SHARED = 99 << 10
-"""The least of the devices that are taken: where curvatures and systems fit, but not all passes."""
+"""The least of devices that are taken: curvatures and systems fit there, but not all passes."""
 TILE_BYTES = 8 << 10
 LANES_FEATURES = 16
 """Sums that a lane keeps of rows that several lanes share."""

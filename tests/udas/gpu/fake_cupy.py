@@ -8,7 +8,6 @@ import ctypes
 import re
 from types import SimpleNamespace
 
-import numpy as np
 from standin import StandIn, cell, compile_kernel
 from strict_arrays import MemoryPointer, StrictNumPy
 

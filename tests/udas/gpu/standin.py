@@ -1,7 +1,8 @@
 """A device made of NumPy: the kernels' own text, compiled for the CPU (`cuda_on_cpu.hpp`).
 
 It is as strict as a GPU would be unforgiving: its arrays are no NumPy arrays to the code under
-test, arguments have the types of the kernel's parameters, uploads arrive when something waits for them, and memory that nobody wrote is NaN.
+test, arguments have the types of the kernel's parameters, uploads arrive when something waits for
+them, and memory that nobody wrote is NaN.
 """
 
 import ctypes
