@@ -23,8 +23,9 @@ GROUP = np.dtype(
         ("intercept", np.float64),
     ]
 )
-ROW_BYTES = 8 + 8 + 8 + 4 + 1
-"""Of what is kept for a row."""
+KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
+"""Of what is kept for a row: alpha, norm, margin, order, sign."""
+ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 
 
 class _Dual(ctypes.Structure):
@@ -75,11 +76,7 @@ class Dual:
             tolerance,
             np.ascontiguousarray(shift),
             rows.first_rows,
-            np.empty(n),
-            np.empty(n),
-            np.empty(n),
-            np.empty(n, np.int32),
-            np.empty(n, np.int8),
+            *(rows.beside(n, kind) for kind in KINDS),
             groups,
         )
         check_code(
