@@ -6,6 +6,7 @@ import numpy as np
 
 from tuskml.optimizer.costs import Question
 from tuskml.udas.dual import Dual
+from tuskml.udas.options import unfit
 from tuskml.udas.problem import Problem
 
 FEW = 1024
@@ -18,7 +19,8 @@ def with_length(problem: Problem, question: Question) -> Question:
     The same question where no dual is possible, and where the answer may not depend on rows.
     """
     options = question.options
-    if question.task.name != "svm" or options.l2 == 0 or options.l1 > 0 or options.ordered:
+    fit = question.task.name == "svm" and unfit(options, "dcd") is None
+    if not fit or options.ordered or question.gpu:
         return question
     largest = problem.of(np.array([int(np.argmax(problem.rows.groups["n_rows"]))]))
     rows = largest.rows.head(FEW)

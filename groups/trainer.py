@@ -172,6 +172,7 @@ def fit(
         problem = describe(rows, labels, plan, request)
         timing, chosen = Timing(), Choice(plan, ())
         if question is not None:
+            question = replace(question, gpu=gpu)
             asked = time.monotonic()
             chosen = decide(problem, start(problem, labels, options), plan, question)
             plan = chosen.plan

@@ -93,7 +93,8 @@ class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, where it is known; measured: what was timed
-    instead of being computed, by algorithm or as "pass gradient" and "pass curvature".
+    instead of being computed, by algorithm or as "pass gradient" and "pass curvature"; gpu:
+    whether the rows are on one.
     """
 
     task: Task
@@ -102,6 +103,7 @@ class Question:
     threads: int
     measured: Mapping[str, Measured] = field(default_factory=dict)
     length: float | None = None
+    gpu: bool = False
 
 
 class Costs:

@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass
 
 from tuskml.errors import OptionError
-from tuskml.udas.options import STOCHASTIC, Options
+from tuskml.udas.options import NO_L1, STOCHASTIC, Options
 from tuskml.udas.own_operators import OPERATORS, base_of, steps_in_python
 from tuskml.udas.plan import Plan
 from tuskml.udas.tasks import Task
@@ -72,7 +72,7 @@ def choose_algorithm(
     if task is not None and not task.curved:
         return "lbfgs", f"task '{task.name}' has no curvature for newton"
     if options.l1 > 0:
-        return "lbfgs", "l1 > 0 leaves no curvature for newton"
+        return "lbfgs", NO_L1["newton"]
     if seen.n_features <= NEWTON_FEATURES:
         return "newton", f"{seen.n_features} features are at most {NEWTON_FEATURES}"
     return "lbfgs", f"{seen.n_features} features are more than {NEWTON_FEATURES}"
