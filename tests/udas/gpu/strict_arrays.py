@@ -79,6 +79,8 @@ class DeviceArray(np.ndarray):
 class StrictNumPy:
     """NumPy's functions for arrays of the device."""
 
+    ndarray = DeviceArray
+
     def __getattr__(self, name):
         if name == "random":  # needs cuRAND
             raise AttributeError(name)
