@@ -71,12 +71,17 @@ class Dual:
         groups = np.zeros(rows.n_groups, GROUP)
         groups["random"] = seed
         groups["centre"] = centre
+        alpha, norm, margin, order, sign = (rows.beside(n, kind) for kind in KINDS)
         made = cls(
             l2,
             tolerance,
             np.ascontiguousarray(shift),
             rows.first_rows,
-            *(rows.beside(n, kind) for kind in KINDS),
+            alpha,
+            norm,
+            margin,
+            order,
+            sign,
             groups,
         )
         check_code(

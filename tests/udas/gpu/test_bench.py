@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import fake_cupy
 import pytest
 from standin import MISSING, StandIn
 
@@ -31,6 +32,28 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
     assert len(reached) == 23
     off = [value for work, value in reached.items() if "optimum" in work]
     assert len(off) == 2
+    assert max(off) < 1e-6
+
+
+def test_it_runs_on_cupy_s_interface(root, tmp_path, monkeypatch):
+    """As a machine with a GPU runs it, on a module with CuPy's signatures."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.Module())
+    import gpu
+
+    from tuskml.udas.gpu import cuda
+
+    made = cuda.Cuda()
+    monkeypatch.setattr(cuda, "availability", lambda: None)
+    monkeypatch.setattr(cuda, "device", lambda: made)
+    monkeypatch.setattr(gpu, "GROUP_ROWS", 40)
+    report = gpu.main(["--scale", "1e-5", "--sql-rows", "300"])
+    assert report["device"] == "a fake"
+    assert report["failed"] == {}
+    assert None not in [entry["reached"] for entry in report["lines"]]
+    off = [entry["reached"] for entry in report["lines"] if "optimum" in entry["work"]]
+    assert len(off) == 3
     assert max(off) < 1e-6
 
 
