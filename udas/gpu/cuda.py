@@ -1,12 +1,14 @@
 """CuPy's device: the only module that imports CuPy, and only when it is asked for a GPU."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import TuskError
 from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import Source
 
@@ -59,6 +61,20 @@ def missing_compiler(cupy: Any) -> str | None:
 def first_line(error: Exception) -> str:
     """An error's text without its longer explanations."""
     return (str(error) or type(error).__name__).strip().splitlines()[0]
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """What CuPy raises inside, of the driver, the compiler or memory, becomes one sentence."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("cupy"):
+            raise
+        raise TuskError(
+            f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
+            "trains without it"
+        ) from error
 
 
 @functools.cache

@@ -73,14 +73,15 @@ def refuse_gpu(option: str, what: str) -> None:
 
 @contextmanager
 def on_gpu(rows: Pass) -> Iterator[Pass]:
-    """The same rows on the GPU, until the context ends."""
-    placed = on_device(rows, cuda.device())
-    assert isinstance(placed, DevicePass)
-    assert placed.on_device is not None
-    try:
-        yield placed
-    finally:
-        placed.on_device.close()
+    """The same rows on the GPU, until the context ends. TuskError where it fails."""
+    with cuda.failures():
+        placed = on_device(rows, cuda.device())
+        assert isinstance(placed, DevicePass)
+        assert placed.on_device is not None
+        try:
+            yield placed
+        finally:
+            placed.on_device.close()
 
 
 def gpu_name() -> str:

@@ -83,6 +83,13 @@ def test_cancelling_ends_it(db):
         one(db, call(device="gpu"))
 
 
+@pytest.mark.usefixtures("failing")
+def test_a_gpu_that_fails_is_named_in_one_sentence(db):
+    words = r"the GPU failed \(OutOfMemoryError: Out of memory allocating 4,096 bytes\); option"
+    with pytest.raises(Exception, match=words):
+        one(db, call(device="gpu"))
+
+
 def test_auto_takes_a_gpu_for_large_data_that_fit(db, standing_in, monkeypatch):
     assert "NumPy" not in one(db, call())["plan"]
     monkeypatch.setattr(placement, "LEAST_BYTES", 1000)

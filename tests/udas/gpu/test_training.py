@@ -122,6 +122,14 @@ def test_cancelling_ends_it(con):
         fit(con, "logistic", device="gpu", algorithm="lbfgs")
 
 
+@pytest.mark.usefixtures("failing")
+def test_a_gpu_that_fails_is_named_in_one_sentence(con):
+    words = r"the GPU failed \(OutOfMemoryError: Out of memory allocating 4,096 bytes\); option"
+    put(con, X, labels_of("logistic"), storage="FLOAT")
+    with pytest.raises(Exception, match=words):
+        fit(con, "logistic", device="gpu", algorithm="lbfgs")
+
+
 MISSING = "CuPy is not installed: pip install 'tuskml[gpu]'"
 
 
