@@ -269,6 +269,21 @@ class Report:
             new.replace(self.file)
 
 
+def table(found: dict[str, Any]) -> str:
+    """The figures as rows for `docs/benchmarks.md`, below the device's name and the date."""
+    rows = [f"{found['device']}; {found['host']}; {found['date']}; scale {found['scale']:g}", ""]
+    rows += ["| work | to reach | reached |", "|---|---|---|"]
+    for entry in found["lines"]:
+        reached = "not measured" if entry["reached"] is None else f"{entry['reached']:.4g}"
+        more = (
+            " (the CPU was ended early)"
+            if entry.get("cpu_unfinished") or entry.get("unfinished")
+            else ""
+        )
+        rows.append(f"| {entry['work']} | {entry['asked'] or 'none set'} | {reached}{more} |")
+    return "\n".join(rows)
+
+
 def asked(arguments: list[str] | None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -317,6 +332,7 @@ def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, An
         report.add("through SQL", lambda: through_sql(device, given.sql_rows, 256, report.end))
     report.add("factorization", lambda: factorization(device, given.scale, threads, cpu))
     faulthandler.cancel_dump_traceback_later()
+    print(f"\n{table(report.found)}")
     return report.found
 
 

@@ -30,6 +30,10 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
         "factorization",
     }  # fmt: skip
     assert len(reached) == 23
+    rows = gpu.table(report).splitlines()
+    assert rows[0].startswith("NumPy; ")
+    assert report["date"] in rows[0]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows[4:]] == list(reached)
     off = [value for work, value in reached.items() if "optimum" in work]
     assert len(off) == 2
     assert max(off) < 1e-6
