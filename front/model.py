@@ -140,21 +140,22 @@ class Model:
             )
         return self.coef
 
-    def decision(self, X: Any) -> Floats:
+    def decision(self, X: Any, device: str = "cpu") -> Floats:
         """The margins of rows, coef · features + intercept, of shape (n,).
 
         X: of shape (n, n_features): an array, a SciPy sparse matrix, or a data frame with a
-        column for each of the features, in any order.
+        column for each of the features, in any order. device: "gpu" multiplies on an NVIDIA GPU,
+        dense X alone, where CuPy's arrays stay; of NumPy's the copy takes longer than the CPU.
         """
-        return scoring.margins(self, X)
+        return scoring.margins(self, X, device)
 
-    def predict(self, X: Any) -> Floats:
-        """The number, or the class in the label's own values, of each row; X as for `decision`."""
-        return scoring.predictions(self, X)
+    def predict(self, X: Any, device: str = "cpu") -> Floats:
+        """The number, or the class in the label's own values, of each row; as for `decision`."""
+        return scoring.predictions(self, X, device)
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, device: str = "cpu") -> Floats:
         """The probability of the higher class of each row, of shape (n,); `logistic` only."""
-        return scoring.probabilities(self, X)
+        return scoring.probabilities(self, X, device)
 
     def summary(self) -> Summary:
         """What was trained and how, and a table of estimates, standard errors, z or t, and p."""

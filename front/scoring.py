@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from tuskml.model import Model
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def margins(model: "Model", X: Any) -> Floats:
+def margins(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """coef · features + intercept, of shape (n,)."""
+    if device != "cpu":
+        return margins_on(device, model, X)
     coef = np.asarray(model.weights(), np.float64)
     if model.task == "matrix_factorization":
         return ratings(model, coef, matrix(model, X))
@@ -26,6 +28,25 @@ def margins(model: "Model", X: Any) -> Floats:
     return np.asarray(x @ coef + model.intercept, np.float64)
 
 
+def margins_on(device: str, model: "Model", X: Any) -> Floats:
+    """The same on the GPU, of an array in its memory or the host's; DataError where it cannot."""
+    from tuskml.udas.gpu import predictions
+
+    if device != "gpu":
+        raise OptionError(f"device is {device!r}, expected 'cpu' or 'gpu'")
+    if model.task == "matrix_factorization" or hasattr(X, "tocsr"):
+        what = "X is a sparse matrix" if hasattr(X, "tocsr") else f"the model is '{model.task}'"
+        raise DataError(
+            f"the GPU predicts dense features of linear models, {what}: expected device 'cpu'"
+        )
+    coef = np.asarray(model.weights(), np.float64)
+    if not hasattr(X, "dtype") or X.dtype not in (np.float32, np.float64):
+        X = matrix(model, X)
+    if X.ndim == 2 and X.shape[1] != len(coef):
+        raise DataError(f"the model has {len(coef)} features, X has {X.shape[1]} columns")
+    return predictions.decision(X, coef, model.intercept)
+
+
 def sparse_margins(X: Any, coef: Floats) -> Floats:
     """Of a SciPy sparse matrix, whose columns are feature ids; unseen ones weigh nothing."""
     rows = X.tocsr()
@@ -33,9 +54,9 @@ def sparse_margins(X: Any, coef: Floats) -> Floats:
     return np.asarray(rows[:, :width] @ coef[:width], np.float64).ravel()
 
 
-def predictions(model: "Model", X: Any) -> Floats:
+def predictions(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """The number, or the class on that side of the margin; 0 is the higher class's."""
-    m = margins(model, X)
+    m = margins(model, X, device)
     if model.task in ("linear", "matrix_factorization"):
         return m
     classes = model.classes or [0.0]
@@ -43,13 +64,13 @@ def predictions(model: "Model", X: Any) -> Floats:
     return np.where(m >= 0, high, np.where(m < 0, low, m))
 
 
-def probabilities(model: "Model", X: Any) -> Floats:
+def probabilities(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """Of the higher class: 1 / (1 + exp(-m)), by exp of a number <= 0 only."""
     if model.task != "logistic":
         raise DataError(
             f"the model is '{model.task}', only 'logistic' models give probabilities; use decision"
         )
-    return logistic(margins(model, X))
+    return logistic(margins(model, X, device))
 
 
 def logistic(m: Floats) -> Floats:

@@ -7,13 +7,14 @@ from tuskml.groups.planning import Request
 from tuskml.udas.gpu import placement
 from tuskml.udas.gpu.placement import Answer
 from tuskml.udas.own_operators import ALGORITHMS, named
+from tuskml.udas.tasks import CPU_ALONE
 
 
 def answer(groups: NDArray[np.void], request: Request) -> Answer:
     """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
     what = without_kernels(request)
     if what is not None:
-        return Answer(False, f"{what} runs on the CPU alone")
+        return placement.without_kernels(what)
     return placement.answer(request.options.device, groups)
 
 
@@ -28,4 +29,6 @@ def without_kernels(request: Request) -> str | None:
         return f"task '{request.task.name}'"
     if request.options.algorithm in ALGORITHMS or named(request.options):
         return "an operator of your own"
+    if request.options.algorithm in CPU_ALONE:
+        return f"algorithm '{request.options.algorithm}'"
     return None

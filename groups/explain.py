@@ -52,11 +52,12 @@ def considered(group: NDArray[np.void], request: Request) -> Choice:
     plan, question = first_plan(group, request)
     if question is None:
         return Choice(plan, ())
+    gpu = devices.answer(group, request)
+    question = replace(question, gpu=gpu.use)
     if request.options.ordered or request.options.validation > 0:
         chosen = by_statistics(plan, question)
     else:
         chosen = tried(group, request, plan, question)
-    gpu = devices.answer(group, request)
     return with_elsewhere(chosen, question, None if gpu.use else gpu.reason)
 
 

@@ -21,6 +21,7 @@ from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.validation import held_out_counts
 from tuskml.udas import kernels
 from tuskml.udas.factorization import Factorization, Ids, Shape, rating_ids
+from tuskml.udas.gpu.cuda import failures
 from tuskml.udas.kernels import Floats, Pass
 from tuskml.udas.options import Options
 
@@ -79,6 +80,8 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
             made, out = rows.shuffled(memory, settings.seed, counts)
             held = replace(rows, groups=stack.enter_context(out))
             kept = replace(rows, groups=stack.enter_context(made))
+        if settings.gpu is not None:
+            stack.enter_context(failures())
         model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)
         run.descend()
@@ -104,7 +107,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
     """A group's ratings and vectors where they train."""
     if settings.gpu is not None:
-        return on_gpu(rows, shape, settings)
+        return on_gpu(rows, memory, shape, settings)
     return Factorization(rows, memory, shape, settings.seed)
 
 

@@ -7,7 +7,7 @@ from tuskml.groups.factorization_epochs import Factors
 from tuskml.groups.factorization_settings import Settings
 from tuskml.udas.factorization import Shape
 from tuskml.udas.gpu import cuda, placement
-from tuskml.udas.gpu.factorization import DeviceFactorization, too_large
+from tuskml.udas.gpu.factorization import DeviceFactorization, piece_rows, too_large
 from tuskml.udas.gpu.placement import Answer
 from tuskml.udas.kernels import Pass
 
@@ -37,8 +37,13 @@ def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Set
     return settings.on_gpu(found.reason) if found.use else settings, words
 
 
-def on_gpu(rows: Pass, shape: Shape, settings: Settings) -> Factors:
-    """One group's ratings and vectors on the GPU; a context, whose end frees them."""
+def on_gpu(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
+    """One group's ratings and vectors on the GPU; a context, whose end frees them.
+
+    memory: the account that ratings are charged to where the GPU has no room for all of them.
+    """
+    device, n = cuda.device(), int(rows.groups["n_rows"][0])
     return DeviceFactorization.of_rows(
-        rows, cuda.device(), shape, settings.seed, lock_free=settings.lock_free
-    )
+        rows, device, shape, settings.seed, lock_free=settings.lock_free, memory=memory,
+        at_once=piece_rows(device, n, shape, settings.validation > 0) or None,
+    )  # fmt: skip

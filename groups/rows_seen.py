@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.optimizer.costs import Question
 from tuskml.udas.dual import Dual
+from tuskml.udas.options import unfit
 from tuskml.udas.problem import Problem
 
 FEW = 1024
@@ -25,13 +26,13 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
     The same question where the answer may not depend on rows.
     """
     options = question.options
-    if options.ordered or problem.rows.open is not None:
+    if options.ordered or question.gpu or problem.rows.open is not None:
         return question
     largest = int(np.argmax(problem.rows.groups["n_rows"]))
     one = problem.of(np.array([largest]))
     if not question.seen.sparse and question.seen.n_features > 1:
         question = replace(question, spread=spread_of(one))
-    if question.task.name == "svm" and options.l2 > 0 and options.l1 == 0:
+    if question.task.name == "svm" and unfit(options, "dcd") is None:
         dual = Dual.of_rows(one.rows.head(FEW), one.shift, options.l2, 0.0, 0, np.zeros(1))
         question = replace(question, length=float(dual.norm.mean()))
     return question

@@ -34,6 +34,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import operators_of
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
+from tuskml.udas.charged import Charges
 from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
@@ -156,6 +157,7 @@ def fit(
     options = request.options
     with ExitStack() as stack, kernels.watching_sigint():
         held = None
+        rows = replace(rows, charges=stack.enter_context(Charges(memory)))
         if plan.canonical:
             counts = held_out_counts(rows.groups["n_rows"], options.validation)
             kept, out = rows.shuffled(memory, options.seed, counts)
@@ -170,6 +172,7 @@ def fit(
         problem = describe(rows, labels, plan, request)
         timing, chosen = Timing(), Choice(plan, ())
         if question is not None:
+            question = replace(question, gpu=gpu)
             asked = time.monotonic()
             chosen = decide(problem, start(problem, labels, options), plan, question)
             plan = chosen.plan

@@ -98,8 +98,8 @@ class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
-    (`spread.py`), where they are known; measured: what was timed
-    instead of being computed, by algorithm or as "pass gradient" and "pass curvature".
+    (`spread.py`), where they are known; measured: what was timed instead of being computed, by
+    algorithm or as "pass gradient" and "pass curvature"; gpu: whether the rows are on one.
     """
 
     task: Task
@@ -109,6 +109,7 @@ class Question:
     measured: Mapping[str, Measured] = field(default_factory=dict)
     length: float | None = None
     spread: float | None = None
+    gpu: bool = False
 
 
 class Costs:

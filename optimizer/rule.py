@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass
 
 from tuskml.errors import OptionError
-from tuskml.udas.options import STOCHASTIC, Options
+from tuskml.udas.options import NO_L1, STOCHASTIC, Options
 from tuskml.udas.own_operators import OPERATORS, base_of, steps_in_python
 from tuskml.udas.plan import Plan
 from tuskml.udas.tasks import Task
@@ -83,7 +83,7 @@ def no_newton(task: Task | None, options: Options) -> str | None:
     if task is not None and not task.curved:
         return f"task '{task.name}' has no curvature for newton"
     if options.l1 > 0:
-        return "l1 > 0 leaves no curvature for newton"
+        return NO_L1["newton"]
     if task is not None and not task.smooth:
         return f"the loss of '{task.name}' has a corner, where newton is slow"
     return None

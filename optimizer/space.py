@@ -18,9 +18,10 @@ MGD by several threads without locks.
 
 from tuskml.optimizer.costs import Question
 from tuskml.optimizer.rule import SHARED, choose
+from tuskml.udas.options import unfit
 from tuskml.udas.own_operators import ALGORITHMS, steps_in_python
-from tuskml.udas.own_tasks import refusal
 from tuskml.udas.plan import Plan
+from tuskml.udas.tasks import CPU_ALONE, refusal
 
 FAMILIES = (
     "newton",
@@ -34,6 +35,8 @@ FAMILIES = (
     "hogbatch",
     "hogwild",
 )
+FEW_GROUPS = 32
+"""Whose epochs leave most of a GPU idle."""
 STOCHASTIC = ("mgd", "sgd", "hogbatch", "hogwild")
 MOST_NEWTON_FEATURES = 4096
 MOST_NEWTON_BYTES = float(1 << 30)
@@ -78,6 +81,9 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
         own = untimed(question, plan)
     if own is not None:
         return own
+    wrong = unfit(question.options, plan.family)
+    if wrong is not None:
+        return wrong[1]
     if plan.family == "newton":
         return newton_refusal(question, memory)
     if plan.family == "dcd" and memory > MOST_DUAL_BYTES:
@@ -91,8 +97,17 @@ def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
     options, seen = question.options, question.seen
     shared, epochs = name in SHARED, name in (*STOCHASTIC, "svrg")
     corner = not question.task.smooth and "converge" not in options.given
+    few = question.gpu and seen.groups < FEW_GROUPS
     uncounted = seen.sparse and not (options.l1 or options.l2)
     return [
+        (
+            "it runs on the CPU alone, and the rows go to the GPU",
+            question.gpu and name in CPU_ALONE,
+        ),
+        (
+            "an epoch is one block of the GPU's for each group, and these are few",
+            epochs and few,
+        ),
         (
             "without locks no two runs are alike, and the result is to be reproducible",
             shared and options.ordered,
@@ -110,22 +125,6 @@ def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
             name in STOCHASTIC and options.l1 > 0,
         ),
         (
-            "l1 > 0 leaves no curvature for newton_cg",
-            name == "newton_cg" and options.l1 > 0,
-        ),
-        (
-            "its dual has no l1",
-            name == "dcd" and options.l1 > 0,
-        ),
-        (
-            "without l2 there is no dual",
-            name == "dcd" and options.l2 == 0,
-        ),
-        (
-            "no model tells its dual variables a start",
-            name == "dcd" and options.warm_start is not None,
-        ),
-        (
             "it would need to count how often each feature occurs",
             name == "svrg" and uncounted,
         ),
@@ -135,8 +134,6 @@ def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
 def newton_refusal(question: Question, memory: float) -> str | None:
     """What keeps newton from being a candidate."""
     features = question.seen.n_features
-    if question.options.l1 > 0:
-        return "l1 > 0 leaves no curvature for newton"
     if features > MOST_NEWTON_FEATURES:
         return f"{features:,} features make systems of more than {MOST_NEWTON_FEATURES:,} unknowns"
     if memory > MOST_NEWTON_BYTES:

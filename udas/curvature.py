@@ -22,7 +22,7 @@ class Curvature:
         n = int(part.rows.groups["n_rows"].sum())
         self.part = part
         self.offset = part.rows.first_rows
-        self.h = None if part.task.quadratic else np.empty(n)
+        self.h = None if part.task.quadratic else part.rows.beside(n)
         self.weights = np.ascontiguousarray(part.to_caller(v))
         self.n: Floats | None = None
         self.known = diagonal is not None

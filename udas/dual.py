@@ -24,8 +24,9 @@ GROUP = np.dtype(
         ("gained", np.float64),
     ]
 )
-ROW_BYTES = 8 + 8 + 8 + 4 + 1
-"""Of what is kept for a row."""
+KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
+"""Of what is kept for a row: alpha, norm, margin, order, sign."""
+ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 
 
 class _Dual(ctypes.Structure):
@@ -71,16 +72,17 @@ class Dual:
         groups = np.zeros(rows.n_groups, GROUP)
         groups["random"] = seed
         groups["centre"] = centre
+        alpha, norm, margin, order, sign = (rows.beside(n, kind) for kind in KINDS)
         made = cls(
             l2,
             tolerance,
             np.ascontiguousarray(shift),
             rows.first_rows,
-            np.empty(n),
-            np.empty(n),
-            np.empty(n),
-            np.empty(n, np.int32),
-            np.empty(n, np.int8),
+            alpha,
+            norm,
+            margin,
+            order,
+            sign,
             groups,
         )
         check_code(

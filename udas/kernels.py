@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from tuskml.udas.charged import Charges
 from tuskml.udas.library import (
     Floats,
     Triangles,
@@ -111,7 +112,8 @@ class Pass:
     """The rows of G groups with d features each, and how their loss is taken.
 
     groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
-    class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None.
+    class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where
+    memory for what is kept beside each row comes from, the heap unless given.
     """
 
     groups: NDArray[np.void]
@@ -125,6 +127,7 @@ class Pass:
     stride: int = 1
     cancel_mark: int = -1
     open: Open | None = None
+    charges: Charges | None = None
 
     @property
     def n_groups(self) -> int:
@@ -160,6 +163,10 @@ class Pass:
             class_weight=None if self.class_weight is None else self.class_weight[which],
             open=None if self.open is None else self.open.of(which),
         )
+
+    def beside(self, n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """n items kept beside the rows, not yet written."""
+        return np.empty(n, dtype) if self.charges is None else self.charges.empty(n, dtype)
 
     def head(self, rows: int) -> "Pass":
         """The same for the first rows of each group."""

@@ -403,36 +403,42 @@ def _value(option: Option, value: Any) -> Any:
         ) from None
 
 
-SMOOTH_PENALTY = ("newton", "newton_cg", "dcd")
-"""Algorithms that have no l1."""
+NO_L1 = {
+    "newton": "l1 > 0 leaves no curvature for newton",
+    "newton_cg": "l1 > 0 leaves no curvature for newton_cg",
+    "dcd": "its dual has no l1",
+}
+"""Algorithms that have no l1, and why."""
+
+
+def unfit(options: Options, algorithm: str) -> tuple[str, str] | None:
+    """An option that keeps an algorithm from training, and why; None where none does."""
+    if options.l1 > 0 and algorithm in NO_L1:
+        return "l1", NO_L1[algorithm]
+    if algorithm == "dcd" and options.l2 == 0:
+        return "l2", "without the penalty there is no dual"
+    if algorithm == "dcd" and options.warm_start is not None:
+        return "warm_start", "no model tells its dual variables a start"
+    return None
+
+
+UNFIT = {
+    "l1": "option 'l1' is not available with algorithm '{}': {}, "
+    "expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'",
+    "l2": "option 'l2' is 0, algorithm '{}' needs a number greater than 0: {}",
+    "warm_start": "option 'warm_start' is not available with algorithm '{}': {}, "
+    "expected 'lbfgs', 'bgd', 'newton' or 'auto'",
+}
 
 
 def _check_together(options: Options) -> None:
     algorithm = options.algorithm
-    if options.l1 > 0 and algorithm in SMOOTH_PENALTY:
-        raise OptionError(
-            f"option 'l1' is not available with algorithm '{algorithm}', "
-            "expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'"
-        )
-    if algorithm == "dcd":
-        _check_dual(options)
+    wrong = unfit(options, algorithm)
+    if wrong is not None:
+        raise OptionError(UNFIT[wrong[0]].format(algorithm, wrong[1]))
     if options.schedule == "line_search" and algorithm != "bgd":
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{algorithm}', expected 'bgd'"
-        )
-
-
-def _check_dual(options: Options) -> None:
-    """What the dual has no place for."""
-    if options.l2 == 0:
-        raise OptionError(
-            "option 'l2' is 0, algorithm 'dcd' needs a number greater than 0: "
-            "without the penalty there is no dual"
-        )
-    if options.warm_start is not None:
-        raise OptionError(
-            "option 'warm_start' is not available with algorithm 'dcd', whose dual variables no "
-            "model tells, expected 'lbfgs', 'bgd', 'newton' or 'auto'"
         )
 
 

@@ -19,7 +19,7 @@ from tuskml.udas.names import check_new
 from tuskml.udas.open_rows import CALL, Floats, OwnLoss, Values
 from tuskml.udas.options import Options
 from tuskml.udas.own_operators import base_of, refuse_sampler
-from tuskml.udas.tasks import OWN, RESPONSES, TASKS, Task
+from tuskml.udas.tasks import OWN, RESPONSES, TASKS, Task, refusal
 
 STEP = 1e-4
 TOLERANCE = 1e-3
@@ -27,7 +27,6 @@ TOLERANCE = 1e-3
 MARGINS = np.array([-1.9, -1.1, -0.35, 0.15, 0.7, 1.3, 2.2])
 FUNCTION: Any = type(CALL()).__base__
 """Any function of ctypes."""
-KERNELS_ALONE = ("sgd", "hogwild", "hogbatch", "svrg", "newton_cg")
 
 
 def register_task(
@@ -204,21 +203,6 @@ def check_derivatives(own: OwnLoss, labels: Floats) -> None:
                 f"task '{own.name}': {above} is {given[worst]:.6g} at margin {m[worst]:g} and "
                 f"label {y[worst]:g}, where the {below} changes by {expected[worst]:.6g}"
             )
-
-
-def refusal(task: Task, algorithm: str) -> str | None:
-    """Why an algorithm cannot train a task; None where it can."""
-    if algorithm == "dcd" and task.name != "svm":
-        return "its dual is that of the hinge"
-    if algorithm == "newton_cg" and not task.smooth:
-        return "the hinge has no curvature"
-    if task.own is None:
-        return None
-    if algorithm in KERNELS_ALONE:
-        return "its steps are compiled for tuskml's own tasks"
-    if algorithm == "newton" and not task.curved:
-        return f"task '{task.name}' has no curvature"
-    return None
 
 
 def refuse_together(task: Task, options: Options) -> None:

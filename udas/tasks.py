@@ -13,6 +13,12 @@ from tuskml.udas.open_rows import OwnLoss
 RESPONSES = ("identity", "exp", "logistic")
 """What a number is predicted as, of its margin; `udas/scalars/model.c` knows them."""
 
+KERNELS_ALONE = ("sgd", "hogwild", "hogbatch", "svrg", "newton_cg")
+"""Algorithms whose kernels know the losses of `TASKS` alone."""
+CPU_ALONE = ("newton_cg", "dcd")
+"""Algorithms that a GPU has no kernels for: products with a curvature that is never made, and one
+coordinate after another."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -63,3 +69,18 @@ def task_named(name: str) -> Task:
         names = [*TASKS, *OWN]
         raise OptionError(f"task is '{name}', expected {one_of(names)}{nearest(name, names)}")
     return task
+
+
+def refusal(task: Task, algorithm: str) -> str | None:
+    """Why an algorithm cannot train a task; None where it can."""
+    if algorithm == "dcd" and task.name != "svm":
+        return "its dual is that of the hinge"
+    if algorithm == "newton_cg" and not task.smooth:
+        return "the hinge has no curvature"
+    if task.own is None:
+        return None
+    if algorithm in KERNELS_ALONE:
+        return "its steps are compiled for tuskml's own tasks"
+    if algorithm == "newton" and not task.curved:
+        return f"task '{task.name}' has no curvature"
+    return None

@@ -99,8 +99,32 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
+GROUPS = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+"""Files of a control group, of its second and first version: its limit, and what of it is used."""
+
+
 def available_bytes() -> int:
-    """Of memory, without swapping."""
+    """Of memory, without swapping, and within the control group's limit."""
+    return min(free_bytes(), *limits())
+
+
+def limits() -> list[int]:
+    """What the control group leaves, where it limits memory."""
+    found = []
+    for most, used in GROUPS:
+        try:
+            folder = Path("/sys/fs/cgroup")
+            found.append(int((folder / most).read_text()) - int((folder / used).read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return found or [1 << 62]
+
+
+def free_bytes() -> int:
+    """Of the machine's memory."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10

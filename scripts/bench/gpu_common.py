@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.udas import kernels
-from tuskml.udas.gpu.ratings import scrambled
+from tuskml.udas.gpu.orders import scrambled
 from tuskml.udas.segments import SEGMENT
 
 REPEATS = 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tuskml.udas.gpu.factorization import DeviceFactorization
 USERS, ITEMS, RATINGS = 138_493, 26_744, 20_000_000
 RANK, EPOCHS, STEP, L2 = 100, 20, 0.05, 0.07
 TRUE_RANK, NOISE = 10, 0.75
+PIECES = 5
+"""In which ratings train where they are said not to fit."""
 HELD_OUT = 20
 """One of so many ratings."""
 
@@ -46,7 +49,7 @@ def trained(model: Any, lock_free: bool) -> list[float]:
     return found
 
 
-def factorization(device: Any, scale: float, threads: int, cpu: bool) -> list[dict[str, Any]]:
+def factorization(device: Any, scale: float, threads: int, cpu: bool) -> Iterator[dict[str, Any]]:
     """An epoch by either schedule, and the error on held-out ratings, against the CPU's."""
     n = max(400, int(RATINGS * scale))
     users, items = (max(20, int(ids * min(1.0, scale**0.5))) for ids in (USERS, ITEMS))
@@ -56,44 +59,70 @@ def factorization(device: Any, scale: float, threads: int, cpu: bool) -> list[di
     train, test = ([column[rows] for column in data] for rows in (slice(held, n), slice(held)))
     name = f"matrix factorization, n={n - held:,}, {users:,} x {items:,}, rank {RANK}"
     moved = 16 * source.factor_stride(RANK, True) * (n - held)
-    lines, error, took = [], {}, {}
+    error: dict[str, float] = {}
+    took: dict[str, float] = {}
     for lock_free in (True, False):
         kind = "lock-free" if lock_free else "ordered"
         began = time.perf_counter()
-        with DeviceFactorization(device, *train, shape, 0, lock_free=lock_free) as model:
+        with DeviceFactorization.of_columns(
+            device, *train, shape, 0, lock_free=lock_free
+        ) as model:
             device.launched().wait()
             ready = time.perf_counter() - began
             each = trained(model, lock_free)
             took[kind] = float(np.median(each))
             error[kind] = (2 * model.loss_at(*test)) ** 0.5
             schedule = model.ratings.schedule
-            lines.append(
-                line(f"{name}, {kind} epoch, M ratings/s", "", (n - held) / took[kind] / 1e6,
-                     seconds=took[kind], gb=moved / took[kind] / 1e9, sort_seconds=ready,
-                     first_seconds=each[0], rmse=error[kind], workers=schedule.workers)
+            yield line(
+                f"{name}, {kind} epoch, M ratings/s", "", (n - held) / took[kind] / 1e6,
+                seconds=took[kind], gb=moved / took[kind] / 1e9, sort_seconds=ready,
+                first_seconds=each[0], rmse=error[kind], workers=schedule.workers,
             )  # fmt: skip
     if not cpu:
-        return [*lines, *(line(f"{name}, {k} against the CPU", "", None) for k in took)]
+        for kind in took:
+            yield line(f"{name}, {kind} against the CPU", "", None)
+        return
     host = [tuple(device.to_host(column) for column in part) for part in (train, test)]
-    theirs = on_cpu(host, shape, threads)
+    del data, train, test
+    passes, _memories = on_host(host, threads)
+    yield by_pieces(device, passes, shape, name)
+    theirs = on_cpu(passes, shape)
     for kind, ours in took.items():
-        lines += [
-            line(f"{name}, {kind} epoch against the CPU", "", theirs[0] / ours,
-                 cpu_seconds=theirs[0]),
-            line(f"{name}, {kind}, held-out RMSE off the CPU's", "<= 0.01",
-                 abs(error[kind] / theirs[1] - 1), cpu_rmse=theirs[1]),
-        ]  # fmt: skip
-    return lines
+        yield line(f"{name}, {kind} epoch against the CPU", "", theirs[0] / ours,
+                   cpu_seconds=theirs[0])  # fmt: skip
+        yield line(f"{name}, {kind}, held-out RMSE off the CPU's", "<= 0.01",
+                   abs(error[kind] / theirs[1] - 1), cpu_rmse=theirs[1])  # fmt: skip
 
 
-def on_cpu(parts: list[tuple[Any, ...]], shape: Shape, threads: int) -> tuple[float, float]:
-    """Seconds of an epoch and the held-out RMSE of the CPU's kernels."""
+def on_host(parts: list[tuple[Any, ...]], threads: int) -> tuple[list[Any], list[Any]]:
+    """Ratings as rows of the packers', and their memory."""
     passes, memories = [], []
     for user, item, rating in parts:
         values = np.stack([user, item], 1).astype(np.float32)
         groups, memory = packed(values, rating, [0], np.array([len(rating)]), 2)
         passes.append(kernels.Pass(groups, 0, None, None, True, threads))
         memories.append(memory)
+    return passes, memories
+
+
+def by_pieces(device: Any, passes: list[Any], shape: Shape, name: str) -> dict[str, Any]:
+    """Lock-free epochs of ratings of which a part is on the device at a time."""
+    n = int(passes[0].groups["n_rows"][0])
+    began = time.perf_counter()
+    model = DeviceFactorization.of_rows(
+        passes[0], device, shape, 0, lock_free=True, at_once=max(1 << 10, n // PIECES)
+    )
+    with model:
+        ready = time.perf_counter() - began
+        each = trained(model, True)
+        error = (2 * model.loss(passes[1])) ** 0.5
+    took = float(np.median(each))
+    return line(f"{name}, lock-free epoch by pieces, M ratings/s", "", n / took / 1e6,
+                seconds=took, sort_seconds=ready, rmse=error)  # fmt: skip
+
+
+def on_cpu(passes: list[Any], shape: Shape) -> tuple[float, float]:
+    """Seconds of an epoch and the held-out RMSE of the CPU's kernels."""
     with Factorization(passes[0], 0, shape, 0) as model:
         each = trained(model, False)
         return float(np.median(each)), (2 * model.loss(passes[1])) ** 0.5

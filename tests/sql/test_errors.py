@@ -165,8 +165,8 @@ CASES = {
     ),
     "l1 for newton": (
         train('\'{"l1": 1, "algorithm": "newton"}\''),
-        "train_model: option 'l1' is not available with algorithm 'newton', "
-        "expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'",
+        "train_model: option 'l1' is not available with algorithm 'newton': l1 > 0 "
+        "leaves no curvature for newton, expected 'lbfgs', 'bgd', 'svrg', 'mgd', 'sgd' or 'auto'",
     ),
     "line search for lbfgs": (
         train('\'{"schedule": "line_search", "algorithm": "lbfgs"}\''),

@@ -1,12 +1,14 @@
 """CuPy's device: the only module that imports CuPy, and only when it is asked for a GPU."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import TuskError
 from tuskml.udas.gpu.device import Device, Mark
 from tuskml.udas.gpu.source import Source
 
@@ -61,6 +63,20 @@ def first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).strip().splitlines()[0]
 
 
+@contextmanager
+def failures() -> Iterator[None]:
+    """What CuPy raises inside, of the driver, the compiler or memory, becomes one sentence."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("cupy"):
+            raise
+        raise TuskError(
+            f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
+            "trains without it"
+        ) from error
+
+
 @functools.cache
 def device() -> Device:
     """The current GPU, where `availability` has nothing against it."""
@@ -88,11 +104,16 @@ class Cuda:
         number = cupy.cuda.runtime.getDevice()
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self._name: str = properties["name"].decode()
+        self._shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self._kernels: dict[Source, Any] = {}
 
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def shared_bytes(self) -> int:
+        return self._shared_bytes
 
     @property
     def xp(self) -> Any:

@@ -29,6 +29,10 @@ class Device(Protocol):
     @property
     def xp(self) -> Any: ...
 
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block may have."""
+
     def free_bytes(self) -> int:
         """Memory that could be allocated."""
 

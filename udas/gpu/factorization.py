@@ -11,65 +11,77 @@ from typing import Any, Self
 import numpy as np
 
 from tuskml.udas import kernels
+from tuskml.udas.charged import Charges
 from tuskml.udas.factorization import Shape
 from tuskml.udas.gpu import source
 from tuskml.udas.gpu.device import Device
-from tuskml.udas.gpu.ratings import (
-    MASK,
-    MOST_WORKERS,
-    ROW_BYTES,
-    Ratings,
-    Side,
-    as_table,
-    ratings_of,
-    scrambled,
-)
-from tuskml.udas.gpu.rows import DeviceRows
+from tuskml.udas.gpu.orders import MASK, scrambled
+from tuskml.udas.gpu.rating_records import AT_ONCE, as_table
+from tuskml.udas.gpu.rating_sort import RatingRows, sorted_on_host
+from tuskml.udas.gpu.ratings import MOST_GRID, MOST_WORKERS, ROW_BYTES, Ratings, Side, ratings_of
 from tuskml.udas.kernels import Floats, Pass
 
 START = 0.03
 """Of the size at which p.q starts, `udas/native/factorization_train.hpp`."""
-AT_ONCE = 1 << 25
-"""Ratings that are launched before a cancel is looked for: some 30 ms of them."""
 ROOM = 0.9
 """Of the device's free memory."""
+ID_BYTES = 40
+"""Of what is kept for a user or an item beside its vector."""
+BLOCK_BYTES = 32
+"""Of what is kept for a block of ratings."""
+PIECE_ROW_BYTES = 160
+"""Of device memory that a rating takes while a piece of them is sorted and the next one copied."""
+LEAST_PIECE, MOST_PIECE = 1 << 16, 1 << 24
+"""Ratings that are sorted at once where not all are."""
 
 
-def needed_bytes(n: int, shape: Shape, validation: bool) -> int:
-    """Of device memory, at most, for n ratings and their vectors; validation: best ones too."""
+def fixed_bytes(shape: Shape, validation: bool) -> int:
+    """Of device memory for vectors and what goes with ids; validation: best vectors too."""
     stride = source.factor_stride(shape.rank, shape.biases)
-    vectors = 4 * stride * (shape.n_users + shape.n_items) * (1 + validation)
-    return n * ROW_BYTES + vectors
+    each = 4 * stride * (1 + validation) + ID_BYTES
+    return each * (shape.n_users + shape.n_items)
+
+
+def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
+    """Ratings that the device takes at once: n where they all fit, 0 where not enough do."""
+    room = int(ROOM * device.free_bytes()) - fixed_bytes(shape, validation)
+    if n * ROW_BYTES <= room:
+        return n
+    rows = (room - BLOCK_BYTES * min(n, MOST_GRID**2)) // PIECE_ROW_BYTES
+    return min(rows, MOST_PIECE) if rows >= LEAST_PIECE else 0
 
 
 def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | None:
-    """Why the ratings do not go to the device; None where they do."""
-    needed, free = needed_bytes(n, shape, validation), device.free_bytes()
-    if needed <= ROOM * free:
+    """Why the ratings do not train on the device; None where they do, if need be by pieces."""
+    if piece_rows(device, n, shape, validation):
         return None
+    needed = fixed_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
     return (
-        f"{n:,} ratings and their vectors take about {needed / 2**30:,.1f} GiB of its memory, "
-        f"of which {free / 2**30:,.1f} GiB are free"
+        f"the vectors of {shape.n_users:,} users and {shape.n_items:,} items take about "
+        f"{gigabytes(needed)} of its memory, of which {gigabytes(device.free_bytes())} are free"
     )
+
+
+def gigabytes(size: int) -> str:
+    """In words."""
+    return f"{size / 2**30:,.2f} GiB"
 
 
 class DeviceFactorization:
     """Ratings and vectors in training; a context, whose end frees them.
 
-    user and item: the device's ids (n,) int64 within the shape, rating: (n,), of its own too.
-    Without lock_free all results are the same bits on the same device.
+    Vectors are on the device, ratings where they were sorted. Without lock_free all results are
+    the same bits on the same device. charges: of the ratings' memory, which goes too; at_once:
+    where other rows do not fit either, how many are looked at together.
     """
 
     def __init__(
-        self, device: Device, user: Any, item: Any, rating: Any, shape: Shape, seed: int, *,
-        lock_free: bool, cancel_mark: int = -1,
+        self, device: Device, ratings: Ratings, shape: Shape, seed: int, *, lock_free: bool,
+        cancel_mark: int = -1, charges: Charges | None = None, at_once: int | None = None,
     ) -> None:  # fmt: skip
         self.device, self.shape, self.seed = device, shape, seed
-        self.cancel_mark, self.lock_free = cancel_mark, lock_free
-        self.ratings: Ratings = ratings_of(
-            device, user, item, rating, (shape.n_users, shape.n_items),
-            biases=shape.biases, seed=seed, lock_free=lock_free,
-        )  # fmt: skip
+        self.cancel_mark, self.lock_free, self.charges = cancel_mark, lock_free, charges
+        self.ratings, self.at_once = ratings, at_once
         self.n = self.ratings.n
         stride = source.factor_stride(shape.rank, shape.biases)
         sides = (self.ratings.users, self.ratings.items)
@@ -79,15 +91,46 @@ class DeviceFactorization:
         self.start()
 
     @classmethod
-    def of_rows(
-        cls, rows: Pass, device: Device, shape: Shape, seed: int, *, lock_free: bool
-    ) -> "DeviceFactorization":
-        """From rows of one group, dense [user, item], in the host's memory."""
-        user, item, rating = columns_of(rows, device)
-        return cls(
-            device, user, item, rating, shape, seed,
-            lock_free=lock_free, cancel_mark=rows.cancel_mark,
+    def of_columns(
+        cls, device: Device, user: Any, item: Any, rating: Any, shape: Shape, seed: int, *,
+        lock_free: bool, cancel_mark: int = -1,
+    ) -> "DeviceFactorization":  # fmt: skip
+        """From the device's ids (n,) int64 within the shape and ratings (n,)."""
+        ratings = ratings_of(
+            device, user, item, rating, (shape.n_users, shape.n_items),
+            biases=shape.biases, seed=seed, lock_free=lock_free,
         )  # fmt: skip
+        return cls(device, ratings, shape, seed, lock_free=lock_free, cancel_mark=cancel_mark)
+
+    @classmethod
+    def of_rows(
+        cls, rows: Pass, device: Device, shape: Shape, seed: int, *, lock_free: bool,
+        memory: int = 0, at_once: int | None = None,
+    ) -> "DeviceFactorization":  # fmt: skip
+        """From rows of one group, dense [user, item], in the host's memory.
+
+        memory: the account that records are charged to where they stay there; at_once: ratings
+        that the device takes at a time (`piece_rows`), all unless given.
+        """
+        n = int(rows.groups["n_rows"][0])
+        if at_once is None or at_once >= n:
+            user, item, rating = columns_of(rows, device)
+            return cls.of_columns(
+                device, user, item, rating, shape, seed,
+                lock_free=lock_free, cancel_mark=rows.cancel_mark,
+            )  # fmt: skip
+        charges = Charges(memory)
+        try:
+            ratings = sorted_on_host(
+                rows, device, shape, seed, charges, at_once, lock_free=lock_free
+            )
+            return cls(
+                device, ratings, shape, seed, lock_free=lock_free,
+                cancel_mark=rows.cancel_mark, charges=charges, at_once=at_once,
+            )  # fmt: skip
+        except BaseException:
+            charges.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +142,10 @@ class DeviceFactorization:
         trace: TracebackType | None,
     ) -> None:
         self.vectors_of, self.kept, self.held = [], None, None
+        self.ratings.records.close()
         del self.ratings
+        if self.charges is not None:
+            self.charges.close()
         self.device.release()
 
     def start(self) -> None:
@@ -135,23 +181,20 @@ class DeviceFactorization:
         if lock_free != self.lock_free:
             raise ValueError(f"lock_free is {lock_free}, these ratings lie for {self.lock_free}")
         shape, schedule, deviation = self.shape, self.ratings.schedule, self.ratings.deviation
-        order = self.device.to_device(schedule.order(self.seed, number))
         sums = self.device.xp.zeros(schedule.workers, np.float64)
         keep = np.float32(1 - step * shape.l2 / deviation)
         rule = [
             np.float32(step), np.float32(1 - step * shape.l2) if shape.biases else keep, keep
         ]  # fmt: skip
-        each = schedule.grid or max(1, AT_ONCE * schedule.n_chunks // max(self.n, 1))
         launched = 0
-        for first in range(0, schedule.n_chunks, each):
+        for some in self.ratings.records.rounds(schedule, self.seed, number):
             kernels.raise_if_cancelled(self.cancel_mark)
-            some = order[first : first + each]
             arguments = [
-                self.ratings.table, schedule.start, some, np.int64(len(some)),
+                some.table, some.start, some.order, np.int64(len(some.order)),
                 np.int64(schedule.workers), *rule, *self.vectors_of, sums,
             ]  # fmt: skip
             self._launch("train_ratings", self._blocks(schedule.workers), arguments)
-            launched += self.n * len(some) // schedule.n_chunks
+            launched += some.n
             if launched >= AT_ONCE:
                 self.device.launched().wait()
                 launched = 0
@@ -159,13 +202,20 @@ class DeviceFactorization:
 
     def objective(self) -> float:
         """The objective at the vectors as they are."""
-        return self._objective(self._errors(self.ratings.table))
+        return self._objective(float(sum(map(self._errors, self.ratings.records.tables()))))
 
     def loss(self, rows: Pass) -> float:
         """The mean loss over other rows of one group, their ids within the shape."""
+        if self.at_once is not None:
+            return self._loss_by_parts(rows, self.at_once)
         if self.held is None or self.held[0] is not rows:
             self.held = rows, self._others(*columns_of(rows, self.device))
         return self.loss_of(self.held[1])
+
+    def _loss_by_parts(self, rows: Pass, at_once: int) -> float:
+        with RatingRows(rows, self.device, at_once) as source:
+            errors = sum(self._errors(self._others(*part)) for part in source.parts())
+            return 0.5 * float(errors) * self.ratings.deviation**2 / source.n
 
     def loss_at(self, user: Any, item: Any, rating: Any) -> float:
         """The same over ratings on the device."""
@@ -173,7 +223,7 @@ class DeviceFactorization:
 
     def loss_of(self, table: Any) -> float:
         """The same over records of places."""
-        return 0.5 * self._errors(table) * self.ratings.deviation**2 / len(table)
+        return 0.5 * float(self._errors(table)) * self.ratings.deviation**2 / len(table)
 
     def vectors(self) -> tuple[float, Floats]:
         """mu, and all vectors (n_users + n_items, width), users first, zeros where never seen."""
@@ -201,14 +251,14 @@ class DeviceFactorization:
             self.device.xp, known.users.place[user], known.items.place[item], value
         )  # fmt: skip
 
-    def _errors(self, table: Any) -> float:
-        """The sum of squared errors, in units of the deviation."""
+    def _errors(self, table: Any) -> Any:
+        """The sum of squared errors, in units of the deviation; on the device, not waited for."""
         kernels.raise_if_cancelled(self.cancel_mark)
         workers = max(1, min(MOST_WORKERS, len(table) // 16))
         sums = self.device.xp.empty(workers, np.float64)
         arguments = [table, np.int64(len(table)), np.int64(workers), *self.vectors_of, sums]
         self._launch("rating_errors", self._blocks(workers), arguments)
-        return float(sums.sum())
+        return sums.sum()
 
     def _objective(self, square_errors: float) -> float:
         loss = 0.5 * square_errors * self.ratings.deviation**2
@@ -241,18 +291,6 @@ class DeviceFactorization:
 
 def columns_of(rows: Pass, device: Device) -> tuple[Any, Any, Any]:
     """Users, items (n,) int64 and ratings (n,) float64 of one group, copied to the device."""
-    n_rows, kind = rows.groups["n_rows"].astype(np.int64), int(rows.groups["kind"][0])
-    start = np.array([0, int(n_rows[0])])
-
-    def fill(first: int, values: Any, labels: Floats) -> None:
-        rows.copy_rows(start, first, values, labels)
-
-    held = DeviceRows.of_host(device, 2, kind, n_rows, fill, budget=device.free_bytes())
-    if not held.resident:
-        held.close()
-        raise MemoryError(f"{int(n_rows[0]):,} ratings do not fit into the GPU's memory")
-    (part,), n = held.visit(), int(n_rows[0])
-    columns = part.values[:n]
-    found = columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64), part.labels[:n].copy()
-    held.close()
-    return found
+    with RatingRows(rows, device, int(rows.groups["n_rows"][0])) as source:
+        ((user, item, rating),) = source.parts()
+        return user, item, rating.copy()

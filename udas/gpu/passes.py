@@ -64,10 +64,10 @@ class DevicePass(Pass):
 
     def _gradient_of(self, visit: "Visit") -> None:
         d, size = self.n_features, value_size(int(self.groups["kind"][0]))
-        if d > source.MOST_FUSED:
+        kernel = source.gradient(d, size, visit.usual_rows) if d <= source.MOST_FUSED else None
+        if kernel is None or kernel.shared > self.device.shared_bytes:
             visit.wide(None)
             return
-        kernel = source.gradient(d, size, visit.usual_rows)
         visit.launch(kernel, [*visit.rows, visit.weights, *visit.losses,
                               np.int32(self.loss_only), visit.out])  # fmt: skip
 
@@ -174,7 +174,7 @@ class DevicePass(Pass):
             self.at_hand
             and self.on_device is not None
             and self.on_device.resident
-            and source.fits_epoch(self.n_features)
+            and source.fits_epoch(self.n_features, self.device.shared_bytes)
         )
 
 

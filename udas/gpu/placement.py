@@ -61,24 +61,27 @@ def refusal(option: str, sparse: bool, size: int) -> str | None:
     return cuda.availability()
 
 
+def without_kernels(what: str) -> Answer:
+    """Of what the GPU has no kernels for."""
+    return Answer(False, f"{what} runs on the CPU alone")
+
+
 def refuse_gpu(option: str, what: str) -> None:
     """Raises OptionError where 'gpu' is asked for and `what` has no kernels for it."""
-    if option == "gpu":
-        raise OptionError(
-            f"option 'device' is 'gpu', but {what} runs on the CPU alone; expected 'auto' or 'cpu'"
-        )
+    without_kernels(what).taken(option)
 
 
 @contextmanager
 def on_gpu(rows: Pass) -> Iterator[Pass]:
-    """The same rows on the GPU, until the context ends."""
-    placed = on_device(rows, cuda.device())
-    assert isinstance(placed, DevicePass)
-    assert placed.on_device is not None
-    try:
-        yield placed
-    finally:
-        placed.on_device.close()
+    """The same rows on the GPU, until the context ends. TuskError where it fails."""
+    with cuda.failures():
+        placed = on_device(rows, cuda.device())
+        assert isinstance(placed, DevicePass)
+        assert placed.on_device is not None
+        try:
+            yield placed
+        finally:
+            placed.on_device.close()
 
 
 def gpu_name() -> str:

@@ -1,7 +1,9 @@
-"""Predictions of many rows in NumPy's memory on the GPU, a part of them at a time.
+"""Predictions of many rows on the GPU: of the GPU's own arrays where they are, of rows in NumPy's
+memory a part at a time.
 
-For arrays from Python: in SQL rows lie in the vectors of the database, some thousand at a
-time, and are scored where they are.
+For arrays from Python: in SQL rows lie in the vectors of the database, some thousand at a time,
+and are scored where they are. What is in the host's memory takes longer to copy than to multiply,
+so nothing comes here unless it is asked for.
 """
 
 from typing import Any
@@ -19,10 +21,9 @@ PART_BYTES = 256 << 20
 STAGED_BYTES = 32 << 20
 
 
-def decision(
-    x: NDArray[Any], coef: ArrayLike, intercept: float, device: Device | None = None
-) -> Floats:
-    """Margins coef . x_i + intercept, float64 (n,), of x (n, d), float32 or float64.
+def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = None) -> Floats:
+    """Margins coef . x_i + intercept, NumPy's float64 (n,), of x (n, d), float32 or float64, an
+    array of NumPy's or of the GPU's.
 
     device: the current GPU unless given. Raises DataError where shapes or types do not fit, or
     there is no GPU.
@@ -38,16 +39,29 @@ def decision(
         if reason is not None:
             raise DataError(f"predictions on the GPU are not possible: {reason}")
         device = cuda.device()
+    if isinstance(x, device.xp.ndarray):
+        return margins_there(device, x, weights)
     return margins(device, x, weights)
 
 
 def predict_proba(
-    x: NDArray[Any], coef: ArrayLike, intercept: float, device: Device | None = None
+    x: Any, coef: ArrayLike, intercept: float, device: Device | None = None
 ) -> Floats:
     """Probabilities of the higher class of a logistic model, float64 (n,); as `decision`."""
     m = decision(x, coef, intercept, device)
     e = np.exp(-np.abs(m))
     return np.asarray(np.where(m >= 0, 1.0, e) / (1.0 + e))
+
+
+def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
+    """Of rows on the device, by one launch."""
+    xp, (n, d) = device.xp, x.shape
+    found = xp.empty(n, np.float64)
+    if n:
+        rows = xp.ascontiguousarray(x)
+        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), found]
+        device.launch(source.wide("margins", x.dtype.itemsize), (-(-n // 8), 1), arguments)
+    return device.to_host(found)
 
 
 def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:

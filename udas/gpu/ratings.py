@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from tuskml.udas.gpu.device import Device
+from tuskml.udas.gpu.orders import MASK, permutation, scrambled
+from tuskml.udas.gpu.rating_records import OnDevice, Records, Schedule, as_table
 
 LOCK_FREE_ROWS = 256
 """Ratings that a lock-free worker takes at a time, as in the paper."""
@@ -31,8 +33,11 @@ BLOCK_RATINGS = 256
 MOST_GRID = 1024
 ROW_BYTES = 100
 """Of device memory that a rating takes while all are sorted."""
-
-MASK = 2**64 - 1
+ROUNDING = 1e-14
+HASH_BITS = 44
+"""Of a rating's hash, behind the number of its block."""
+BUCKET_BITS = 12
+"""Of keys that sorting by pieces tells apart, at least."""
 
 
 @dataclass(frozen=True)
@@ -52,34 +57,80 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """In which chunks ratings are trained: chunk c is ratings start[c] to start[c + 1] - 1.
+class Layout:
+    """Where each of n ratings lies: they are sorted by their keys.
 
-    grid: strata of an epoch and chunks of each; 0: lock-free. workers: that train side by side.
+    Ordered (grid > 0): by block, a stratum's grid blocks side by side, and in a block by a hash of
+    the rating; each stratum has a block of each of the grid ranges of users, and of items. user
+    and item: the range of each place. Lock-free: by the hash alone.
     """
 
-    start: Any
-    n_chunks: int
-    grid: int
-    workers: int
+    users: Side
+    items: Side
+    n: int
+    seed: int
+    grid: int = 0
+    user: Any = None
+    item: Any = None
 
-    def order(self, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """The chunks of an epoch; when ordered, a stratum behind the other."""
-        key = (seed + 0x5851F42D4C957F2D * (epoch + 1)) & MASK
+    @classmethod
+    def of(
+        cls, device: Device, users: Side, items: Side, n: int, seed: int, *, lock_free: bool
+    ) -> "Layout":
+        """Ranges have about as many ratings each; which of them meet in a stratum is random."""
+        if lock_free:
+            return cls(users, items, n, seed)
+        grid, xp = grid_for(n, users, items), device.xp
+        ranged = []
+        for part, side in enumerate((users, items)):
+            mixed = device.to_device(permutation(grid, seed + part).astype(np.int64))
+            ranged.append(mixed[ranges(xp, side, n, grid)])
+        return cls(users, items, n, seed, grid, *ranged)
+
+    def keys(self, xp: Any, user: Any, item: Any, value: Any) -> Any:
+        """uint64, of places of users and items and float32 values."""
+        keys = hashes(xp, user, item, value, self.seed)
         if not self.grid:
-            return permutation(self.n_chunks, key)
-        users, items, shift = (permutation(self.grid, key + part) for part in range(3))
-        across = (np.arange(self.grid) + shift[:, None]) % self.grid
-        blocks: np.ndarray[Any, np.dtype[np.int32]] = users * np.int32(self.grid) + items[across]
-        return blocks.ravel()
+            return keys
+        mine = self.user[user]
+        stratum = (self.item[item] - mine) % self.grid
+        block = (stratum * self.grid + mine).astype(np.uint64)
+        return (block << np.uint64(HASH_BITS)) | (keys >> np.uint64(64 - HASH_BITS))
+
+    @property
+    def in_block(self) -> int:
+        """Buckets of a block, or of all ratings when lock-free; a power of two."""
+        blocks = (max(1, self.grid) ** 2 - 1).bit_length()
+        return 1 << max(2, BUCKET_BITS - blocks)
+
+    @property
+    def n_buckets(self) -> int:
+        """Into which keys fall in their order, some thousands at least."""
+        return max(1, self.grid) ** 2 * self.in_block
+
+    def buckets(self, keys: Any) -> Any:
+        """int64, of keys."""
+        behind = (HASH_BITS if self.grid else 64) - (self.in_block.bit_length() - 1)
+        return (keys >> np.uint64(behind)).astype(np.int64)
+
+    def schedule(self, device: Device, sizes: Any) -> Schedule:
+        """sizes: ratings of each bucket, on the device."""
+        if not self.grid:
+            return lock_free_schedule(device, self.n, self.users, self.items)
+        xp, blocks = device.xp, self.grid**2
+        start = xp.zeros(blocks + 1, np.int64)
+        start[1:] = xp.cumsum(sizes.reshape(blocks, self.in_block).sum(axis=1))
+        return Schedule(start, blocks, self.grid, self.grid)
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """n ratings on the device: table (n, 3) int32, places of user and item and the bits of a
-    float, the rating's distance from the mean in units of the deviation."""
+    """n ratings and how they are trained; records: where they are (`rating_records.py`).
 
-    table: Any
+    Values are distances from the mean in units of the deviation.
+    """
+
+    records: Records
     users: Side
     items: Side
     schedule: Schedule
@@ -88,29 +139,18 @@ class Ratings:
 
     @property
     def n(self) -> int:
-        return len(self.table)
-
-
-def scrambled(x: Any) -> Any:
-    """splitmix64 of each of an array of uint64, as the CPU's kernels number random draws."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-def permutation(n: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """0 .. n - 1 in a seeded order, the same with every version of NumPy."""
-    first = scrambled(np.array([seed & MASK], np.uint64))
-    keys = scrambled(first + np.arange(n, dtype=np.uint64))
-    return np.argsort(keys, kind="stable").astype(np.int32)
+        return self.records.n
 
 
 def side_of(xp: Any, ids: Any, n_ids: int) -> Side:
     """The users, or the items, of ratings' ids (n,) int64."""
-    count = xp.bincount(ids, minlength=n_ids).astype(np.int64)
+    return side_of_counts(xp, xp.bincount(ids, minlength=n_ids).astype(np.int64))
+
+
+def side_of_counts(xp: Any, count: Any) -> Side:
+    """The same of how many ratings each id has."""
     seen = xp.flatnonzero(count)
-    place = xp.full(n_ids, -1, np.int32)
+    place = xp.full(len(count), -1, np.int32)
     place[seen] = xp.arange(len(seen), dtype=np.int32)
     return Side(place, seen.astype(np.int64), count[seen])
 
@@ -142,6 +182,11 @@ def lock_free_schedule(device: Device, n: int, users: Side, items: Side) -> Sche
     return Schedule(device.to_device(start), len(start) - 1, 0, min(workers, len(start) - 1))
 
 
+def deviation_of(variance: float, mean: float) -> float:
+    """1 where ratings are all the same, but for the rounding of their mean."""
+    return variance**0.5 if variance > (ROUNDING * mean) ** 2 else 1.0
+
+
 def ratings_of(
     device: Device, user: Any, item: Any, rating: Any, n_ids: tuple[int, int], *, biases: bool,
     seed: int, lock_free: bool,
@@ -149,31 +194,16 @@ def ratings_of(
     """Ratings from ids (n,) int64 below n_ids and ratings (n,), all on the device."""
     xp, n = device.xp, len(rating)
     users, items = side_of(xp, user, n_ids[0]), side_of(xp, item, n_ids[1])
+    layout = Layout.of(device, users, items, n, seed, lock_free=lock_free)
     user, item = users.place[user], items.place[item]
     value = rating.astype(np.float32)
-    keys = hashes(xp, user, item, value, seed)
-    if lock_free:
-        schedule = lock_free_schedule(device, n, users, items)
-    else:
-        grid = grid_for(n, users, items)
-        block = ranges(xp, users, n, grid)[user] * grid + ranges(xp, items, n, grid)[item]
-        sizes = xp.bincount(block, minlength=grid * grid)
-        start = xp.zeros(grid * grid + 1, np.int64)
-        start[1:] = xp.cumsum(sizes)
-        schedule = Schedule(start, grid * grid, grid, grid)
-        keys = (block.astype(np.uint64) << np.uint64(44)) | (keys >> np.uint64(20))
+    keys = layout.keys(xp, user, item, value)
+    sizes = xp.bincount(layout.buckets(keys), minlength=layout.n_buckets)
     order = xp.argsort(keys)
     value = value[order].astype(np.float64)
     mean = float(value.sum()) / n if biases else 0.0
     square = float(xp.square(value - mean).sum())
-    deviation = (square / n) ** 0.5 if square > 0 else 1.0
+    deviation = deviation_of(square / n, mean)
     table = as_table(xp, user[order], item[order], (value - mean) / deviation)
-    return Ratings(table, users, items, schedule, mean, deviation)
-
-
-def as_table(xp: Any, user: Any, item: Any, value: Any) -> Any:
-    """The kernels' records of places and values."""
-    table = xp.empty((len(value), 3), np.int32)
-    table[:, 0], table[:, 1] = user, item
-    table[:, 2] = value.astype(np.float32).view(np.int32)
-    return table
+    schedule = layout.schedule(device, sizes)
+    return Ratings(OnDevice(device, table), users, items, schedule, mean, deviation)

@@ -15,6 +15,8 @@ MOST_GROUPED = 64
 """Features up to which a block keeps a group's whole curvature, and solves with it."""
 MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block may have on Hopper."""
+LEAST_SHARED = 99 << 10
+"""The least of devices that are taken: curvatures and systems fit there, but not all passes."""
 TILE_BYTES = 8 << 10
 LANES_FEATURES = 16
 """Sums that a lane keeps of rows that several lanes share."""
@@ -136,9 +138,9 @@ def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
     )
 
 
-def fits_epoch(d: int) -> bool:
+def fits_epoch(d: int, shared_bytes: int = MOST_SHARED) -> bool:
     """Whether a model and what an epoch adds up fit in a block's shared memory."""
-    return 8 * d * 7 <= MOST_SHARED - (4 << 10)
+    return 8 * d * 7 <= shared_bytes - (4 << 10)
 
 
 def wide(kernel: str, size: int, each: int = 8) -> Source:

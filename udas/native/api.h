@@ -33,6 +33,12 @@ enum tk_code {
     TK_LOSS_FAILED = 4 /* a loss of the caller's did not return 0 */
 };
 
+/* size bytes for what is kept beside rows, aligned to 64 and charged to their account (NULL: to
+ * the heap), where they may lie in its spill file. */
+typedef struct tk_charged tk_charged;
+TK_API int tk_charged_new(tusk_memory *memory, int64_t size, tk_charged **out, void **at);
+TK_API void tk_charged_free(tk_charged *charged);
+
 typedef struct tk_pass {
     const tusk_group *groups;
     int64_t n_groups;

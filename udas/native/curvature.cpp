@@ -161,14 +161,12 @@ int curvature(const tk_pass *pass, const Loss &loss, const double *weights, cons
               const double *scale, double *out) {
     int64_t d = pass->groups[0].dim, p = d + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    std::vector<double> w(pass->n_groups * padded(d), 0.0);
-    for (int64_t g = 0; g < pass->n_groups; g++)
-        std::copy_n(weights + g * p, d, w.begin() + g * padded(d));
+    const PaddedWeights w = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
     // Every chunk has a triangle of its own: not so many chunks that these outgrow the rows.
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
     return sum_over_chunks(
         pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
-            Model model{weights + c.group * p, w.data() + c.group * padded(d), shift + c.group * d,
+            Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
                         scale + c.group * d};
             curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
         });

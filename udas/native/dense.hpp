@@ -16,6 +16,32 @@ inline int64_t padded(int64_t d) {
     return (d + LANES - 1) / LANES * LANES;
 }
 
+// The weights (G, d + 1) of a pass's groups, each one's padded and the intercept behind that.
+// NULL: zeros. In sparse passes nothing reads them.
+class PaddedWeights {
+public:
+    PaddedWeights() = default;
+    PaddedWeights(const tk_pass *pass, const double *weights) {
+        const int64_t d = pass->groups[0].dim;
+        behind_ = padded(d);
+        all_.assign(pass->n_groups * width(), 0.0);
+        for (int64_t g = 0; weights && g < pass->n_groups; g++) {
+            std::copy_n(weights + g * (d + 1), d, all_.begin() + g * width());
+            all_[g * width() + behind_] = weights[g * (d + 1) + d];
+        }
+    }
+    const double *of(int64_t g) const {
+        return all_.empty() ? nullptr : all_.data() + g * width();
+    }
+    double intercept(int64_t g) const { return of(g)[behind_]; }
+
+private:
+    int64_t width() const { return behind_ + LANES; } // each group's aligned as the first one's
+
+    std::vector<double> all_;
+    int64_t behind_ = 0;
+};
+
 // One row of up to NV vectors; the last holds `tail` values.
 template <int NV, class T> inline v8d dot_row(const T *x, const v8d *w, int tail) {
     v8d sum = load_tail(x + (NV - 1) * LANES, tail) * w[NV - 1];

@@ -14,11 +14,11 @@
 // l2 / s.
 #pragma once
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "api.h"
+#include "charged.hpp"
 #include "rows.hpp"
 
 namespace tusk {
@@ -32,40 +32,6 @@ using v16f = float __attribute__((vector_size(64)));
 struct Rating {
     int32_t user, item;
     float value;
-};
-
-// Memory of the account of rows, which may lie in the spill file; without an account, the heap's.
-template <class T> class Charged {
-public:
-    Charged() = default;
-    Charged(const Charged &) = delete;
-    Charged &operator=(const Charged &) = delete;
-    ~Charged() { drop(); }
-
-    // n items aligned to cache lines, their content undefined; a tk_code.
-    int take(tusk_memory *memory, size_t n) {
-        drop();
-        int code = TUSK_OK;
-        size_t size = n * sizeof(T) + 64;
-        at_ = memory ? tusk_memory_take(memory, size, &slab_, &code) : std::malloc(size);
-        if (!at_)
-            return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
-        return TK_OK;
-    }
-    T *data() const { return (T *)(((uintptr_t)at_ + 63) & ~(uintptr_t)63); }
-
-private:
-    void drop() {
-        if (slab_)
-            tusk_slab_drop(slab_);
-        else
-            std::free(at_);
-        at_ = nullptr;
-        slab_ = nullptr;
-    }
-
-    void *at_ = nullptr;
-    tusk_slab *slab_ = nullptr;
 };
 
 // Users, or items: those with ratings have a place each, in the order of their ids, and are cut

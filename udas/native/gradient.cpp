@@ -11,13 +11,6 @@ namespace {
 // Layout of one group's sums.
 enum { LOSS = 0, ROWS = 1, GRADIENT = 2 };
 
-std::vector<double> padded_weights(const tk_pass *pass, const double *weights, int64_t d) {
-    std::vector<double> w(pass->n_groups * padded(d), 0.0);
-    for (int64_t g = 0; g < pass->n_groups; g++)
-        std::copy_n(weights + g * (d + 1), d, w.begin() + g * padded(d));
-    return w;
-}
-
 template <class T, class Loss>
 void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t d,
                  const double *w, double b, double *g, double *out, bool loss_only) {
@@ -40,7 +33,7 @@ void dense_chunk(const Chunk &c, const Loss &loss, const Labels &labels, int64_t
 template <class T, class Loss>
 int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights, double *out) {
     int64_t d = pass->groups[0].dim, width = padded(d);
-    std::vector<double> w = padded_weights(pass, weights, d);
+    PaddedWeights w(pass, weights);
     auto chunks = make_chunks(pass, chunk_rows_for(pass));
     int64_t sums = pass->loss_only ? (int64_t)GRADIENT : d + 3;
     return sum_over_chunks(pass, chunks, sums, out, [&](const Chunk &c, double *acc) {
@@ -48,8 +41,8 @@ int dense_gradient(const tk_pass *pass, const Loss &loss, const double *weights,
         double small[256] = {0};
         std::vector<double> large(width > 256 ? width : 0, 0.0);
         double *g = width > 256 ? large.data() : small;
-        dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.data() + c.group * width,
-                       weights[c.group * (d + 1) + d], g, acc, pass->loss_only);
+        dense_chunk<T>(c, loss, Labels(pass, c.group), d, w.of(c.group), w.intercept(c.group), g,
+                       acc, pass->loss_only);
         for (int64_t k = 0; k < d && !pass->loss_only; k++)
             acc[GRADIENT + k] += g[k];
     });

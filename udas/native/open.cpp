@@ -131,11 +131,8 @@ public:
           weighted_(open->weight != nullptr || pass->class_weight != nullptr),
           sparse_(tusk_is_sparse(pass->groups[0].kind)), finder_(pass) {
         width_ = pass->loss_only ? 2 : d_ + 3 + (curved ? (d_ + 1) * (d_ + 2) / 2 : 0);
-        if (!sparse_) {
-            padded_.assign(pass->n_groups * padded(d_), 0.0);
-            for (int64_t g = 0; g < pass->n_groups; g++)
-                std::copy_n(weights + g * (d_ + 1), d_, padded_.begin() + g * padded(d_));
-        }
+        if (!sparse_)
+            padded_ = PaddedWeights(pass, weights);
     }
 
     template <class T> int run() {
@@ -211,7 +208,7 @@ private:
     // Margins, labels as the loss sees them, and weights of a piece's rows.
     template <class T> void look(const Piece &p, Values &v) {
         int64_t g = p.chunk.group, at = p.at;
-        const double *w = weights_ + g * (d_ + 1), *wide = padded_.data() + g * padded(d_);
+        const double *w = weights_ + g * (d_ + 1), *wide = padded_.of(g);
         Labels labels(pass_, g);
         bool classes = (LossKind)pass_->loss != LossKind::squared;
         alignas(64) double m[BLOCK_ROWS];
@@ -347,7 +344,8 @@ private:
     int64_t d_, width_;
     bool curved_, weighted_, sparse_;
     Finder finder_;
-    std::vector<double> padded_, partial_;
+    PaddedWeights padded_;
+    std::vector<double> partial_;
 };
 
 } // namespace

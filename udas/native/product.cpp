@@ -69,31 +69,29 @@ void block(const Rows &rows, const double *y, int n, const Loss &loss, const Lab
         to.h += n;
 }
 
-// Of dense rows weights are padded, the intercept behind the padding.
-std::vector<double> laid_out(const tk_pass *pass, const double *weights, int64_t d) {
-    int64_t width = padded(d) + 1;
-    std::vector<double> out(pass->n_groups * width, 0.0);
-    for (int64_t g = 0; weights && g < pass->n_groups; g++) {
-        std::copy_n(weights + g * (d + 1), d, out.begin() + g * width);
-        out[g * width + padded(d)] = weights[g * (d + 1) + d];
-    }
-    return out;
+// What a chunk of a group adds to; weights and direction in the rows' own layout.
+Product product_of(const Product &whole, const Numbered &rows, const Chunk &c,
+                   const int64_t *offset, const double *weights, const double *direction,
+                   double *acc) {
+    Product to = whole;
+    to.weights = whole.weights ? weights : nullptr;
+    to.direction = direction;
+    to.h = whole.h ? whole.h + offset[c.group] + rows.first_of(c) : nullptr;
+    to.out = acc;
+    to.diagonal = acc + whole.d + 1;
+    return to;
 }
 
 template <class T, class Loss>
-int dense_product(const tk_pass *pass, const Loss &loss, Product whole, const int64_t *offset,
-                  double *sums) {
-    int64_t d = whole.d, p = d + 1, width = padded(d) + 1;
-    auto weights = laid_out(pass, whole.weights, d), along = laid_out(pass, whole.direction, d);
+int dense_product(const tk_pass *pass, const Loss &loss, const Product &whole,
+                  const int64_t *offset, double *sums) {
+    int64_t d = whole.d, p = d + 1;
+    PaddedWeights weights(pass, whole.weights), along(pass, whole.direction);
     Numbered rows(pass);
     return sum_over_chunks(pass, rows.chunks, 2 * p + 1, sums, [&](const Chunk &c, double *acc) {
         std::vector<double> added(padded(d), 0.0);
-        Product to = whole;
-        to.weights = whole.weights ? weights.data() + c.group * width : nullptr;
-        to.direction = along.data() + c.group * width;
-        to.h = whole.h ? whole.h + offset[c.group] + rows.first_of(c) : nullptr;
-        to.out = acc;
-        to.diagonal = acc + p;
+        Product to =
+            product_of(whole, rows, c, offset, weights.of(c.group), along.of(c.group), acc);
         for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
             block(x, y, n, loss, Labels(pass, c.group), to, added.data());
         });
@@ -103,19 +101,15 @@ int dense_product(const tk_pass *pass, const Loss &loss, Product whole, const in
 }
 
 template <class T, class Loss>
-int sparse_product(const tk_pass *pass, const Loss &loss, Product whole, const int64_t *offset,
-                   double *sums) {
+int sparse_product(const tk_pass *pass, const Loss &loss, const Product &whole,
+                   const int64_t *offset, double *sums) {
     int64_t p = whole.d + 1, width = whole.weights ? 2 * p + 1 : p;
     auto some =
         make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], false); });
     Numbered rows(pass, std::move(some));
     return sum_over_chunks(pass, rows.chunks, width, sums, [&](const Chunk &c, double *acc) {
-        Product to = whole;
-        to.weights = whole.weights ? whole.weights + c.group * p : nullptr;
-        to.direction = whole.direction + c.group * p;
-        to.h = whole.h ? whole.h + offset[c.group] + rows.first_of(c) : nullptr;
-        to.out = acc;
-        to.diagonal = acc + p;
+        Product to = product_of(whole, rows, c, offset, whole.weights + c.group * p,
+                                whole.direction + c.group * p, acc);
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
             if (!cancelled(pass->cancel_mark))
                 block(x, x.y, x.n, loss, Labels(pass, c.group), to, acc);

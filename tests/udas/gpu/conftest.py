@@ -47,6 +47,19 @@ def standing_in(monkeypatch):
 
 
 @pytest.fixture
+def failing(standing_in, monkeypatch):
+    """The same, and each kernel's launch fails as CuPy says it."""
+
+    class OutOfMemoryError(MemoryError):
+        __module__ = "cupy.cuda.memory"
+
+    def launch(self, *given):
+        raise OutOfMemoryError("Out of memory allocating 4,096 bytes\nmore")
+
+    monkeypatch.setattr(type(standing_in), "launch", launch)
+
+
+@pytest.fixture
 def cancelling(standing_in, monkeypatch):
     """The same, and each kernel's launch cancels all trainings."""
     import tuskml

@@ -1,7 +1,8 @@
 """A device made of NumPy: the kernels' own text, compiled for the CPU (`cuda_on_cpu.hpp`).
 
 It is as strict as a GPU would be unforgiving: its arrays are no NumPy arrays to the code under
-test, uploads arrive when something waits for them, and memory that nobody wrote is NaN.
+test, arguments have the types of the kernel's parameters, uploads arrive when something waits for
+them, and memory that nobody wrote is NaN.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from signatures import refusals
 from strict_arrays import DeviceArray, StrictNumPy
 
 HERE = Path(__file__).parent
@@ -91,8 +93,8 @@ class StandIn:
 
     name = "NumPy"
 
-    def __init__(self, order=0, free=1 << 40):
-        self.order, self.free = order, free
+    def __init__(self, order=0, free=1 << 40, shared_bytes=227 << 10):
+        self.order, self.free, self.shared_bytes = order, free, shared_bytes
         self.xp = StrictNumPy()
         self.queue, self.arrived = [], 0
         self.launches, self.uploads_waiting_seen = [], 0
@@ -116,6 +118,9 @@ class StandIn:
         kernel = self._kernels.get(source)
         if kernel is None:
             kernel = self._kernels[source] = compile_kernel(source)
+        assert source.shared <= self.shared_bytes, source
+        wrong = refusals(source, arguments, lambda given: isinstance(given, DeviceArray))
+        assert not wrong, wrong
         cells = [cell(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
         size = (ctypes.c_uint * 2)(*grid)

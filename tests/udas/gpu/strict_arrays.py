@@ -1,6 +1,22 @@
 """NumPy as unforgiving as CuPy: arrays on a device do not mix with those of the host."""
 
+import ctypes
+
 import numpy as np
+
+
+class MemoryPointer:
+    """Where an array begins, with CuPy's copies; from the host's memory in the stream's order."""
+
+    def __init__(self, mem, offset):
+        self.ptr = mem.ctypes.data + offset
+
+    def copy_from_host_async(self, mem, size, stream=None):
+        assert type(mem) is int
+        stream.queue.append((self.ptr, mem, size))
+
+    def copy_from_device_async(self, src, size, stream=None):
+        ctypes.memmove(self.ptr, src.ptr, size)
 
 
 def refuse_host(values):
@@ -33,6 +49,10 @@ def placed(value):
 class DeviceArray(np.ndarray):
     """An array of the device's; the host's raise where they meet one, as indices too."""
 
+    @property
+    def data(self):
+        return MemoryPointer(self, 0)
+
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **given):
         refuse_host(inputs)
         if out is not None:
@@ -58,6 +78,8 @@ class DeviceArray(np.ndarray):
 
 class StrictNumPy:
     """NumPy's functions for arrays of the device."""
+
+    ndarray = DeviceArray
 
     def __getattr__(self, name):
         if name == "random":  # needs cuRAND

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 
+import fake_cupy
 import pytest
 from standin import MISSING, StandIn
 
@@ -23,9 +25,39 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
     reached = {entry["work"]: entry["reached"] for entry in report["lines"]}
     assert None not in reached.values()
     assert report["failed"] == {}
-    assert len(reached) == 20
+    assert set(report["seconds"]) == {
+        "copy", "gradient pass, d=28", "gradient pass, d=256", "many groups", "lbfgs",
+        "factorization",
+    }  # fmt: skip
+    assert len(reached) == 23
+    rows = gpu.table(report).splitlines()
+    assert rows[0].startswith("NumPy; ")
+    assert report["date"] in rows[0]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows[4:]] == list(reached)
     off = [value for work, value in reached.items() if "optimum" in work]
     assert len(off) == 2
+    assert max(off) < 1e-6
+
+
+def test_it_runs_on_cupy_s_interface(root, tmp_path, monkeypatch):
+    """As a machine with a GPU runs it, on a module with CuPy's signatures."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.Module())
+    import gpu
+
+    from tuskml.udas.gpu import cuda
+
+    made = cuda.Cuda()
+    monkeypatch.setattr(cuda, "availability", lambda: None)
+    monkeypatch.setattr(cuda, "device", lambda: made)
+    monkeypatch.setattr(gpu, "GROUP_ROWS", 40)
+    report = gpu.main(["--scale", "1e-5", "--sql-rows", "300"])
+    assert report["device"] == "a fake"
+    assert report["failed"] == {}
+    assert None not in [entry["reached"] for entry in report["lines"]]
+    off = [entry["reached"] for entry in report["lines"] if "optimum" in entry["work"]]
+    assert len(off) == 3
     assert max(off) < 1e-6
 
 
@@ -43,6 +75,51 @@ def test_a_part_that_fails_does_not_end_the_others(root, tmp_path, monkeypatch):
     found = json.loads((tmp_path / "gpu.json").read_text())
     assert found["failed"] == {"one": "MemoryError: no room"}
     assert [entry["work"] for entry in found["lines"]] == ["work"]
+
+
+def test_lines_are_written_before_their_part_ends(root, tmp_path, monkeypatch):
+    """Also those of a part that fails later; without time left none begins."""
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    import gpu
+
+    file = tmp_path / "gpu.json"
+
+    def fails_late():
+        yield gpu.line("first", "", 1.0)
+        assert [entry["work"] for entry in json.loads(file.read_text())["lines"]] == ["first"]
+        raise ValueError("later")
+
+    report = gpu.Report(StandIn(), 1.0, 1, file)
+    report.add("one", fails_late)
+    report.end = report.began
+    report.add("two", fails_late)
+    found = json.loads(file.read_text())
+    assert found["failed"] == {"one": "ValueError: later", "two": "no time was left"}
+    assert [entry["work"] for entry in found["lines"]] == ["first"]
+
+
+def test_the_cpu_s_training_ends_when_the_time_is_over(root, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    import gpu
+
+    lines = list(gpu.lbfgs(StandIn(), 400, 9, 1, True, time.monotonic() - 1))
+    assert {"cpu_unfinished": True}.items() <= lines[-1].items()
+    assert not any("optimum" in entry["work"] for entry in lines)
+
+
+def test_options(root, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "bench"))
+    monkeypatch.delitem(sys.modules, "gpu", raising=False)
+    import gpu
+
+    quick = gpu.asked(["--quick"])
+    assert (quick.scale, quick.sql_rows) == (0.02, 400_000)
+    whole = gpu.asked([])
+    assert (whole.scale, whole.sql_rows) == (1.0, 20_000_000)
+    assert whole.seconds + gpu.GRACE < 600
+    assert gpu.asked(["--quick", "--scale", "0.5", "--sql-rows", "0"]).sql_rows == 0
 
 
 def test_data_for_devices_without_a_generator(root, monkeypatch):
@@ -92,10 +169,12 @@ def test_through_sql_on_both_devices(root, standing_in, monkeypatch, capsys):
     import gpu_sql
 
     monkeypatch.setattr(gpu_sql, "available_bytes", lambda: 4 * (4 * 9 + 8) * 400)
-    lines = gpu_sql.through_sql(standing_in, 1000, 9)
+    lines = list(gpu_sql.through_sql(standing_in, 1000, 9, time.monotonic() + 60))
     assert "400 rows, which memory has room for" in capsys.readouterr().err
-    assert lines[0]["reached"] > 0
-    assert lines[0]["gpu_seconds"] >= lines[0]["gpu_training"] > 0
-    assert "n=400" in lines[0]["work"]
-    assert lines[1]["reached"] < 1e-6
+    assert ["gpu, seconds" in lines[0]["work"], "cpu, seconds" in lines[1]["work"]] == [True] * 2
+    assert lines[2]["reached"] > 0
+    assert lines[2]["unfinished"] == {}
+    assert lines[2]["gpu_seconds"] >= lines[2]["gpu_training"] > 0
+    assert "n=400" in lines[2]["work"]
+    assert lines[3]["reached"] < 1e-6
     assert standing_in.launches

@@ -7,8 +7,9 @@ from standin import MISSING, StandIn
 from test_factorization import made, objective, predictions, ratings, reference, rmse
 
 from tuskml.udas.factorization import Shape
-from tuskml.udas.gpu.factorization import DeviceFactorization, too_large
-from tuskml.udas.gpu.ratings import permutation, side_of
+from tuskml.udas.gpu.factorization import DeviceFactorization
+from tuskml.udas.gpu.orders import permutation
+from tuskml.udas.gpu.ratings import side_of
 
 
 def rows_of(user, item, rating, kind="dense float64"):
@@ -16,12 +17,17 @@ def rows_of(user, item, rating, kind="dense float64"):
     return rows_pass(block(features, rating, kind, 1000), "matrix_factorization", threads=1)
 
 
-def placed(device, user, item, rating, *, lock_free=False, seed=0, kind="dense float64", **given):
-    """The ratings on the device."""
+def placed(
+    device, user, item, rating, *, lock_free=False, seed=0, kind="dense float64", at_once=None,
+    **given,
+):  # fmt: skip
+    """The ratings on the device, or at_once of them."""
     spec = {"rank": 4, "biases": True, "l2": 0.05} | given
     shape = Shape(int(user.max()) + 1, int(item.max()) + 1, **spec)
     rows = rows_of(user, item, rating, kind)
-    return DeviceFactorization.of_rows(rows, device, shape, seed, lock_free=lock_free)
+    return DeviceFactorization.of_rows(
+        rows, device, shape, seed, lock_free=lock_free, at_once=at_once
+    )
 
 
 def epochs(model, n, step=0.05, lock_free=False):
@@ -102,7 +108,7 @@ def test_blocks_of_a_stratum_share_no_vector(device):
     user, item, rating = ratings(n_users=60, n_items=50, n=2500)
     with placed(device, user, item, rating) as model:
         schedule, host = model.ratings.schedule, device.to_host
-        start, table = host(schedule.start), host(model.ratings.table)
+        start, table = host(schedule.start), host(model.ratings.records.table)
         order = schedule.order(3, 1).reshape(schedule.grid, schedule.grid)
         assert np.array_equal(np.sort(order, axis=None), np.arange(schedule.n_chunks))
         assert not np.array_equal(order, schedule.order(3, 2).reshape(order.shape))
@@ -169,16 +175,6 @@ def test_held_out_error_on_movielens_is_the_cpu_s(device, data, lock_free):
         ]
     assert found[0] == pytest.approx(found[1], rel=0.01)
     assert found[1] < 0.96
-
-
-def test_ratings_that_do_not_fit_are_refused_in_words():
-    shape = Shape(1000, 500, 10, True, 0.1)
-    assert too_large(StandIn(free=1 << 30), 100_000, shape, True) is None
-    words = too_large(StandIn(free=1 << 30), 20_000_000, shape, True)
-    assert words == (
-        "20,000,000 ratings and their vectors take about 1.9 GiB of its memory, of which "
-        "1.0 GiB are free"
-    )
 
 
 def test_places_and_permutations():

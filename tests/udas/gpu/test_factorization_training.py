@@ -83,13 +83,21 @@ def test_cancelling_ends_it(db):
         one(db, call(device="gpu"))
 
 
+@pytest.mark.usefixtures("failing")
+def test_a_gpu_that_fails_is_named_in_one_sentence(db):
+    words = r"the GPU failed \(OutOfMemoryError: Out of memory allocating 4,096 bytes\); option"
+    with pytest.raises(Exception, match=words):
+        one(db, call(device="gpu"))
+
+
 def test_auto_takes_a_gpu_for_large_data_that_fit(db, standing_in, monkeypatch):
     assert "NumPy" not in one(db, call())["plan"]
     monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
     assert "on NumPy" in one(db, call())["plan"]
     standing_in.free = 1000
     assert "NumPy" not in one(db, call())["plan"]
-    with pytest.raises(Exception, match=r"'gpu', but 3,000 ratings .* expected 'auto' or 'cpu'"):
+    words = r"'gpu', but the vectors of 61 users and 47 items .* expected 'auto' or 'cpu'"
+    with pytest.raises(Exception, match=words):
         one(db, call(device="gpu"))
 
 

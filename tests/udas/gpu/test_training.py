@@ -122,6 +122,14 @@ def test_cancelling_ends_it(con):
         fit(con, "logistic", device="gpu", algorithm="lbfgs")
 
 
+@pytest.mark.usefixtures("failing")
+def test_a_gpu_that_fails_is_named_in_one_sentence(con):
+    words = r"the GPU failed \(OutOfMemoryError: Out of memory allocating 4,096 bytes\); option"
+    put(con, X, labels_of("logistic"), storage="FLOAT")
+    with pytest.raises(Exception, match=words):
+        fit(con, "logistic", device="gpu", algorithm="lbfgs")
+
+
 MISSING = "CuPy is not installed: pip install 'tuskml[gpu]'"
 
 
@@ -235,7 +243,45 @@ def test_a_candidate_of_ones_own_trains_where_the_rows_are(con, standing_in, mon
     assert found.loss == pytest.approx(usual.loss, rel=1e-5)
 
 
+@pytest.mark.parametrize(("task", "algorithm"), [("svm", "dcd"), ("logistic", "newton_cg")])
+def test_algorithms_of_the_cpu_alone(con, standing_in, monkeypatch, task, algorithm):
+    """Asked for, they keep the rows on the CPU; else the rows on the GPU leave them out."""
+    monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
+    put(con, X, labels_of(task), storage="FLOAT")
+    options = {"algorithm": algorithm, "l2": 0.1}
+    words = f"'device' is 'gpu', but algorithm '{algorithm}' runs on the CPU alone; expected"
+    with pytest.raises(Exception, match=words):
+        fit(con, task, device="gpu", **options)
+    alone = fit(con, task, **options)
+    assert "on NumPy" not in alone.plan
+    assert not standing_in.launches
+    chosen = fit(con, task, l2=0.1)
+    assert "on NumPy" in chosen.plan
+    assert algorithm not in chosen.plan
+    assert chosen.loss == pytest.approx(alone.loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("task", ["svm", "logistic"])
+def test_the_table_says_what_the_gpu_leaves_out(con, standing_in, task):
+    put(con, X, labels_of(task), storage="FLOAT")
+    refused = {}
+    for device in ("cpu", "gpu"):
+        text = json.dumps({"device": device, "l2": 0.1, "format": "json"})
+        query = f"SELECT explain_training('{task}', y, x, '{text}') FROM t"
+        found = json.loads(con.execute(query).fetchone()[0])
+        refused[device] = {one["algorithm"]: one["refusal"] for one in found["candidates"]}
+    alone = {"svm": "dcd", "logistic": "newton_cg"}[task]
+    assert refused["cpu"][alone] is None
+    assert refused["gpu"][alone] == "it runs on the CPU alone, and the rows go to the GPU"
+    if task == "logistic":
+        assert refused["gpu"]["svrg"] == (
+            "an epoch is one block of the GPU's for each group, and these are few"
+        )
+    assert refused["gpu"]["lbfgs"] is None
+
+
 def test_refusals_are_option_errors(standing_in):
-    with pytest.raises(OptionError, match="runs on the CPU alone"):
+    words = "runs on the CPU alone; expected 'auto' or 'cpu' here"
+    with pytest.raises(OptionError, match=words):
         placement.refuse_gpu("gpu", "task 'matrix_factorization'")
     placement.refuse_gpu("auto", "task 'matrix_factorization'")

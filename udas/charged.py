@@ -1,0 +1,60 @@
+"""Arrays for what a training keeps beside its rows, charged to the rows' account of memory."""
+
+import ctypes
+import weakref
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tuskml.udas.library import check_code, library
+
+
+class Charges:
+    """A context, at whose end the memory of all arrays that it gave goes, whoever has them.
+
+    memory: address of the account, which may spill to disk; 0: the heap.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self._given: list[weakref.finalize[Any, Any]] = []
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """An array, not yet written. MemoryError or TuskError where there is no room.
+
+        Its memory goes with its last view, or with the context.
+        """
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        handle, at = ctypes.c_void_p(), ctypes.c_void_p()
+        check_code(
+            library().tk_charged_new(
+                ctypes.c_void_p(self.memory), ctypes.c_int64(size), ctypes.byref(handle),
+                ctypes.byref(at),
+            )
+        )  # fmt: skip
+        assert at.value is not None
+        memory: Any = (ctypes.c_char * size).from_address(at.value)
+        self._given = [each for each in self._given if each.alive]
+        self._given.append(weakref.finalize(memory, library().tk_charged_free, handle))
+        made: NDArray[Any] = np.frombuffer(memory, kind).reshape(shape)
+        return made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the memory go."""
+        for each in self._given:
+            each()
+        self._given.clear()

@@ -1,0 +1,26 @@
+// Memory for what is kept beside rows, for callers that are not C++.
+#include <memory>
+
+#include "charged.hpp"
+#include "rows.hpp"
+
+struct tk_charged {
+    tusk::Charged<char> memory;
+};
+
+int tk_charged_new(tusk_memory *memory, int64_t size, tk_charged **out, void **at) {
+    using namespace tusk;
+    *out = nullptr;
+    return code_of([&]() -> int {
+        auto made = std::make_unique<tk_charged>();
+        if (int code = made->memory.take(memory, (size_t)size))
+            return code;
+        *at = made->memory.data();
+        *out = made.release();
+        return TK_OK;
+    });
+}
+
+void tk_charged_free(tk_charged *charged) {
+    delete charged;
+}
