@@ -1,14 +1,15 @@
 """The offline stage of a stored model: which features share a key (the paper's section 5)."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import StoreRoot, measure_store
-from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, Profile
+from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
+from tuskml.partitioner.live import MOST_IDS, WINDOW
 from tuskml.udas import kernels
 from tuskml.udas.options import Options
 from tuskml.udas.segments import sparse_segments
@@ -26,17 +27,16 @@ def choose_layout(
     root: StoreRoot,
     rows_per_chunk: int,
     most: int,
+    live: LiveFeatures | None,
     mark: int,
 ) -> IndexMap:
     """The index map for the rows of a group (kernels.GROUP).
 
-    options.partition 0: a key a feature, the paper's KV; else the frequent features share keys by
-    Algorithm 3 and all others lie in blocks. A store is read once a chunk of rows, so chunks of
-    the sample, not single rows, are what asks for keys; most: weights that a chunk may hold; mark:
-    the training's `cancel_count`. Where the same bits are asked for, costs are not measured.
+    The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
+    once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
+    weights that a chunk may hold; live: of `live_features`; mark: the training's `cancel_count`.
+    Where the same bits are asked for, costs are not measured.
     """
-    if not options.partition:
-        return IndexMap.by_rule(1)
     profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
     for starts, ids in sampled(group):
         kernels.raise_if_cancelled(mark)
@@ -47,9 +47,32 @@ def choose_layout(
         WARM_LEVELDB if options.ordered else cost_of(root.path),
         batch_rows=batch,
         most=most,
+        live=live,
         interrupted=lambda: kernels.raise_if_cancelled(mark),
     )
     return made.index
+
+
+def live_features(
+    group: np.void, known: Callable[[], Iterable[Ids]], dimension: int, cache: int, mark: int
+) -> LiveFeatures | None:
+    """The features of the rows of a group and those known before, all below `dimension`.
+
+    None where to remember which they are takes more than an eighth of the cache: then they are
+    nearly all that there could be.
+    """
+    if dimension > MOST_IDS:
+        return None
+
+    def parts() -> Iterator[NDArray[np.int32]]:
+        for _, ids in sparse_segments(group):
+            kernels.raise_if_cancelled(mark)
+            yield ids
+        for ids in known():
+            yield ids.astype(np.int32)
+
+    live = LiveFeatures.of(parts, dimension, max(WINDOW, cache & -WINDOW))
+    return live if live.nbytes <= cache // 8 else None
 
 
 @functools.lru_cache(maxsize=16)

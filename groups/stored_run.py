@@ -19,7 +19,7 @@ from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.counters import Counters
 from tuskml.groups.planning import Request
-from tuskml.groups.stored_layout import choose_layout
+from tuskml.groups.stored_layout import choose_layout, live_features
 from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
@@ -130,9 +130,14 @@ class Run:
     # --- before the epochs ---
 
     def _layout(self) -> IndexMap:
-        group = self.rows.groups[0]
+        group, mark = self.rows.groups[0], self.rows.cancel_mark
+        if not self.options.partition:
+            return IndexMap.by_rule(1)
+        live = live_features(
+            group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
+        )
         rows, most = self._rows_per_chunk(), self.share // 2 // WEIGHT_BYTES
-        return choose_layout(group, self.options, self.root, rows, most, self.rows.cancel_mark)
+        return choose_layout(group, self.options, self.root, rows, most, live, mark)
 
     def _rows_per_chunk(self) -> int:
         n_rows = int(self.rows.groups["n_rows"][0])

@@ -13,6 +13,7 @@ from tuskml.partitioner.cost import WARM_LEVELDB, Cost
 from tuskml.partitioner.explanation import Accesses, Explanation
 from tuskml.partitioner.frequencies import Frequencies
 from tuskml.partitioner.index_map import IndexMap
+from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.merging import Merges, merge_features
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.reservoir import RowSample
@@ -58,6 +59,7 @@ class Profile:
         block: int | None = None,
         batch_rows: int = 1,
         most: float = np.inf,
+        live: LiveFeatures | None = None,
         threads: int = 0,
         interrupted: Callable[[], None] | None = None,
     ) -> Partitioning:
@@ -65,8 +67,9 @@ class Profile:
 
         cost: of the store (`measure_cost`); block: features in a block of rare ones, None to
         choose; batch_rows: sampled rows that share their requests: 1 is the paper's, larger where
-        a store is read once a batch; most: features that the blocks of a batch may hold; threads:
-        0 for one a core; interrupted: called often, what it raises ends the work.
+        a store is read once a batch; most: features that the blocks of a batch may hold; live:
+        those of all rows, of which blocks are then made, None for blocks of all ids; threads: 0
+        for one a core; interrupted: called often, what it raises ends the work.
         """
         if batch_rows < 1:
             raise OptionError(f"batch_rows must be at least 1, got {batch_rows}")
@@ -78,13 +81,14 @@ class Profile:
         ranks = ranks_in(frequent, rows.ids)
         ranked = SparseRows(rows.starts, ranks.astype(np.int64))
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
+        rare = rows.only(ranks < 0)
+        if live is not None:
+            rare = SparseRows(rare.starts, live.number(rare.ids))
         blocks, tried = (
-            choose_blocks(rows.only(ranks < 0), cost, most)
-            if block is None
-            else (Blocks.of(block), [])
+            choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
         check()
-        index = index_of(frequent, merges.partition, blocks)
+        index = index_of(frequent, merges.partition, blocks, live)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
 
     def _explain(
@@ -151,7 +155,9 @@ def ranks_in(frequent: Ids, ids: Ids) -> Slots:
     return ranks[np.minimum(keys, len(frequent))]
 
 
-def index_of(frequent: Ids, lowest: Slots, blocks: Blocks) -> IndexMap:
+def index_of(
+    frequent: Ids, lowest: Slots, blocks: Blocks, live: LiveFeatures | None = None
+) -> IndexMap:
     """The index map of partitions that are named by their lowest rank.
 
     frequent: ids by rank; lowest: of each rank. Keys go by the most frequent feature of each, so
@@ -159,4 +165,4 @@ def index_of(frequent: Ids, lowest: Slots, blocks: Blocks) -> IndexMap:
     """
     _, keys = np.unique(lowest, return_inverse=True)
     order = np.argsort(frequent)
-    return IndexMap(frequent[order], keys[order], blocks)
+    return IndexMap(frequent[order], keys[order], blocks, live)
