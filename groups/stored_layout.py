@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
 from tuskml.partitioner.live import MOST_IDS, WINDOW
 from tuskml.udas import kernels
@@ -19,6 +20,7 @@ SAMPLE_ROWS = 10_000
 SAMPLE_ENTRIES = 4_000_000
 FEWEST_BATCHES = 32
 PIECE_ROWS = 256
+SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 
 
 def choose_layout(
@@ -58,8 +60,8 @@ def live_features(
 ) -> LiveFeatures | None:
     """The features of the rows of a group and those known before, all below `dimension`.
 
-    None where to remember which they are takes more than an eighth of the cache: then they are
-    nearly all that there could be.
+    None where to remember which they are, two bytes each or a bit for each that could be, takes
+    more than the cache does.
     """
     if dimension > MOST_IDS:
         return None
@@ -72,7 +74,27 @@ def live_features(
             yield ids.astype(np.int32)
 
     live = LiveFeatures.of(parts, dimension, max(WINDOW, cache & -WINDOW))
-    return live if live.nbytes <= cache // 8 else None
+    return live if live.nbytes <= cache else None
+
+
+def all_fit(n_features: int, top: int, cache: int) -> bool:
+    """Whether the cache holds the frames of so many features in full blocks that are not small,
+    and of `top` partitions.
+    """
+    blocks = n_features // SMALL_BLOCK + 1
+    frames = blocks * frame_bytes(SMALL_BLOCK, WEIGHT_BYTES) + top * frame_bytes(1, WEIGHT_BYTES)
+    return frames <= frame_share(cache, 1)
+
+
+def bytes_of_all(index: IndexMap) -> int:
+    """Of the frames of all keys of an index map of live features; 0 for another."""
+    if index.live is None:
+        return 0
+    sizes, counts = index.widths()
+    return sum(
+        int(count) * frame_bytes(int(size), WEIGHT_BYTES)
+        for size, count in zip(sizes, counts, strict=True)
+    )
 
 
 @functools.lru_cache(maxsize=16)

@@ -19,10 +19,11 @@ from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.counters import Counters
 from tuskml.groups.planning import Request
-from tuskml.groups.stored_layout import choose_layout, live_features
+from tuskml.groups.stored_layout import all_fit, bytes_of_all, choose_layout, live_features
 from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore.frames import frame_share
 from tuskml.partitioner import IndexMap
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
@@ -103,6 +104,7 @@ class Run:
         self.name = self.options.store
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
+        self.all_bytes = 0  # of the frames of all keys, where known
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
@@ -136,8 +138,17 @@ class Run:
         live = live_features(
             group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
         )
-        rows, most = self._rows_per_chunk(), self.share // 2 // WEIGHT_BYTES
+        chunk = self.share // 2
+        if live is not None and all_fit(len(live), self.options.partition, self.cache):
+            chunk = self.cache
+        rows, most = self._rows_per_chunk(), chunk // WEIGHT_BYTES
         return choose_layout(group, self.options, self.root, rows, most, live, mark)
+
+    def _most_bytes(self, index: IndexMap) -> int:
+        """Of the frames of a chunk: all of them where the cache holds all that there are."""
+        self.all_bytes = bytes_of_all(index)
+        every = frame_share(self.cache, 1)
+        return every if 0 < self.all_bytes <= every else self.share // 2
 
     def _rows_per_chunk(self) -> int:
         n_rows = int(self.rows.groups["n_rows"][0])
@@ -148,7 +159,7 @@ class Run:
     def _map(self, index: IndexMap) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         chunks = Chunks.map(
-            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self.share // 2
+            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
         )
         for chunk in chunks:
             self.features += chunk.features
@@ -244,7 +255,8 @@ class Run:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             penalties = bool(self.options.l1 or self.options.l2)
-            with store.frames(self.cache, self.plan.threads, keep_stamps=penalties) as frames:
+            given = self.cache, self.plan.threads, penalties, self.all_bytes
+            with store.frames(*given) as frames:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
                 objective = online.objective()

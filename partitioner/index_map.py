@@ -121,6 +121,19 @@ class IndexMap:
             return self.n_partitions + self.blocks.count
         return self.n_partitions + self.blocks.count_of(len(self.live))
 
+    def widths(self) -> tuple[Ids, Ids]:
+        """The sizes that keys have and how many have each, where the keys are not too many: of
+        live features.
+        """
+        sizes, counts = np.unique(self._counts, return_counts=True)
+        found = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+        n = 0 if self.live is None else len(self.live)
+        ends = [*self.blocks.starts[1:], n]
+        for start, end, size in zip(self.blocks.starts, ends, self.blocks.sizes, strict=True):
+            blocks = -(-(min(end, n) - start) // size) if start < n else 0
+            found[size] = found.get(size, 0) + blocks
+        return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
+
     def without_live(self) -> "IndexMap":
         """The same, with blocks of all ids."""
         return IndexMap(self.features, self.partition, self.blocks)
