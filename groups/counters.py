@@ -16,9 +16,9 @@ class Counters:
     l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
     saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys in
     memory that another worker held, was reading, or had taken for the chunk before, where workers
-    take turns; cache_hits: keys that were in memory otherwise; requests: keys read from the store; found: of them, those it had; writes: keys written;
-    bytes_read, bytes_written: of payloads; seconds: by phase; of the phases that workers share,
-    summed over the workers.
+    take turns; cache_hits: keys that were in memory otherwise; requests: keys read from the store;
+    found: of them, those it had; writes: keys written; bytes_read, bytes_written: of payloads;
+    seconds: by phase; of the phases that workers share, summed over the workers.
     """
 
     features: int

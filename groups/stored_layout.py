@@ -1,6 +1,7 @@
 """The offline stage of a stored model: which features share a key (the paper's section 5)."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from tuskml.kvstore import StoreRoot, measure_store
 from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
-from tuskml.partitioner.live import MOST_IDS, WINDOW
+from tuskml.partitioner.live import MOST_IDS, WINDOW, Part
+from tuskml.partitioner.order import MOST_GROUPS
 from tuskml.udas import kernels
 from tuskml.udas.options import Options
 from tuskml.udas.segments import sparse_segments
@@ -30,14 +32,16 @@ def choose_layout(
     rows_per_chunk: int,
     most: int,
     live: LiveFeatures | None,
+    writes: bool,
     mark: int,
 ) -> IndexMap:
     """The index map for the rows of a group (kernels.GROUP).
 
     The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
     once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
-    weights that a chunk may hold; live: of `live_features`; mark: the training's `cancel_count`.
-    Where the same bits are asked for, costs are not measured.
+    weights that a chunk may hold; live: of `live_features`; writes: a key that was read is written
+    before it is read again; mark: the training's `cancel_count`. Where the same bits are asked
+    for, costs are not measured.
     """
     profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
     for starts, ids in sampled(group):
@@ -46,7 +50,7 @@ def choose_layout(
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        WARM_LEVELDB if options.ordered else cost_of(root.path),
+        WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes),
         batch_rows=batch,
         most=most,
         live=live,
@@ -77,6 +81,35 @@ def live_features(
     return live if live.nbytes <= cache else None
 
 
+def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveFeatures:
+    """The features in the order of the chunks of so many rows, or of several of them together,
+    that ask for them.
+    """
+    n_chunks = -(-int(group["n_rows"]) // rows)
+    each = rows * -(-n_chunks // MOST_GROUPS)
+
+    def ids_of(parts: Iterator[tuple[int, Part]]) -> Iterator[Part]:
+        for _, ids in parts:
+            kernels.raise_if_cancelled(mark)
+            yield ids
+
+    groups = itertools.groupby(_by_rows(group, each), key=lambda part: part[0])
+    return live.by_groups(ids_of(parts) for _, parts in groups)
+
+
+def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
+    """Number and ids, in parts, of each so many rows of a group."""
+    row = 0
+    for starts, ids in sparse_segments(group):
+        first, n = 0, len(starts) - 1
+        while first < n:
+            number = (row + first) // each
+            end = min(n, (number + 1) * each - row)
+            yield number, ids[starts[first] : starts[end]]
+            first = end
+        row += n
+
+
 def all_fit(n_features: int, top: int, cache: int) -> bool:
     """Whether the cache holds the frames of so many features in full blocks that are not small,
     and of `top` partitions.
@@ -98,9 +131,9 @@ def bytes_of_all(index: IndexMap) -> int:
 
 
 @functools.lru_cache(maxsize=16)
-def cost_of(root: Path, most: int = 1 << 23) -> Cost:
-    """What a request costs there, measured once a process; most: as in `measure_store`."""
-    return measure_store(root, most=most)
+def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
+    """What a request costs there, measured once a process; as in `measure_store`."""
+    return measure_store(root, most=most, writes=writes)
 
 
 def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:

@@ -19,7 +19,13 @@ from tuskml.errors import DataError
 from tuskml.groups import events
 from tuskml.groups.counters import Counters
 from tuskml.groups.planning import Request
-from tuskml.groups.stored_layout import all_fit, bytes_of_all, choose_layout, live_features
+from tuskml.groups.stored_layout import (
+    all_fit,
+    by_chunks,
+    bytes_of_all,
+    choose_layout,
+    live_features,
+)
 from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
@@ -104,6 +110,7 @@ class Run:
         self.name = self.options.store
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
+        self.tight = False  # whether features are ordered, as the cache does not hold them
         self.all_bytes = 0  # of the frames of all keys, where known
         self.deadline = math.inf
         if self.options.time is not None:
@@ -138,11 +145,16 @@ class Run:
         live = live_features(
             group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
         )
-        chunk = self.share // 2
+        most = self.share // 2 // WEIGHT_BYTES
         if live is not None and all_fit(len(live), self.options.partition, self.cache):
-            chunk = self.cache
-        rows, most = self._rows_per_chunk(), chunk // WEIGHT_BYTES
-        return choose_layout(group, self.options, self.root, rows, most, live, mark)
+            most = self.cache // WEIGHT_BYTES
+        elif live is not None:
+            self.tight = True
+            live = by_chunks(live, group, self._rows_per_chunk(), mark)
+            assert live.order is not None
+            most = max(most - live.order.most_exclusive, most // 2)
+        rows = self._rows_per_chunk()
+        return choose_layout(group, self.options, self.root, rows, most, live, self.tight, mark)
 
     def _most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
@@ -152,12 +164,14 @@ class Run:
 
     def _rows_per_chunk(self) -> int:
         n_rows = int(self.rows.groups["n_rows"][0])
-        wanted = CHUNK_ENTRIES * n_rows // max(1, self.rows.nonzeros())
+        entries = min(CHUNK_ENTRIES, self.share // 16) if self.tight else CHUNK_ENTRIES
+        wanted = entries * n_rows // max(1, self.rows.nonzeros())
         most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
         return max(1, min(wanted, most))
 
     def _map(self, index: IndexMap) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
+        self.tight = index.live is not None and index.live.order is not None
         chunks = Chunks.map(
             self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
         )

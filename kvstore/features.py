@@ -6,9 +6,10 @@ import numpy as np
 
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.working import ModelStore
-from tuskml.partitioner import IndexMap
+from tuskml.partitioner import IndexMap, LiveFeatures
 
 Pair = tuple[Ids, Weights]
+WINDOW = 1 << 20
 
 
 def pairs_of(store: ModelStore) -> Iterator[Pair]:
@@ -17,6 +18,10 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
     Memory does not grow with the model: blocks of rare features lie in the order of their keys,
     and the frequent features, which lie elsewhere, are few.
     """
+    live = store.index.live
+    if live is not None and live.order is not None:
+        yield from _in_windows(store, live)
+        return
     frequent = store.index.features
     known = store.weights(frequent)
     done = 0  # frequent features that have had their turn
@@ -28,6 +33,17 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
             done = end
     stored = _not_zero(known[done:])
     yield frequent[done:][stored], known[done:][stored]
+
+
+def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
+    """The pairs of features that do not lie by rising id: looked up, many at a time, since each
+    time most blocks of several features are read.
+    """
+    for first in range(0, len(live), WINDOW):
+        ids = live.by_rank(np.arange(first, min(first + WINDOW, len(live))))
+        weights = store.weights(ids)
+        stored = _not_zero(weights)
+        yield ids[stored], weights[stored]
 
 
 def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -32,10 +32,11 @@ class FrameCounters:
 
     wanted: keys asked for, which is hits + pushed + requests. pushed: they were in memory, and
     another worker held them, was reading them, or had taken them, where workers take turns: in one
-    of the last `workers` - 1 calls; hits: they were in memory otherwise; requests: they were read from LevelDB; found: of these, those that were there. A call that failed counts what it read. evicted: frames
-    that left memory; written: payloads written to LevelDB. bytes_read and bytes_written: of
-    payloads with their headers. reading, writing, waiting (for what others read): nanoseconds, the
-    sum of all workers'.
+    of the last `workers` - 1 calls; hits: they were in memory otherwise; requests: they were read
+    from LevelDB; found: of these, those that were there. A call that failed counts what it read.
+    evicted: frames that left memory; written: payloads written to LevelDB. bytes_read and
+    bytes_written: of payloads with their headers. reading, writing, waiting (for what others
+    read): nanoseconds, the sum of all workers'.
     """
 
     wanted: int = 0

@@ -47,6 +47,13 @@ class Blocks:
         """One size for all."""
         return cls((0,), (size,))
 
+    def ending(self, start: int, size: int) -> "Blocks":
+        """These below `start`, a power of two, and blocks of one size from there on."""
+        width = start.bit_length()
+        before = [(w, s) for w, s in zip(self.widths, self.sizes, strict=True) if w < width]
+        widths, sizes = zip(*before, strict=True)
+        return Blocks((*widths, width), (*sizes, size))
+
     @cached_property
     def starts(self) -> list[int]:
         """The first id of each range."""

@@ -94,7 +94,7 @@ class IndexMap:
         blocks = np.where(frequent, 0, wanted - self.n_partitions)
         sizes = self.blocks.sizes_of(blocks)
         if self.live is not None:  # the last block ends with them
-            sizes = np.minimum(sizes, len(self.live) - self.blocks.spans_of(blocks)[0])
+            sizes = np.minimum(sizes, self.live.space - self.blocks.spans_of(blocks)[0])
         sizes[frequent] = self._counts[wanted[frequent]]
         return sizes
 
@@ -111,7 +111,7 @@ class IndexMap:
         return numbers
 
     def named(self, numbers: Ids) -> Ids:
-        """The features for which numbers stand."""
+        """The features for which numbers stand; -1 where an order leaves them out."""
         return numbers if self.live is None else self.live.ids(numbers)
 
     @property
@@ -119,7 +119,7 @@ class IndexMap:
         """Keys that there may be: 0 .. n_keys - 1."""
         if self.live is None:
             return self.n_partitions + self.blocks.count
-        return self.n_partitions + self.blocks.count_of(len(self.live))
+        return self.n_partitions + self.blocks.count_of(self.live.space)
 
     def widths(self) -> tuple[Ids, Ids]:
         """The sizes that keys have and how many have each, where the keys are not too many: of
@@ -127,7 +127,7 @@ class IndexMap:
         """
         sizes, counts = np.unique(self._counts, return_counts=True)
         found = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
-        n = 0 if self.live is None else len(self.live)
+        n = 0 if self.live is None else self.live.space
         ends = [*self.blocks.starts[1:], n]
         for start, end, size in zip(self.blocks.starts, ends, self.blocks.sizes, strict=True):
             blocks = -(-(min(end, n) - start) // size) if start < n else 0

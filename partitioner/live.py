@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tuskml.errors import DataError
 from tuskml.partitioner import native
 from tuskml.partitioner.native import Ids
+from tuskml.partitioner.order import Order
 from tuskml.partitioner.rows import as_ids
 
 Part = NDArray[np.int32]
@@ -28,20 +29,28 @@ WINDOW = 1 << 27
 """Ids that are looked for in one pass over the rows, by 16 MiB of bits."""
 PAGE_BITS = 16
 _BITMAP_FROM, _BITMAP_LENGTH = 2048, 128 + (1 << PAGE_BITS) // 16
-_HEAD = struct.Struct("<QQ")
+_HEAD = struct.Struct("<3Q")
 
 
 class LiveFeatures:
     """A set of feature ids below 2^31. It never changes; `number` and `ids` are its two ways.
 
-    counts: int32 of shape (pages,), features of each 65,536 ids; data: as `native/api.h` says.
+    counts: int32 of shape (pages,), features of each 65,536 ids; data: as `native/api.h` says;
+    order: what is put in place of numbers by rising id, if anything.
     """
 
-    def __init__(self, counts: NDArray[np.int32], data: NDArray[np.uint16]) -> None:
-        self._pages, self._data = pages_of(counts), data
+    def __init__(
+        self,
+        counts: NDArray[np.int32],
+        data: NDArray[np.uint16],
+        order: Order | None = None,
+    ) -> None:
+        self._pages, self._data, self.order = pages_of(counts), data, order
         self._data.setflags(write=False)
         if len(data) != int(_lengths(self._pages).sum()):
             raise DataError(f"{len(data)} numbers are not the features of {len(counts)} pages")
+        if order is not None and len(order.codes) != len(self):
+            raise DataError(f"{len(order.codes)} codes cannot order {len(self)} features")
 
     @classmethod
     def of(
@@ -75,18 +84,46 @@ class LiveFeatures:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self._pages.nbytes + self._data.nbytes
+        order = 0 if self.order is None else self.order.nbytes
+        return self._pages.nbytes + self._data.nbytes + order
+
+    @property
+    def space(self) -> int:
+        """All numbers are below it."""
+        return len(self) if self.order is None else self.order.space
+
+    def by_groups(self, groups: Iterable[Iterable[Part]]) -> "LiveFeatures":
+        """The same features in another order (`Order`); groups: of rows, each the ids that it has
+        in parts, all of which are among these.
+        """
+        ranks = ((self._ranks(np.asarray(part, np.int64)) for part in parts) for parts in groups)
+        counts = self._pages["count"].copy()
+        return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
 
     def number(self, ids: ArrayLike) -> Ids:
-        """How many of the features lie below each id, int64 of shape (n,); -1: it is none."""
-        return self._look_up("tp_live_number", as_ids(ids))
+        """A number for each id, int64 of shape (n,); -1: it is none of the features.
+
+        How many of the features lie below it; or as the order says.
+        """
+        ranks = self._ranks(as_ids(ids))
+        return ranks if self.order is None else self.order.number(ranks)
 
     def ids(self, numbers: ArrayLike) -> Ids:
-        """The ids of numbers, int64 of shape (n,)."""
+        """The ids of numbers, int64 of shape (n,); -1 for one that no feature has."""
         wanted = as_ids(numbers)
-        if len(wanted) and wanted.max() >= len(self):
+        if len(wanted) and wanted.max() >= self.space:
             raise DataError(f"there are {len(self)} features, no number {wanted.max()}")
-        return self._look_up("tp_live_ids", wanted)
+        if self.order is None:
+            return self.by_rank(wanted)
+        ranks = self.order.features(wanted)
+        return np.where(ranks < 0, -1, self.by_rank(np.maximum(ranks, 0)))
+
+    def by_rank(self, ranks: Ids) -> Ids:
+        """The ids that have so many of the features below them."""
+        return self._look_up("tp_live_ids", ranks)
+
+    def _ranks(self, ids: Ids) -> Ids:
+        return self._look_up("tp_live_number", ids)
 
     def _look_up(self, function: str, wanted: Ids) -> Ids:
         found = np.empty(len(wanted), np.int64)
@@ -96,27 +133,35 @@ class LiveFeatures:
         return found
 
     def to_bytes(self) -> bytes:
-        """Little-endian: uint64, pages; uint64, length of the data; counts, uint32; the data."""
+        """Little-endian: uint64, pages; uint64, length of the data; uint64, groups of rows, 0 for
+        no order; counts, uint32; the data, uint16; codes, a byte a feature, of an order.
+        """
+        order = self.order
+        groups, codes = (0, b"") if order is None else (order.n_groups, order.codes.tobytes())
         counts = self._pages["count"].astype("<u4").tobytes()
-        return (
-            _HEAD.pack(len(self._pages), len(self._data))
-            + counts
-            + self._data.astype("<u2").tobytes()
-        )
+        head = _HEAD.pack(len(self._pages), len(self._data), groups)
+        return head + counts + self._data.astype("<u2").tobytes() + codes
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "LiveFeatures":
         """What `to_bytes` gave, from bytes whose checksum was right."""
         if len(data) < _HEAD.size:
             raise DataError("an index map has too few bytes for its features")
-        n_pages, length = _HEAD.unpack_from(data)
-        if len(data) != _HEAD.size + 4 * n_pages + 2 * length or n_pages > MOST_IDS >> PAGE_BITS:
+        n_pages, length, n_groups = _HEAD.unpack_from(data)
+        end = _HEAD.size + 4 * n_pages + 2 * length
+        if (
+            len(data) < end
+            or (len(data) > end and not n_groups)
+            or n_pages > MOST_IDS >> PAGE_BITS
+        ):
             raise DataError(f"{n_pages} pages of features do not fit {len(data)} bytes")
         counts = np.frombuffer(data, "<u4", n_pages, _HEAD.size).astype(np.int32)
         if n_pages and not 0 <= counts.min() <= counts.max() <= 1 << PAGE_BITS:
             raise DataError("a page of an index map has more features than ids")
         packed = np.frombuffer(data, "<u2", length, _HEAD.size + 4 * n_pages)
-        return cls(counts, packed.astype(np.uint16))
+        codes = np.frombuffer(data, np.uint8, len(data) - end, end).copy()
+        order = Order(codes, n_groups) if n_groups else None
+        return cls(counts, packed.astype(np.uint16), order)
 
 
 def pages_of(counts: NDArray[np.int32]) -> NDArray[Any]:

@@ -58,6 +58,13 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "tp_live_pack": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
     "tp_live_number": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
     "tp_live_ids": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
+    "tp_order_mark": ([_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint8], None),
+    "tp_order_count": ([_ADDRESS, _INT64, _INT32, _ADDRESS], None),
+    "tp_order_number": ([_ADDRESS, _INT32, _ADDRESS, _ADDRESS, _ADDRESS, _INT64], None),
+    "tp_order_feature": (
+        [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS, _INT64],
+        None,
+    ),
     "tp_requests": ([_ADDRESS, _ADDRESS, _INT64, _INT64], _INT64),
 }
 

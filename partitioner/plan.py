@@ -83,10 +83,12 @@ class Profile:
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
         rare = rows.only(ranks < 0)
         if live is not None:
-            rare = SparseRows(rare.starts, live.number(rare.ids))
+            rare = numbered(rare, live)
         blocks, tried = (
             choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
+        if live is not None and live.order is not None:
+            blocks = blocks.ending(live.order.start, live.order.block)
         check()
         index = index_of(frequent, merges.partition, blocks, live)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
@@ -153,6 +155,14 @@ def ranks_in(frequent: Ids, ids: Ids) -> Slots:
     keys, _ = IndexMap(frequent[order], np.arange(len(frequent))).locate(ids)
     ranks = np.append(order, -1).astype(np.int32)
     return ranks[np.minimum(keys, len(frequent))]
+
+
+def numbered(rows: SparseRows, live: LiveFeatures) -> SparseRows:
+    """Rows of numbers, which rise where ids do; of ordered features those that groups share: a
+    sample's rows are of all groups.
+    """
+    numbers = SparseRows(rows.starts, live.number(rows.ids))
+    return numbers if live.order is None else numbers.only(numbers.ids < live.order.n_shared)
 
 
 def index_of(

@@ -96,6 +96,21 @@ TP_API void tp_live_number(const tp_page *pages, int64_t n_pages, const uint16_t
 TP_API void tp_live_ids(const tp_page *pages, int64_t n_pages, const uint16_t *data,
                         const int64_t *numbers, int64_t n, int64_t *ids);
 
+/* --- features by groups of rows (order.cpp) --- */
+
+/* A code a feature, 255 at first: the group's that has it; 0 where several groups do. */
+TP_API void tp_order_mark(uint8_t *codes, const int64_t *features, int64_t n, uint8_t code);
+/* How many features of each code there are up to the end of each 4,096: (rows, n_codes), one row
+ * at least. */
+TP_API void tp_order_count(const uint8_t *codes, int64_t n, int32_t n_codes, int64_t *counts);
+/* Features become first[code] and how many of their code lie below them; those below 0 stay. */
+TP_API void tp_order_number(const uint8_t *codes, int32_t n_codes, const int64_t *counts,
+                            const int64_t *first, int64_t *features, int64_t n);
+/* And back; -1: no feature has this number. first rises. */
+TP_API void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n_codes,
+                             const int64_t *counts, const int64_t *first, int64_t *numbers,
+                             int64_t n);
+
 #ifdef __cplusplus
 }
 #endif
