@@ -74,8 +74,8 @@ def live_features(
         for _, ids in sparse_segments(group):
             kernels.raise_if_cancelled(mark)
             yield ids
-        for ids in known():
-            yield ids.astype(np.int32)
+        for more in known():
+            yield more.astype(np.int32)
 
     live = LiveFeatures.of(parts, dimension, max(WINDOW, cache & -WINDOW))
     return live if live.nbytes <= cache else None

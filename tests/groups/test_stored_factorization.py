@@ -387,7 +387,6 @@ def test_more_numbers_than_a_value_may_have(root):
 @pytest.mark.parametrize(("options", "sentence"), [
     ({"algorithm": "hogwild"}, "algorithm 'hogwild' is not available with task 'matrix_factorization' and option 'store', expected 'auto' or 'sgd'"),
     ({"validation": 0.1}, "option 'validation' is not available with task 'matrix_factorization' and option 'store', which has algorithm,"),
-    ({"resume": True}, "option 'resume' is not available with task 'matrix_factorization' and option 'store'"),
     ({"warm_start": {"coef": [1]}}, "option 'warm_start' is not available with task 'matrix_factorization' and"),
     ({"batch_size": 4}, "option 'batch_size' is not available with task 'matrix_factorization' and"),
 ])  # fmt: skip
