@@ -201,8 +201,8 @@ class IndexMap:
     @cached_property
     def _ranges(self) -> NDArray[Any]:
         """The range of features with 0 .. 63 bits, for tp_locate."""
-        ranges = np.zeros(64, native.RANGE)
-        for width in range(64):
-            start, first, size = self.blocks.range_of_width(width)
-            ranges[width] = start, first + self.n_partitions, size
+        rule, ranges = self.blocks, np.zeros(64, native.RANGE)
+        at = np.searchsorted(rule.widths, np.arange(64), side="right") - 1
+        ranges["start"], ranges["size"] = np.array(rule.starts)[at], np.array(rule.sizes)[at]
+        ranges["first_key"] = np.array(rule.first[:-1])[at] + self.n_partitions
         return ranges

@@ -19,6 +19,8 @@ from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.reservoir import RowSample
 from tuskml.partitioner.rows import SparseRows, sparse_rows
 
+FEW = 5_000  # ids that are searched for sooner than a table is made for them
+
 
 @dataclass(frozen=True)
 class Partitioning:
@@ -152,6 +154,10 @@ def _go_on() -> None:
 def ranks_in(frequent: Ids, ids: Ids) -> Slots:
     """The place of each id among the frequent ones, or -1; int32 of the shape of ids."""
     order = np.argsort(frequent)
+    if len(frequent) and len(ids) < FEW:
+        rising = frequent[order]
+        at = np.minimum(np.searchsorted(rising, ids), len(frequent) - 1)
+        return np.where(rising[at] == ids, order[at], -1).astype(np.int32)
     keys, _ = IndexMap(frequent[order], np.arange(len(frequent))).locate(ids)
     ranks = np.append(order, -1).astype(np.int32)
     return ranks[np.minimum(keys, len(frequent))]
