@@ -42,6 +42,7 @@ CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 CHECKPOINT_SECONDS = 60.0
 MOST_RESTARTS = 6
+MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
 DTYPE, WEIGHT_BYTES = "float32", 4
 
 
@@ -148,7 +149,7 @@ class Run:
         most = self.share // 2 // WEIGHT_BYTES
         if live is not None and all_fit(len(live), self.options.partition, self.cache):
             most = self.cache // WEIGHT_BYTES
-        elif live is not None:
+        elif live is not None and len(live) <= MOST_ORDERED:
             self.tight = True
             live = by_chunks(live, group, self._rows_per_chunk(), mark)
             assert live.order is not None
