@@ -1,7 +1,32 @@
-"""What a training of a stored model asked of its store: exact counts, kept with the model."""
+"""What a training of a stored model asked of its store: exact counts and seconds by phase, kept
+with the model.
+"""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time of the context."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 @dataclass(frozen=True)

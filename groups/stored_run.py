@@ -8,7 +8,7 @@ go. Between epochs a checkpoint is written if the last is long ago.
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.counters import Counters
+from tuskml.groups.counters import Clock, Counters
 from tuskml.groups.planning import Request
 from tuskml.groups.stored_layout import (
     all_fit,
@@ -72,26 +72,6 @@ def refuse_infinite(store: ModelStore) -> None:
     for _, _, weights in store.scan():
         if not np.isfinite(weights).all():
             raise Diverged
-
-
-class Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Adds the time of the context."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.add(name, time.monotonic() - began)
-
-    def add(self, name: str, seconds: float) -> None:
-        """Adds to a phase."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 class Run:
