@@ -1,7 +1,32 @@
-"""What a training of a stored model asked of its store: exact counts, kept with the model."""
+"""What a training of a stored model asked of its store: exact counts and seconds by phase, kept
+with the model.
+"""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time of the context."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 @dataclass(frozen=True)
@@ -14,11 +39,11 @@ class Counters:
     features: distinct features of the chunks, summed over chunks and epochs: the requests of a
     store with a key a feature and without a cache (Qin, Torres, Rusu, VLDB 2017, figure 4d); with
     l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
-    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
-    another worker held or was reading; cache_hits: keys found in memory, held by nobody;
-    requests: keys read from the store; found: of them, those it had; writes: keys written;
-    bytes_read, bytes_written: of payloads; seconds: by phase; of the phases that workers share,
-    summed over the workers.
+    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys in
+    memory that another worker held, was reading, or had taken for the chunk before, where workers
+    take turns; cache_hits: keys that were in memory otherwise; requests: keys read from the store;
+    found: of them, those it had; writes: keys written; bytes_read, bytes_written: of payloads;
+    seconds: by phase; of the phases that workers share, summed over the workers.
     """
 
     features: int

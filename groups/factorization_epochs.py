@@ -1,7 +1,7 @@
 """The epochs of one matrix factorization: how many there are, and how they went."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -61,11 +61,11 @@ class Epochs:
         self.converged = False
         self.status = "ok"
 
-    def epochs(self, step: float) -> None:
-        """One descent from the start."""
+    def epochs(self, step: float, before: Sequence[float] = ()) -> None:
+        """One descent from the start, or from behind the epochs of which these are objectives."""
         settings = self.settings
-        self.history, self.status, self.converged = [], "ok", False
-        for epoch in range(settings.max_iter):
+        self.history, self.status, self.converged = list(before), "ok", False
+        for epoch in range(len(before), settings.max_iter):
             self.history.append(self.visit(epoch, settings.step_of(epoch, step)))
             if events.anyone():
                 events.tell(events.Event(0, 0, epoch + 1, self.history[-1]))

@@ -18,7 +18,7 @@ STORED_ALGORITHMS = ("auto", "sgd")
 """In a store, where no two workers hold one vector."""
 NOT_STORED = ("validation",)
 """Early stopping goes back to the best vectors, which are no longer there."""
-OF_STORES = ("store", "cache", "partition")
+OF_STORES = ("store", "cache", "partition", "resume")
 STORED_IN_FORCE = (*(name for name in IN_FORCE if name not in NOT_STORED), *OF_STORES)
 EPOCHS = 20
 STEP = 0.05

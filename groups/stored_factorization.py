@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.counters import Counters
+from tuskml.groups.counters import Clock, Counters
 from tuskml.groups.factorization import shape_of
 from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
+from tuskml.groups.factorization_progress import Facts, Progress, facts_of
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.planning import Request
 from tuskml.groups.stored_layout import cost_of
-from tuskml.groups.stored_run import CACHE, Clock
+from tuskml.groups.stored_run import CACHE, CHECKPOINT_SECONDS
 from tuskml.groups.stored_vectors import WEIGHT_BYTES, Layout, choose_size, pairs_of_vectors
-from tuskml.kvstore import Frames, StoreRoot
+from tuskml.kvstore import Frames, ModelStore, StoreRoot
 from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.partitioner import WARM_LEVELDB, Cost
 from tuskml.udas import kernels
@@ -101,6 +102,7 @@ class StoredRun:
         assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
+        self.resumes = options.resume
         self.frame_memory = options.cache or CACHE
         if settings.key_a_weight:  # the other half is for the workers' copies of vectors
             self.frame_memory = max(LEAST_FRAME_MEMORY, self.frame_memory // 2)
@@ -108,7 +110,7 @@ class StoredRun:
         self.layout = Layout(shape, 0, self.share)
 
     def __call__(self) -> Trained:
-        """Trains and seals; no working store is left, whatever happens.
+        """Trains and seals; leaves a working store only for `resume`.
 
         As in memory each descent that runs away is followed by one with a quarter of its step;
         what the last one leaves is no model, and is not sealed.
@@ -117,6 +119,8 @@ class StoredRun:
         with StoredFactorization(
             self.rows, self.memory, self.shape, self.settings.seed, self._block_bytes()
         ) as model:
+            if self.resumes:
+                return self._resume(model)
             if not self.settings.key_a_weight:
                 size = choose_size(model, self.share, self._cost())
                 self.layout = Layout(self.shape, size, self.share)
@@ -125,15 +129,41 @@ class StoredRun:
             for _ in range(ATTEMPTS):
                 made = Requests()
                 made.clock.add("map", mapping)
+                store = self.root.create(self.name, self.layout.index, DTYPE)
                 try:
-                    return self._descend(model, step, made)
+                    return self._descend(model, store, Progress(step, self.layout.per_key), made)
                 except RanAway:
                     step /= 4
                     model.start()
-        raise DataError(
-            f"the training of {self.name!r} diverged with steps down to {step * 4:g}: look for "
+        raise self._diverged(step * 4)
+
+    def _resume(self, model: StoredFactorization) -> Trained:
+        """Goes on from the last checkpoint, with the step it had."""
+        made = Requests()
+        store = self.root.resume(self.name)
+        try:
+            assert store.last_checkpoint is not None
+            progress = Progress.from_record(store.last_checkpoint.metadata, self._facts(model))
+            with made.clock.phase("map"):
+                self.layout = Layout(self.shape, progress.per_key, self.share)
+                self.layout.prepare(model)
+            model.resume()
+        except BaseException:
+            store.close()
+            raise
+        try:
+            return self._descend(model, store, progress, made)
+        except RanAway:
+            raise self._diverged(progress.step) from None
+
+    def _diverged(self, step: float) -> DataError:
+        return DataError(
+            f"the training of {self.name!r} diverged with steps down to {step:g}: look for "
             "ratings far from all others, or give a larger 'l2'"
         )
+
+    def _facts(self, model: StoredFactorization) -> Facts:
+        return facts_of(int(self.rows.groups["n_rows"][0]), self.shape, model.mean)
 
     def _block_bytes(self) -> int:
         """Of a block's vectors: their frames take half of a worker's share on average.
@@ -155,39 +185,54 @@ class StoredRun:
         model = (self.shape.n_users + self.shape.n_items) * self.shape.stride * WEIGHT_BYTES
         return WARM_LEVELDB if model <= self.frame_memory else cost_of(self.root.path, PROBED)
 
-    def _descend(self, model: StoredFactorization, step: float, made: Requests) -> Trained:
-        store = self.root.create(self.name, self.layout.index, DTYPE)
+    def _descend(
+        self, model: StoredFactorization, store: ModelStore, progress: Progress, made: Requests
+    ) -> Trained:
+        """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             # A vector gets its first factors, which a hash of its id and the seed draws, when a
             # block first asks for it: they are the same whichever worker that is, and no pass
             # over the store writes a model of random numbers before the first epoch reads it.
             with store.frames(self.frame_memory, self.rows.threads) as frames:
-                objective, epochs = self._train(model, frames, step, made)
+                objective, epochs = self._train(model, store, frames, progress, made)
             with made.clock.phase("seal"):
                 pairs = pairs_of_vectors(store, self.layout, model.first_item, model.deviation)
                 about = self._metadata(model.mean, objective, epochs)
                 version = self.root.publish_pairs(
                     self.name, pairs, DTYPE, self.shape.numbers, about
                 )
-        finally:
-            store.discard()
+        except BaseException as error:
+            if store.last_checkpoint is None or isinstance(error, RanAway):
+                store.discard()
+            else:
+                store.close()
+            raise
+        store.discard()
         return Trained(
             str(version.reference), model.mean, objective, epochs, self.layout.per_key,
             self._counted(frames, made),
         )  # fmt: skip
 
     def _train(
-        self, model: StoredFactorization, frames: Frames, step: float, made: Requests
-    ) -> tuple[float, Epochs]:
+        self, model: StoredFactorization, store: ModelStore, frames: Frames, progress: Progress,
+        made: Requests,
+    ) -> tuple[float, Epochs]:  # fmt: skip
         """The objective at the result, and how the epochs went."""
+        written = time.monotonic()
 
         def visit(number: int, step: float) -> float:
+            nonlocal written
             done = model.epoch(frames.access, number, step)
             made.add(done)
+            if time.monotonic() - written > CHECKPOINT_SECONDS and math.isfinite(done.objective):
+                so_far = progress.further([*epochs.history, done.objective])
+                with made.clock.phase("checkpoint"):
+                    store.checkpoint(so_far.as_record(self._facts(model)))
+                written = time.monotonic()
             return done.objective
 
         epochs = Epochs(visit, self.settings, self.began)
-        epochs.epochs(step)
+        epochs.epochs(progress.step, progress.history)
         if epochs.ran_away():
             raise RanAway
         done = model.loss(frames.access, model.mean, model.deviation)

@@ -8,7 +8,7 @@ go. Between epochs a checkpoint is written if the last is long ago.
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,19 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import events
-from tuskml.groups.counters import Counters
+from tuskml.groups.counters import Clock, Counters
 from tuskml.groups.planning import Request
-from tuskml.groups.stored_layout import choose_layout
+from tuskml.groups.stored_layout import (
+    all_fit,
+    by_chunks,
+    bytes_of_all,
+    choose_layout,
+    live_features,
+)
 from tuskml.groups.stored_progress import Progress, facts_of
 from tuskml.groups.stored_step import first_step
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore.frames import frame_share
 from tuskml.partitioner import IndexMap
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
@@ -35,6 +42,7 @@ CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 CHECKPOINT_SECONDS = 60.0
 MOST_RESTARTS = 6
+MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
 DTYPE, WEIGHT_BYTES = "float32", 4
 
 
@@ -66,26 +74,6 @@ def refuse_infinite(store: ModelStore) -> None:
             raise Diverged
 
 
-class Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Adds the time of the context."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.add(name, time.monotonic() - began)
-
-    def add(self, name: str, seconds: float) -> None:
-        """Adds to a phase."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-
-
 class Run:
     """One training of one group; call it once."""
 
@@ -103,6 +91,8 @@ class Run:
         self.name = self.options.store
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
+        self.tight = False  # whether features are ordered, as the cache does not hold them
+        self.all_bytes = 0  # of the frames of all keys, where known
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
@@ -130,20 +120,41 @@ class Run:
     # --- before the epochs ---
 
     def _layout(self) -> IndexMap:
-        group = self.rows.groups[0]
-        rows, most = self._rows_per_chunk(), self.share // 2 // WEIGHT_BYTES
-        return choose_layout(group, self.options, self.root, rows, most, self.rows.cancel_mark)
+        group, mark = self.rows.groups[0], self.rows.cancel_mark
+        if not self.options.partition:
+            return IndexMap.by_rule(1)
+        live = live_features(
+            group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
+        )
+        most = self.share // 2 // WEIGHT_BYTES
+        if live is not None and all_fit(len(live), self.options.partition, self.cache):
+            most = self.cache // WEIGHT_BYTES
+        elif live is not None and len(live) <= MOST_ORDERED:
+            self.tight = True
+            live = by_chunks(live, group, self._rows_per_chunk(), mark)
+            assert live.order is not None
+            most = max(most - live.order.most_exclusive, most // 2)
+        rows = self._rows_per_chunk()
+        return choose_layout(group, self.options, self.root, rows, most, live, self.tight, mark)
+
+    def _most_bytes(self, index: IndexMap) -> int:
+        """Of the frames of a chunk: all of them where the cache holds all that there are."""
+        self.all_bytes = bytes_of_all(index)
+        every = frame_share(self.cache, 1)
+        return every if 0 < self.all_bytes <= every else self.share // 2
 
     def _rows_per_chunk(self) -> int:
         n_rows = int(self.rows.groups["n_rows"][0])
-        wanted = CHUNK_ENTRIES * n_rows // max(1, self.rows.nonzeros())
+        entries = min(CHUNK_ENTRIES, self.share // 16) if self.tight else CHUNK_ENTRIES
+        wanted = entries * n_rows // max(1, self.rows.nonzeros())
         most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
         return max(1, min(wanted, most))
 
     def _map(self, index: IndexMap) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
+        self.tight = index.live is not None and index.live.order is not None
         chunks = Chunks.map(
-            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self.share // 2
+            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
         )
         for chunk in chunks:
             self.features += chunk.features
@@ -239,7 +250,8 @@ class Run:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             penalties = bool(self.options.l1 or self.options.l2)
-            with store.frames(self.cache, self.plan.threads, keep_stamps=penalties) as frames:
+            given = self.cache, self.plan.threads, penalties, self.all_bytes
+            with store.frames(*given) as frames:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
                 objective = online.objective()

@@ -6,10 +6,10 @@ import numpy as np
 
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.working import ModelStore
-from tuskml.partitioner import IndexMap
-from tuskml.partitioner.blocks import ID_BITS
+from tuskml.partitioner import IndexMap, LiveFeatures
 
 Pair = tuple[Ids, Weights]
+WINDOW = 1 << 20
 
 
 def pairs_of(store: ModelStore) -> Iterator[Pair]:
@@ -18,6 +18,10 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
     Memory does not grow with the model: blocks of rare features lie in the order of their keys,
     and the frequent features, which lie elsewhere, are few.
     """
+    live = store.index.live
+    if live is not None and live.order is not None:
+        yield from _in_windows(store, live)
+        return
     frequent = store.index.features
     known = store.weights(frequent)
     done = 0  # frequent features that have had their turn
@@ -31,6 +35,17 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
     yield frequent[done:][stored], known[done:][stored]
 
 
+def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
+    """The pairs of features that do not lie by rising id: looked up, many at a time, since each
+    time most blocks of several features are read.
+    """
+    for first in range(0, len(live), WINDOW):
+        ids = live.by_rank(np.arange(first, min(first + WINDOW, len(live))))
+        weights = store.weights(ids)
+        stored = _not_zero(weights)
+        yield ids[stored], weights[stored]
+
+
 def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """Places of the weights whose bits are not all 0: -0.0 and NaN are weights too."""
     return np.flatnonzero(weights.view(f"u{weights.dtype.itemsize}"))
@@ -38,25 +53,15 @@ def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 
 def _rare(index: IndexMap, keys: Ids, starts: Ids, values: Weights) -> Pair:
     """The pairs of blocks' payloads, less slots of features that do not live there."""
-    first, begin, end = _block_ranges(index, keys - index.n_partitions)
+    first, begin, end = index.blocks.spans_of(keys - index.n_partitions)
     places = _not_zero(values)
     part = np.searchsorted(starts, places, side="right") - 1
-    ids = first[part] + places - starts[part]
-    frequent = np.searchsorted(index.features, ids)
-    inside = (ids >= begin[part]) & (ids < end[part])
+    numbers = first[part] + places - starts[part]
+    inside = (numbers >= begin[part]) & (numbers < end[part])
     if len(index.features):
-        at = np.minimum(frequent, len(index.features) - 1)
-        inside &= index.features[at] != ids
-    return ids[inside], values[places[inside]]
-
-
-def _block_ranges(index: IndexMap, blocks: Ids) -> tuple[Ids, Ids, Ids]:
-    """Of each block its first feature, and where the features of its range begin and end."""
-    rule = index.blocks
-    at = np.searchsorted(rule.first[:-1], blocks, side="right") - 1
-    begin, size = np.array(rule.starts, np.int64)[at], np.array(rule.sizes, np.int64)[at]
-    end = np.array([*rule.starts[1:], 1 << ID_BITS], np.int64)[at]
-    return begin + (blocks - np.array(rule.first, np.int64)[at]) * size, begin, end
+        at = np.minimum(np.searchsorted(index.numbers, numbers), len(index.features) - 1)
+        inside &= index.numbers[at] != numbers
+    return index.named(numbers[inside]), values[places[inside]]
 
 
 def _merged(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:

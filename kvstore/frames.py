@@ -30,12 +30,13 @@ MOST_WORKERS = 1024
 class FrameCounters:
     """What was done since the frames were opened, by all workers.
 
-    wanted: keys asked for, which is hits + pushed + requests. hits: they were in memory, held by
-    nobody; pushed: another worker held or was reading them; requests: they were read from LevelDB;
-    found: of these, those that were there. A call that failed counts what it read. evicted: frames
-    that left memory; written: payloads written to LevelDB. bytes_read and bytes_written: of
-    payloads with their headers. reading, writing, waiting (for what others read): nanoseconds, the
-    sum of all workers'.
+    wanted: keys asked for, which is hits + pushed + requests. pushed: they were in memory, and
+    another worker held them, was reading them, or had taken them, where workers take turns: in one
+    of the last `workers` - 1 calls; hits: they were in memory otherwise; requests: they were read
+    from LevelDB; found: of these, those that were there. A call that failed counts what it read.
+    evicted: frames that left memory; written: payloads written to LevelDB. bytes_read and
+    bytes_written: of payloads with their headers. reading, writing, waiting (for what others
+    read): nanoseconds, the sum of all workers'.
     """
 
     wanted: int = 0
@@ -98,6 +99,7 @@ class Frames:
         memory: int,
         workers: int,
         keep_stamps: bool,
+        all_bytes: int = 0,
     ) -> None:
         """For `ModelStore.frames`."""
         if memory < LEAST_FRAME_MEMORY:
@@ -108,7 +110,8 @@ class Frames:
         self._database, self._gate, self._native = database, gate, native.with_leveldb()
         self._pausing, self._counting = threading.Lock(), threading.Lock()
         self._frames, error = ctypes.c_void_p(), _error()
-        given = database.handle, memory, workers, keep_stamps
+        self._sharers = 1 if 0 < all_bytes <= frame_share(memory, 1) else workers
+        given = database.handle, memory, workers, keep_stamps, all_bytes
         opened = ctypes.byref(self._frames)
         self._check(self._native.ks_frames_open(*given, opened, error), error)
         self._access = native.FrameAccess()
@@ -125,8 +128,10 @@ class Frames:
 
     @property
     def share(self) -> int:
-        """Bytes that the frames of one `acquire` may take; memory over workers, nearly."""
-        return frame_share(self.memory, self.workers)
+        """Bytes that the frames of one `acquire` may take: memory over workers, nearly, or nearly
+        all of it where that holds all frames there will be.
+        """
+        return frame_share(self.memory, self._sharers)
 
     def bytes_of(self, width: int) -> int:
         """Bytes that a frame of so many weights takes of a share."""

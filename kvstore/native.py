@@ -113,7 +113,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         ctypes.c_int,
     ),
     "ks_scan_close": ([_ADDRESS], None),
-    "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _INT64, _ADDRESS, _TEXT], ctypes.c_int),
     "ks_frames_share": ([_INT64, _INT32], _INT64),
     "ks_frame_bytes": ([_INT64, _INT32], _INT64),
     "ks_frames_close": ([_ADDRESS], None),

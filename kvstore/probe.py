@@ -12,7 +12,10 @@ from tuskml.partitioner import Cost, measure_cost
 
 
 def measure_store(
-    folder: "Path | str", memory: int = 2 * LEAST_MEMORY, most: int = 1 << 23
+    folder: "Path | str",
+    memory: int = 2 * LEAST_MEMORY,
+    most: int = 1 << 23,
+    writes: bool = False,
 ) -> Cost:
     """The cost function t_s + |P| t_u of LevelDB in a folder (`partitioner.measure_cost`).
 
@@ -24,7 +27,7 @@ def measure_store(
         try:
             database = Database(path / "database", np.dtype(np.float32), memory, create=True)
             try:
-                return measure_cost(database, most=most)
+                return measure_cost(database, most=most, writes=writes)
             finally:
                 database.close()
         finally:

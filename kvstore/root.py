@@ -99,7 +99,7 @@ class StoreRoot:
         folder = store.path.parent.parent
         if folder.parent != self.path:
             raise StoreError(f"{store.path} is not a working store of {self.path}")
-        index = store.index.to_bytes()
+        index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
         return self._seal(folder, pairs_of(store), store.dtype, dimension, index, metadata)
 
     def publish_pairs(

@@ -95,7 +95,7 @@ class SealedModel:
 
     @property
     def index(self) -> IndexMap:
-        """The index map of the store it was trained in."""
+        """The index map of the store it was trained in, less the live features."""
         start, length = ctypes.c_void_p(), ctypes.c_uint64()
         self._call("index", self._file, ctypes.byref(start), ctypes.byref(length))
         try:

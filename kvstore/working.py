@@ -227,16 +227,20 @@ class ModelStore:
 
     # --- frames ---
 
-    def frames(self, memory: int, workers: int = 1, keep_stamps: bool = False) -> Frames:
+    def frames(
+        self, memory: int, workers: int = 1, keep_stamps: bool = False, all_bytes: int = 0
+    ) -> Frames:
         """Payloads in so many bytes of memory, for kernels and their workers; one at a time.
 
         memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
-        comes back with its payload, for 16 to 50 bytes a key beyond memory; else it is 0 then.
+        comes back with its payload, for 16 to 50 bytes a key beyond memory; else it is 0 then;
+        all_bytes: of the frames of all keys that will be asked for (`frame_bytes`), where known.
         """
         with self._using() as database:
             if self._frames is not None and not self._frames.closed:
                 raise StoreError(f"the store {self.path} has open frames: close them first")
-            self._frames = Frames(self.path, database, self._gate, memory, workers, keep_stamps)
+            given = memory, workers, keep_stamps, all_bytes
+            self._frames = Frames(self.path, database, self._gate, *given)
         return self._frames
 
     # --- its life ---

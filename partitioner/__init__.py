@@ -9,6 +9,7 @@ Out-of-Core Models*, VLDB 2017, figure 2 from left to right:
 * `merging`: Algorithm 3, which merges the frequent features greedily into partitions; native.
 * `blocks`, `block_choice`: what the paper has not: rare features share keys by rule, in blocks
   sized by the same cost function.
+* `live`: what else it has not: the features that occur, numbered; then blocks are of those.
 * `index_map`: feature to (key, slot) ("Model vertical partitioning", "index map"), as bytes too.
 * `explanation`: keys, sizes and requests saved, as data. `plan` puts all of it together.
 
@@ -27,6 +28,7 @@ from tuskml.partitioner.cost import WARM_LEVELDB, BatchStore, Cost, measure_cost
 from tuskml.partitioner.explanation import Explanation, Partition, Requests
 from tuskml.partitioner.frequencies import Frequencies, FrequentFeatures, feature_frequencies
 from tuskml.partitioner.index_map import IndexMap
+from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.merging import Merges, Merging, merge_features
 from tuskml.partitioner.plan import Partitioning, Profile, partition_model
 from tuskml.partitioner.reservoir import RowSample
@@ -42,6 +44,7 @@ __all__ = [
     "Frequencies",
     "FrequentFeatures",
     "IndexMap",
+    "LiveFeatures",
     "Merges",
     "Merging",
     "Partition",

@@ -47,6 +47,13 @@ class Blocks:
         """One size for all."""
         return cls((0,), (size,))
 
+    def ending(self, start: int, size: int) -> "Blocks":
+        """These below `start`, a power of two, and blocks of one size from there on."""
+        width = start.bit_length()
+        before = [(w, s) for w, s in zip(self.widths, self.sizes, strict=True) if w < width]
+        widths, sizes = zip(*before, strict=True)
+        return Blocks((*widths, width), (*sizes, size))
+
     @cached_property
     def starts(self) -> list[int]:
         """The first id of each range."""
@@ -66,6 +73,13 @@ class Blocks:
         """Blocks in all."""
         return self.first[-1]
 
+    def count_of(self, n: int) -> int:
+        """Blocks of the ids below n."""
+        if not n:
+            return 0
+        start, first, size = self.range_of_width((n - 1).bit_length())
+        return first + (n - 1 - start) // size + 1
+
     def range_of_width(self, width: int) -> tuple[int, int, int]:
         """Start, first block and block size of the range of ids with so many bits."""
         r = bisect_right(self.widths, width) - 1
@@ -76,12 +90,18 @@ class Blocks:
         ranges = np.searchsorted(self.first[:-1], blocks, side="right") - 1
         return np.array(self.sizes, np.int64)[ranges]
 
+    def spans_of(self, blocks: Ids) -> tuple[Ids, Ids, Ids]:
+        """Of each block its first feature, and the first and the end of its range; all (n,)."""
+        ranges = np.searchsorted(self.first[:-1], blocks, side="right") - 1
+        begin, size = np.array(self.starts, np.int64)[ranges], np.array(self.sizes)[ranges]
+        end = np.array([*self.starts[1:], 1 << ID_BITS], np.int64)[ranges]
+        return begin + (blocks - np.array(self.first, np.int64)[ranges]) * size, begin, end
+
     def features_of(self, block: int) -> Ids:
         """The id of each slot of a block, int64 of shape (size,); -1 in slots past the range."""
-        r = int(np.searchsorted(self.first[:-1], block, side="right")) - 1
-        start = self.starts[r] + (block - self.first[r]) * self.sizes[r]
-        found = start + np.arange(self.sizes[r], dtype=np.int64)
-        end = [*self.starts[1:], 1 << ID_BITS][r]
+        one = np.array([block], np.int64)
+        start, _, end = self.spans_of(one)
+        found = start + np.arange(self.sizes_of(one)[0], dtype=np.int64)
         return np.where(found < end, found, -1)
 
     def __str__(self) -> str:

@@ -81,12 +81,14 @@ def measure_cost(
     repeats: int = 5,
     seed: int = 0,
     most: int = 1 << 23,
+    writes: bool = False,
 ) -> Cost:
     """Measures `get` on a store, which is written to: use one that may be thrown away.
 
     For each payload size, in features, writes `requests` keys from FIRST_KEY on, of large
     payloads as many as have `most` features, far from each other, and reads them in random order,
-    `repeats` times; the median counts. The line through
+    `repeats` times; the median counts. writes: each is written too, by rising key, as a cache does
+    that does not hold it until it is wanted again. The line through
     seconds a request by size is fitted by least squares of the relative error, neither of its
     coefficients below zero.
     """
@@ -98,7 +100,7 @@ def measure_cost(
         for number, size in enumerate(sizes)
     ]
     seconds = [
-        _median_seconds(store, keys, size, repeats, random) / len(keys)
+        _median_seconds(store, keys, size, repeats, random, writes) / len(keys)
         for size, keys in zip(sizes, written, strict=True)
     ]
     return fit_cost(np.array(sizes, np.float64), np.array(seconds))
@@ -118,7 +120,12 @@ def _write(
 
 
 def _median_seconds(
-    store: BatchStore, keys: Ids, size: int, repeats: int, random: np.random.Generator
+    store: BatchStore,
+    keys: Ids,
+    size: int,
+    repeats: int,
+    random: np.random.Generator,
+    writes: bool,
 ) -> float:
     starts = np.arange(0, len(keys) * size + 1, size, dtype=np.int64)
     out = np.empty(int(starts[-1]), store.dtype)
@@ -127,6 +134,8 @@ def _median_seconds(
         order = random.permutation(keys)
         begin = time.perf_counter()
         store.get(order, starts, out)
+        if writes:
+            store.put(keys, starts, out)
         taken.append(time.perf_counter() - begin)
     return float(np.median(taken))
 

@@ -2,7 +2,7 @@
 
 Little-endian, without padding:
 
-    0   8 bytes   "TUSKIDX" and the version, 1
+    0   8 bytes   "TUSKIDX" and the version: 1, or 2 where there are live features
     8   uint32    CRC-32 of all bytes from 12 on
     12  uint64    K, the number of frequent features
     20  uint8     bytes of a gap: 1, 2, 4 or 8
@@ -11,6 +11,7 @@ Little-endian, without padding:
     23  ranges    R times: uint8, the bits of the range's first feature; uint32, features a block
         gaps      K of them: the first feature, then what each is above the one before
         keys      K of them: the partition of each
+        live      in version 2, to the end: the live features (`live.LiveFeatures`)
 
 Slots follow from these: a feature's rank by id within its partition.
 """
@@ -22,15 +23,18 @@ import numpy as np
 
 from tuskml.errors import DataError
 from tuskml.partitioner.blocks import Blocks
+from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.native import Ids
 
-MAGIC = b"TUSKIDX\x01"
+MAGIC, LIVE_MAGIC = b"TUSKIDX\x01", b"TUSKIDX\x02"
 HEADER = struct.Struct("<8sI")
 LENGTHS = struct.Struct("<QBBB")
 RANGE = struct.Struct("<BI")
 
 
-def encode(features: Ids, partition: Ids, blocks: Blocks) -> bytes:
+def encode(
+    features: Ids, partition: Ids, blocks: Blocks, live: LiveFeatures | None = None
+) -> bytes:
     """features: rising, shape (K,); partition: shape (K,)."""
     gaps = np.diff(features, prepend=0).astype(np.uint64)
     gap, key = _width(gaps), _width(partition.astype(np.uint64))
@@ -40,17 +44,21 @@ def encode(features: Ids, partition: Ids, blocks: Blocks) -> bytes:
             *map(RANGE.pack, blocks.widths, blocks.sizes),
             gaps.astype(f"<u{gap}").tobytes(),
             partition.astype(f"<u{key}").tobytes(),
+            b"" if live is None else live.to_bytes(),
         )
     )
-    return HEADER.pack(MAGIC, zlib.crc32(body)) + body
+    magic = MAGIC if live is None else LIVE_MAGIC
+    return HEADER.pack(magic, zlib.crc32(body)) + body
 
 
-def decode(data: bytes) -> tuple[Ids, Ids, Blocks]:
-    """Features, partition and blocks that `encode` was given; DataError for anything else."""
-    if not data.startswith(MAGIC[:-1]):
+def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
+    """What `encode` was given; DataError for anything else."""
+    magic = data[: len(MAGIC)]
+    if not magic.startswith(MAGIC[:-1]):
         raise DataError("these bytes are no index map")
-    if data[: len(MAGIC)] != MAGIC:
-        raise DataError(f"the index map has version {data[7:8].hex() or 'none'}, expected 01")
+    if magic not in (MAGIC, LIVE_MAGIC):
+        found = data[7:8].hex() or "none"
+        raise DataError(f"the index map has version {found}, expected 01 or 02")
     body = data[HEADER.size :]
     if len(body) < LENGTHS.size or zlib.crc32(body) != HEADER.unpack_from(data)[1]:
         raise DataError("the index map is damaged: its checksum is wrong")
@@ -58,12 +66,14 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks]:
     if gap not in WIDTHS or key not in WIDTHS:
         raise DataError(f"an index map has no numbers of {gap} and {key} bytes")
     ranges = LENGTHS.size + n_ranges * RANGE.size
-    if len(body) != ranges + n * (gap + key):
+    end = ranges + n * (gap + key)
+    if len(body) < end or (len(body) > end and magic == MAGIC):
         raise DataError(f"the index map is damaged: {n} features do not fit {len(data)} bytes")
     widths, sizes = zip(*RANGE.iter_unpack(body[LENGTHS.size : ranges]), strict=True)
     gaps = np.frombuffer(body, f"<u{gap}", n, ranges)
     keys = np.frombuffer(body, f"<u{key}", n, ranges + n * gap)
-    return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes)
+    live = LiveFeatures.from_bytes(body[end:]) if magic == LIVE_MAGIC else None
+    return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes), live
 
 
 WIDTHS = (1, 2, 4, 8)

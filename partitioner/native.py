@@ -30,6 +30,9 @@ PLACE = np.dtype(
     [("feature", np.int64), ("key", np.int64), ("slot", np.int32), ("unused", np.int32)]
 )
 RANGE = np.dtype([("start", np.int64), ("first_key", np.int64), ("size", np.int64)])
+PAGE = np.dtype(
+    [("first", np.int64), ("offset", np.int64), ("count", np.int32), ("is_bitmap", np.int32)]
+)
 _ADDRESS, _INT64, _INT32, _DOUBLE = (
     ctypes.c_void_p,
     ctypes.c_int64,
@@ -48,6 +51,18 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "tp_table": ([_ADDRESS, _ADDRESS, _ADDRESS, _INT64, _INT32, _ADDRESS], None),
     "tp_locate": (
         [_ADDRESS, _INT32, _ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS],
+        None,
+    ),
+    "tp_live_mark": ([_ADDRESS, _INT64, _INT64, _ADDRESS, _INT64], None),
+    "tp_live_count": ([_ADDRESS, _INT64, _ADDRESS], None),
+    "tp_live_pack": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
+    "tp_live_number": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
+    "tp_live_ids": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS, _INT64, _ADDRESS], None),
+    "tp_order_mark": ([_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint8], None),
+    "tp_order_count": ([_ADDRESS, _INT64, _INT32, _ADDRESS], None),
+    "tp_order_number": ([_ADDRESS, _INT32, _ADDRESS, _ADDRESS, _ADDRESS, _INT64], None),
+    "tp_order_feature": (
+        [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS, _INT64],
         None,
     ),
     "tp_requests": ([_ADDRESS, _ADDRESS, _INT64, _INT64], _INT64),

@@ -13,10 +13,13 @@ from tuskml.partitioner.cost import WARM_LEVELDB, Cost
 from tuskml.partitioner.explanation import Accesses, Explanation
 from tuskml.partitioner.frequencies import Frequencies
 from tuskml.partitioner.index_map import IndexMap
+from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.merging import Merges, merge_features
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.reservoir import RowSample
 from tuskml.partitioner.rows import SparseRows, sparse_rows
+
+FEW = 5_000  # ids that are searched for sooner than a table is made for them
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Profile:
         block: int | None = None,
         batch_rows: int = 1,
         most: float = np.inf,
+        live: LiveFeatures | None = None,
         threads: int = 0,
         interrupted: Callable[[], None] | None = None,
     ) -> Partitioning:
@@ -65,8 +69,9 @@ class Profile:
 
         cost: of the store (`measure_cost`); block: features in a block of rare ones, None to
         choose; batch_rows: sampled rows that share their requests: 1 is the paper's, larger where
-        a store is read once a batch; most: features that the blocks of a batch may hold; threads:
-        0 for one a core; interrupted: called often, what it raises ends the work.
+        a store is read once a batch; most: features that the blocks of a batch may hold; live:
+        those of all rows, of which blocks are then made, None for blocks of all ids; threads: 0
+        for one a core; interrupted: called often, what it raises ends the work.
         """
         if batch_rows < 1:
             raise OptionError(f"batch_rows must be at least 1, got {batch_rows}")
@@ -78,13 +83,16 @@ class Profile:
         ranks = ranks_in(frequent, rows.ids)
         ranked = SparseRows(rows.starts, ranks.astype(np.int64))
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
+        rare = rows.only(ranks < 0)
+        if live is not None:
+            rare = numbered(rare, live)
         blocks, tried = (
-            choose_blocks(rows.only(ranks < 0), cost, most)
-            if block is None
-            else (Blocks.of(block), [])
+            choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
+        if live is not None and live.order is not None:
+            blocks = blocks.ending(live.order.start, live.order.block)
         check()
-        index = index_of(frequent, merges.partition, blocks)
+        index = index_of(frequent, merges.partition, blocks, live)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
 
     def _explain(
@@ -146,12 +154,26 @@ def _go_on() -> None:
 def ranks_in(frequent: Ids, ids: Ids) -> Slots:
     """The place of each id among the frequent ones, or -1; int32 of the shape of ids."""
     order = np.argsort(frequent)
+    if len(frequent) and len(ids) < FEW:
+        rising = frequent[order]
+        at = np.minimum(np.searchsorted(rising, ids), len(frequent) - 1)
+        return np.where(rising[at] == ids, order[at], -1).astype(np.int32)
     keys, _ = IndexMap(frequent[order], np.arange(len(frequent))).locate(ids)
     ranks = np.append(order, -1).astype(np.int32)
     return ranks[np.minimum(keys, len(frequent))]
 
 
-def index_of(frequent: Ids, lowest: Slots, blocks: Blocks) -> IndexMap:
+def numbered(rows: SparseRows, live: LiveFeatures) -> SparseRows:
+    """Rows of numbers, which rise where ids do; of ordered features those that groups share: a
+    sample's rows are of all groups.
+    """
+    numbers = SparseRows(rows.starts, live.number(rows.ids))
+    return numbers if live.order is None else numbers.only(numbers.ids < live.order.n_shared)
+
+
+def index_of(
+    frequent: Ids, lowest: Slots, blocks: Blocks, live: LiveFeatures | None = None
+) -> IndexMap:
     """The index map of partitions that are named by their lowest rank.
 
     frequent: ids by rank; lowest: of each rank. Keys go by the most frequent feature of each, so
@@ -159,4 +181,4 @@ def index_of(frequent: Ids, lowest: Slots, blocks: Blocks) -> IndexMap:
     """
     _, keys = np.unique(lowest, return_inverse=True)
     order = np.argsort(frequent)
-    return IndexMap(frequent[order], keys[order], blocks)
+    return IndexMap(frequent[order], keys[order], blocks, live)

@@ -290,6 +290,10 @@ class StoredFactorization(_Ratings):
         """The next epoch trains in an empty store, from the vectors' start."""
         library().tk_factor_keys_start(self._keys)
 
+    def resume(self) -> None:
+        """The next epoch trains in a store that has the vectors of at least one epoch before."""
+        library().tk_factor_keys_resume(self._keys)
+
     @property
     def first_item(self) -> int:
         """The number of item 0's vector in the store."""

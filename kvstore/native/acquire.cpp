@@ -15,7 +15,7 @@ int check(const tusk_frames &frames, int32_t worker, const std::uint64_t *keys,
         std::snprintf(error, TUSK_STORE_ERROR, "workers are 0 to %d, got %d", workers - 1, worker);
         return TUSK_STORE_FAILED;
     }
-    std::size_t share = share_of(frames), bytes = 0;
+    std::size_t share = frames.share, bytes = 0;
     for (int64_t i = 0; i < n; i++) {
         if ((i && keys[i] <= keys[i - 1]) || keys[i] >> 63 || !widths[i] || widths[i] > WIDEST) {
             std::snprintf(error, TUSK_STORE_ERROR,

@@ -100,9 +100,10 @@ typedef struct ks_frame_counters { /* since the frames were opened */
 
 /* Frames of a store in so many bytes, for workers 0 .. workers - 1. keep_stamps: the stamp of a
  * frame that leaves memory comes back with it (16 bytes a key and more, beyond memory); else it is
- * 0 again. */
+ * 0 again. all: bytes of the frames of all keys that will be asked for, 0 where that is not known:
+ * where memory holds them, one call may have all of them. */
 KS_API int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
-                          tusk_frames **frames, char *error);
+                          int64_t all, tusk_frames **frames, char *error);
 /* Bytes of memory that the frames of one call may take, and those of a frame of so many weights.
  */
 KS_API int64_t ks_frames_share(int64_t memory, int32_t workers);

@@ -42,8 +42,8 @@ class Call {
 public:
     Call(tusk_frames &frames, const std::uint64_t *keys, const std::uint32_t *widths, int64_t n,
          tusk_frame **out, Cancel cancelled, char *error)
-        : frames_(frames), keys_(keys), widths_(widths), n_(n), out_(out), cancelled_(cancelled),
-          error_(error) {
+        : frames_(frames), turn_(++frames.turns), keys_(keys), widths_(widths), n_(n), out_(out),
+          cancelled_(cancelled), error_(error) {
         std::fill_n(out_, n_, nullptr);
     }
     ~Call() { count(frames_, tally_); }
@@ -126,9 +126,15 @@ private:
             tally_.pushed++;
         } else {
             out_[i] = mark(frame, HELD);
-            (others ? tally_.pushed : tally_.hits)++;
+            (others || taken_lately(*frame) ? tally_.pushed : tally_.hits)++;
         }
+        frame->turn = turn_;
         return TUSK_ACQUIRED;
+    }
+
+    bool taken_lately(const Frame &frame) const {
+        std::uint32_t calls = turn_ - frame.turn; // 0 where this one begins again
+        return calls && calls < frames_.workers.size();
     }
 
     int make_room() {
@@ -156,6 +162,7 @@ private:
         frame->pins.store(1, std::memory_order_relaxed);
         frame->state = State::READING;
         frame->wanted = true;
+        frame->turn = turn_;
         return frame;
     }
 
@@ -336,6 +343,7 @@ private:
     }
 
     tusk_frames &frames_;
+    std::uint32_t turn_; // which call this is; they go round
     const std::uint64_t *keys_;
     const std::uint32_t *widths_;
     int64_t n_;

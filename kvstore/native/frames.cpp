@@ -25,11 +25,11 @@ void count(tusk_frames &frames, const FrameTally &tally) {
 } // namespace tusk
 
 int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
-                   tusk_frames **frames, char *error) {
+                   int64_t all, tusk_frames **frames, char *error) {
     return tusk::guarded(
         [&] {
             *frames = new tusk_frames(*store, static_cast<std::size_t>(memory), workers,
-                                      keep_stamps != 0);
+                                      keep_stamps != 0, static_cast<std::size_t>(all));
             return KS_OK;
         },
         error);

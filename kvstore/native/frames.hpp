@@ -3,9 +3,11 @@
 // Memory. All frames lie in an arena of a fixed size, and a call may ask for a worker's share of
 // it. What is held by all workers is then never more than the arena, so whoever needs room finds
 // it by evicting what nobody holds; no call waits for the memory of another, and no two for each
-// other. One exception: what is held may lie so that no free run is long enough. Then the call
-// lets go of all that it has, waits until it is alone (the others hold frames and end, or are in
-// the same wait and hold nothing), empties the arena, and takes its frames one behind the other.
+// other. Where all frames that there will be fit, one call may ask for all of them: workers hold
+// the same ones then. One exception: what is held may lie so that no free run is long enough. Then
+// the call lets go of all that it has, waits until it is alone (the others hold frames and end, or
+// are in the same wait and hold nothing), empties the arena, and takes its frames one behind the
+// other.
 //
 // Order of locks: evicting, a shard, the arena. No two shards at a time. No lock is held while a
 // caller is asked whether to stop.
@@ -23,7 +25,10 @@
 
 namespace tusk {
 
-// What one call does; pushed, hits and requests are disjoint and make up wanted.
+// What one call does; pushed, hits and requests are disjoint and make up wanted. Pushed is what
+// another worker holds, is reading, or has taken where n workers take turns: in one of the last
+// n - 1 calls. A payload that one worker got is there for the next chunk of each other one; which
+// of them the system lets run first does not change the count.
 struct FrameTally {
     int64_t wanted = 0, hits = 0, pushed = 0, requests = 0, found = 0, evicted = 0, written = 0;
     int64_t bytes_read = 0, bytes_written = 0, reading = 0, writing = 0, waiting = 0;
@@ -67,10 +72,12 @@ struct Budget {
 } // namespace tusk
 
 struct tusk_frames {
-    tusk_frames(ks_store &given, std::size_t memory, int n_workers, bool stamps)
+    tusk_frames(ks_store &given, std::size_t memory, int n_workers, bool stamps, std::size_t all)
         : weight_size(static_cast<std::size_t>(given.weight_size)), keep_stamps(stamps),
           budget(memory), arena(budget.arena), table(budget.table),
-          workers(static_cast<std::size_t>(n_workers)), store(&given) {}
+          workers(static_cast<std::size_t>(n_workers)),
+          share(arena.bytes() / (all && all <= arena.bytes() ? 1 : workers.size())),
+          store(&given) {}
 
     std::size_t weight_size;
     bool keep_stamps;
@@ -78,7 +85,9 @@ struct tusk_frames {
     tusk::Arena arena;
     tusk::FrameTable table;
     std::vector<tusk::Worker> workers;
-    std::atomic<ks_store *> store; // nullptr while a checkpoint has it closed
+    std::size_t share;                    // bytes that one call may ask for
+    std::atomic<std::uint32_t> turns = 0; // calls
+    std::atomic<ks_store *> store;        // nullptr while a checkpoint has it closed
     tusk::FrameGate gate;
 
     std::mutex evicting; // who writes and removes frames; also guards these two
@@ -94,10 +103,6 @@ namespace tusk {
 // Bytes that the frames of one of n workers may take of an amount of memory.
 inline std::size_t share_of(std::size_t memory, std::size_t workers) {
     return Budget(memory).arena / workers;
-}
-
-inline std::size_t share_of(const tusk_frames &frames) {
-    return frames.arena.bytes() / frames.workers.size();
 }
 
 constexpr int NO_ROOM = -1; // though nothing unheld is left in memory

@@ -72,6 +72,45 @@ TP_API void tp_locate(const tp_place *table, int32_t bits, const tp_range *range
  * different blocks, and first ones of a row: the number of (row, block) pairs. */
 TP_API int64_t tp_requests(const int32_t *rows, const int64_t *features, int64_t n, int64_t block);
 
+/* --- features that occur (live.cpp) --- */
+
+/* A page of 2^16 ids: the number of its first feature, how many it has, and where they lie in the
+ * data, of uint16: 128 counts and 65,536 bits where is_bitmap, else `count` ids. */
+typedef struct tp_page {
+    int64_t first, offset;
+    int32_t count, is_bitmap;
+} tp_page;
+
+/* Sets the bits of those ids that lie in first .. first + size - 1. */
+TP_API void tp_live_mark(uint64_t *bits, int64_t first, int64_t size, const int32_t *ids,
+                         int64_t n);
+/* Bits set in each page. */
+TP_API void tp_live_count(const uint64_t *bits, int64_t n_pages, int32_t *counts);
+/* The pages' data; data[0] is where offset 0 is. */
+TP_API void tp_live_pack(const uint64_t *bits, const tp_page *pages, int64_t n_pages,
+                         uint16_t *data);
+/* The numbers of ids, which are not negative; -1 for those that do not occur. */
+TP_API void tp_live_number(const tp_page *pages, int64_t n_pages, const uint16_t *data,
+                           const int64_t *ids, int64_t n, int64_t *numbers);
+/* The ids of numbers, all of which there are. */
+TP_API void tp_live_ids(const tp_page *pages, int64_t n_pages, const uint16_t *data,
+                        const int64_t *numbers, int64_t n, int64_t *ids);
+
+/* --- features by groups of rows (order.cpp) --- */
+
+/* A code a feature, 255 at first: the group's that has it; 0 where several groups do. */
+TP_API void tp_order_mark(uint8_t *codes, const int64_t *features, int64_t n, uint8_t code);
+/* How many features of each code there are up to the end of each 4,096: (rows, n_codes), one row
+ * at least. */
+TP_API void tp_order_count(const uint8_t *codes, int64_t n, int32_t n_codes, int64_t *counts);
+/* Features become first[code] and how many of their code lie below them; those below 0 stay. */
+TP_API void tp_order_number(const uint8_t *codes, int32_t n_codes, const int64_t *counts,
+                            const int64_t *first, int64_t *features, int64_t n);
+/* And back; -1: no feature has this number. first rises. */
+TP_API void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n_codes,
+                             const int64_t *counts, const int64_t *first, int64_t *numbers,
+                             int64_t n);
+
 #ifdef __cplusplus
 }
 #endif

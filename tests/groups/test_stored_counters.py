@@ -21,7 +21,7 @@ D = 150
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
     """Costs are not measured, which takes a second for each root."""
-    monkeypatch.setattr(stored_layout, "cost_of", lambda _: WARM_LEVELDB)
+    monkeypatch.setattr(stored_layout, "cost_of", lambda *_, **__: WARM_LEVELDB)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_same_bits_whatever_the_order(con, tmp_path, task, options) -> None:
 
 def test_same_bits_in_another_process(con, tmp_path, monkeypatch) -> None:
     """Measured costs differ from time to time; they do not decide where bits shall be the same."""
-    wrong = lambda _: pytest.fail("costs are measured")  # noqa: E731
+    wrong = lambda *_, **__: pytest.fail("costs are measured")  # noqa: E731
     monkeypatch.setattr(stored_layout, "cost_of", wrong)
     first = train(con, deterministic=True, max_iter=3)
     with pytest.raises(Exception, match="costs are measured"):

@@ -33,7 +33,7 @@ D, EPOCHS = 150, 6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
     """Costs are not measured, which takes a second for each root."""
-    monkeypatch.setattr(stored_layout, "cost_of", lambda _: WARM_LEVELDB)
+    monkeypatch.setattr(stored_layout, "cost_of", lambda *_, **__: WARM_LEVELDB)
 
 
 @pytest.fixture

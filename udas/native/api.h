@@ -388,6 +388,8 @@ TK_API int tk_factor_keys_new(const tk_factorization *f, int32_t per_key, int64_
 TK_API void tk_factor_keys_free(tk_factor_keys *keys);
 /* The next epoch finds an empty store, and draws the factors' start. */
 TK_API void tk_factor_keys_start(tk_factor_keys *keys);
+/* The next epoch finds the vectors that all epochs before left. */
+TK_API void tk_factor_keys_resume(tk_factor_keys *keys);
 /* The row of item 0. */
 TK_API int64_t tk_factor_keys_first_item(const tk_factor_keys *keys);
 typedef struct tk_stored_factors {

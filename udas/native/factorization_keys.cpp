@@ -248,6 +248,11 @@ void tk_factor_keys_start(tk_factor_keys *keys) {
         std::fill(side->drawn.begin(), side->drawn.end(), 0);
 }
 
+void tk_factor_keys_resume(tk_factor_keys *keys) {
+    for (tusk::KeySide *side : {&keys->users, &keys->items})
+        std::fill(side->drawn.begin(), side->drawn.end(), 1);
+}
+
 int64_t tk_factor_keys_first_item(const tk_factor_keys *keys) {
     return (int64_t)keys->items.first_row;
 }

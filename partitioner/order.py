@@ -1,0 +1,95 @@
+"""Live features in the order of the rows that ask for them: which is what makes blocks of them.
+
+Rows are visited in chunks, and of data with a heavy tail most features occur in the rows of one
+chunk only. Where their ids say nothing about that, a block of neighbours has some of every chunk:
+each chunk asks for nearly all blocks, and where memory does not hold them all are read and written
+by every chunk. So features that one group of rows has for itself lie together, and are read and
+written once an epoch; those that several groups have lie before them, in blocks that stay in
+memory. It is the aim of Qin, Torres, Rusu (VLDB 2017, section 5), that what is used together lies
+together, for features that are too rare for the affinities of a sample of rows.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.partitioner import native
+from tuskml.partitioner.native import Ids
+
+MOST_GROUPS = 200
+SHARED, UNSEEN = 0, 255
+LEAST_BLOCK, MOST_BLOCK = 64, 16_384
+BLOCKS_A_GROUP = 4
+STRIDE = 4096
+Codes = NDArray[np.uint8]
+
+
+class Order:
+    """Numbers for features 0 .. n - 1, by groups of rows, with room between the groups.
+
+    codes: uint8 of shape (n,): 0 where several groups of rows have the feature, g + 1 where only
+    group g does, n_groups + 1 where none does. Numbers below n_shared are those of the first kind;
+    those of group g begin at a multiple of `block`, as do the last; all below `space`.
+    """
+
+    def __init__(self, codes: Codes, n_groups: int) -> None:
+        if not 0 < n_groups <= MOST_GROUPS or (len(codes) and codes.max() > n_groups + 1):
+            raise DataError(f"features cannot be ordered by {n_groups} groups of rows")
+        self.codes, self.n_groups, self.n_codes = codes, n_groups, n_groups + 2
+        rows = max(1, -(-len(codes) // STRIDE))
+        self._counts = np.empty((rows, self.n_codes), np.int64)
+        place = codes.ctypes.data, len(codes), self.n_codes
+        native.library().tp_order_count(*place, self._counts.ctypes.data)
+        self.lengths = self._counts[-1]
+        self.n_shared = int(self.lengths[SHARED])
+        self.block = self._block()
+        self.start = max(1 << max(0, self.n_shared - 1).bit_length(), self.block)
+        sizes = -(-self.lengths[1:] // self.block) * self.block
+        ends = self.start + np.cumsum(sizes)
+        self._first = np.concatenate(([0], ends - sizes)).astype(np.int64)
+        self.space = int(ends[-1])
+
+    @classmethod
+    def of(cls, n: int, groups: Iterable[Iterable[Ids]]) -> "Order":
+        """groups: of each group of rows the features that it has, int64, in parts."""
+        codes, n_groups = np.full(n, UNSEEN, np.uint8), 0
+        for parts in groups:
+            n_groups += 1
+            for part in parts:
+                features = np.ascontiguousarray(part, np.int64)
+                place = codes.ctypes.data, features.ctypes.data, len(features)
+                native.library().tp_order_mark(*place, n_groups)
+        codes[codes == UNSEEN] = n_groups + 1
+        return cls(codes, n_groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.codes.nbytes + self._counts.nbytes
+
+    @property
+    def most_exclusive(self) -> int:
+        """Numbers in the blocks of the largest group of rows."""
+        return int(-(-self.lengths[1:-1].max() // self.block) * self.block)
+
+    def number(self, features: Ids) -> Ids:
+        """The numbers of features; -1 stays."""
+        found = np.array(features, np.int64)
+        table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
+        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        native.library().tp_order_number(*table, *where)
+        return found
+
+    def features(self, numbers: Ids) -> Ids:
+        """The features of numbers below `space`; -1 for those between groups, which nobody has."""
+        found = np.array(numbers, np.int64)
+        table = self.codes.ctypes.data, len(self.codes), self.n_codes, self._counts.ctypes.data
+        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        native.library().tp_order_feature(*table, *where)
+        return found
+
+    def _block(self) -> int:
+        mean = int(self.lengths[1:-1].sum()) // self.n_groups // BLOCKS_A_GROUP
+        return min(max(1 << mean.bit_length() >> 1, LEAST_BLOCK), MOST_BLOCK)
