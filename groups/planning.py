@@ -24,6 +24,8 @@ from tuskml.udas.tasks import Task
 
 HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
+TOO_WIDE = 0.125
+"""Features of sparse rows for each of them, beyond which none is tried on a sample."""
 OF_TIME = 0.1
 """Of the `time` that the training may take."""
 LIGHTER = 0.8
@@ -121,6 +123,12 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     return [one for one in tried if not one.certain]
 
 
+def too_wide(question: Question) -> bool:
+    """Whether a sample of sparse rows would lack most features of all rows: an easier problem."""
+    seen = question.seen
+    return seen.sparse and seen.n_features > TOO_WIDE * seen.most_rows
+
+
 def gain(one: Candidate, best: Candidate) -> float:
     """Seconds that might be spared by knowing which of two is better."""
     mine, other = best.seconds, one.seconds
@@ -141,7 +149,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
     first = by_statistics(own, question)
-    tried = worth_trying(first.candidates)
+    tried = [] if too_wide(question) else worth_trying(first.candidates)
     if not tried:
         return estimated(first)
     least = min(one.expected for one in first.candidates if one.refusal is None)

@@ -206,8 +206,12 @@ def check_derivatives(own: OwnLoss, labels: Floats) -> None:
 
 
 def refuse_together(task: Task, options: Options) -> None:
-    """An error where algorithm, task and sampler cannot go together."""
+    """An error where algorithm, task, sampler and weights of classes cannot go together."""
     refuse_sampler(options)
+    if options.class_weight is not None and not task.classifies:
+        raise OptionError(
+            f"option 'class_weight' is not available with task '{task.name}', which has no classes"
+        )
     algorithm = options.algorithm
     reason = refusal(task, base_of(algorithm))
     if reason is not None:

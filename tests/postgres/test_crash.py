@@ -111,7 +111,10 @@ def test_killed_in_a_parallel_query(cluster: Any, name: str, victim: str) -> Non
     leader = session.info.backend_pid
     with cluster.connect(name) as other:
         find = "SELECT pid FROM pg_stat_activity WHERE leader_pid = %s"
-        starts(session, f"SELECT g, train_model('logistic', y, x, {ENDLESS}) FROM t GROUP BY g")
+        rows = "t WHERE pg_sleep(0) IS NOT NULL"  # that takes workers a while longer
+        starts(
+            session, f"SELECT g, train_model('logistic', y, x, {ENDLESS}) FROM {rows} GROUP BY g"
+        )
         found: list[tuple] = []
         assert eventually(
             lambda: bool(found.extend(other.execute(find, (leader,)).fetchall()) or found)

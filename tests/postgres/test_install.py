@@ -186,6 +186,6 @@ def test_the_readme_s_first_query(root: Path, pg) -> None:
 def test_the_readme_s_commands_exist(root: Path, capsys) -> None:
     readme = (root / "README.md").read_text()
     found = re.findall(r"tuskml (postgres \w+) --database (\w+)$", readme, re.MULTILINE)
-    assert len(found) == 2
+    assert {"postgres install", "postgres check"} <= {command for command, _ in found}
     for command, _ in found:
         assert main([*command.split(), "--help"]) == 0

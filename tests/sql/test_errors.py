@@ -163,6 +163,10 @@ CASES = {
         "train_model: algorithm 'newton_cg' is not available with task 'svm', the hinge has no "
         "curvature, expected 'auto', 'newton', 'lbfgs', 'bgd' or 'mgd'",
     ),
+    "weights of classes for numbers": (
+        train('\'{"class_weight": "balanced"}\''),
+        "train_model: option 'class_weight' is not available with task 'linear', which has no classes",
+    ),
     "l1 for newton": (
         train('\'{"l1": 1, "algorithm": "newton"}\''),
         "train_model: option 'l1' is not available with algorithm 'newton': l1 > 0 "
