@@ -210,7 +210,8 @@ def main() -> None:
         f"{'rule ms':>8}{'worst ms':>9}{'est.':>8}{'iter':>6}"
     )
     cases, beside = [], []
-    for data in SETS:
+    real = [Data("a9a", 32_561, 123, entries=14, l2=1e-5, file=given.a9a)] if given.a9a else []
+    for data in (*SETS, *real):
         if not any(word in data.name for word in given.only.split(",")):
             continue
         fill(con, data, given.scale)
@@ -254,6 +255,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--only", default="", metavar="TEXT", help="data sets whose name contains one of TEXT,TEXT"
     )
+    add("--a9a", type=Path, metavar="FILE", help="LIBSVM's a9a, in svmlight's format, as well")
     add("--tasks", default=",".join(TASKS), metavar="TASK,TASK", help="default %(default)s")
     add("--no-peers", action="store_true", help="without scikit-learn")
     add("--json", type=Path, metavar="FILE", help="write all as JSON")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Data:
-    """A data set: entries is 0 for dense rows; shared: what few factors make of the variance."""
+    """A data set: entries is 0 for dense rows; shared: what few factors make of the variance.
+
+    file: rows in svmlight's format with classes -1 and 1, which are the numbers too; None: made.
+    """
 
     name: str
     rows: int
@@ -22,6 +26,7 @@ class Data:
     shared: float = 0.0
     l2: float = 0.0
     l1: float = 0.0
+    file: Path | None = None
 
     @property
     def columns(self) -> str:
@@ -43,14 +48,33 @@ SETS = (
 
 def fill(con: duckdb.DuckDBPyConnection, data: Data, scale: float) -> None:
     """Makes the table `rows`."""
+    if data.file is not None:
+        put(con, read(data.file))
+        return
     n, rng = max(2000, round(data.rows * scale)), np.random.default_rng(7)
     made, margin = (sparse if data.entries else dense)(data, n, rng)
     noise = rng.standard_normal(n)
     made["number"] = pa.array(margin + noise)
     made["class"] = pa.array(rng.random(n) < 1 / (1 + np.exp(-2 * margin)))
+    put(con, made)
+
+
+def put(con: duckdb.DuckDBPyConnection, made: dict[str, Any]) -> None:
+    """The columns as the table `rows`."""
     con.register("made", pa.table(made))
     con.execute("CREATE OR REPLACE TABLE rows AS FROM made")
     con.unregister("made")
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Columns of a file's rows."""
+    from sklearn.datasets import load_svmlight_file
+
+    x, y = load_svmlight_file(str(file), zero_based=True, dtype=np.float32)
+    offsets = pa.array(x.indptr.astype(np.int32))
+    lists = {"ids": pa.array(x.indices.astype(np.int32)), "vals": pa.array(x.data)}
+    made: dict[str, Any] = {k: pa.ListArray.from_arrays(offsets, v) for k, v in lists.items()}
+    return made | {"number": pa.array(y), "class": pa.array(y > 0)}
 
 
 def dense(data: Data, n: int, rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
