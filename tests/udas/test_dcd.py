@@ -98,7 +98,7 @@ def test_constant_features_and_rows_of_zeros(con):
     _, best = libsvm(x, y, 0.01)
     assert model.status == "constant feature"
     assert model.coef[3] == 0
-    assert best * (1 - 1e-8) <= model.loss <= best + 1e-7
+    assert best * (1 - 1e-7) <= model.loss <= best + 1e-7  # libsvm ends a little above
 
 
 def test_groups_train_as_each_alone(con):
