@@ -116,7 +116,9 @@ class LiveFeatures:
         if self.order is None:
             return self.by_rank(wanted)
         ranks = self.order.features(wanted)
-        return np.where(ranks < 0, -1, self.by_rank(np.maximum(ranks, 0)))
+        found = ranks >= 0  # there may be no feature at all
+        ranks[found] = self.by_rank(ranks[found])
+        return ranks
 
     def by_rank(self, ranks: Ids) -> Ids:
         """The ids that have so many of the features below them."""
