@@ -1,12 +1,9 @@
 """How far a stored factorization is: what a checkpoint keeps beside the vectors."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
-from tuskml.errors import StoreError
+from tuskml.groups.stored_progress import Facts, refuse_others
 from tuskml.udas.factorization import Shape
-
-Facts = dict[str, Any]
 
 
 def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
@@ -51,9 +48,5 @@ class Progress:
     @classmethod
     def from_record(cls, record: Facts, facts: Facts) -> "Progress":
         """What `as_record` gave; StoreError where it was of other ratings or another task."""
-        if record.get("of") != facts:
-            raise StoreError(
-                f"the interrupted training was of {_told(record.get('of', {}))}, this one is of "
-                f"{_told(facts)}: give it the rows and the task it had, or leave out 'resume'"
-            )
+        refuse_others(record, facts, _told)
         return cls(**{name: value for name, value in record.items() if name != "of"})

@@ -22,11 +22,12 @@ from tuskml.groups import events
 from tuskml.groups.counters import Clock, Counters
 from tuskml.groups.factorization import shape_of
 from tuskml.groups.factorization_epochs import ATTEMPTS, Epochs
-from tuskml.groups.factorization_progress import Facts, Progress, facts_of
+from tuskml.groups.factorization_progress import Progress, facts_of
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
 from tuskml.groups.planning import Request
 from tuskml.groups.stored_layout import cost_of
+from tuskml.groups.stored_progress import Facts
 from tuskml.groups.stored_run import CACHE, CHECKPOINT_SECONDS
 from tuskml.groups.stored_vectors import WEIGHT_BYTES, Layout, choose_size, pairs_of_vectors
 from tuskml.kvstore import Frames, ModelStore, StoreRoot

@@ -1,5 +1,6 @@
 """How far the training of a stored model is: what a checkpoint keeps beside the weights."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,15 @@ def facts_of(task: Task, rows: Pass, labels: NDArray[np.void]) -> Facts:
         "n_features": int(rows.groups["dim"][0]),
         "n_high": int(labels["n_high"][0]) if task.classifies else 0,
     }
+
+
+def refuse_others(record: Facts, facts: Facts, told: Callable[[Facts], str]) -> None:
+    """StoreError where the record of a checkpoint is of other facts; told: in words."""
+    if record.get("of") != facts:
+        raise StoreError(
+            f"the interrupted training was of {told(record.get('of', {}))}, this one is of "
+            f"{told(facts)}: give it the rows and the task it had, or leave out 'resume'"
+        )
 
 
 def _told(facts: Facts) -> str:
@@ -58,10 +68,6 @@ class Progress:
     @classmethod
     def from_record(cls, record: Facts, facts: Facts) -> "Progress":
         """What `as_record` gave; StoreError where it was of other rows or another task."""
-        if record.get("of") != facts:
-            raise StoreError(
-                f"the interrupted training was of {_told(record.get('of', {}))}, this one is of "
-                f"{_told(facts)}: give it the rows and the task it had, or leave out 'resume'"
-            )
+        refuse_others(record, facts, _told)
         kept = {name: value for name, value in record.items() if name not in ("of", "model")}
         return cls(**kept, model=Model(**record["model"]))

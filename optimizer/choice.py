@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.costs import Cost, Costs, Question, sampling_error, total_of
-from tuskml.optimizer.curves import Curve, Interval
+from tuskml.optimizer.curves import Curve, Interval, decades
 from tuskml.optimizer.rule import SAMPLE_ROWS, choose_algorithm
 from tuskml.optimizer.space import STOCHASTIC, candidate, families, why_not
-from tuskml.optimizer.usual import decades, usual
+from tuskml.optimizer.usual import usual
 from tuskml.udas.plan import Plan, shown_seconds
 
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0

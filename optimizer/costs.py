@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.optimizer import spread
 from tuskml.optimizer.constants import Constants, interpolated
-from tuskml.optimizer.curves import Interval
+from tuskml.optimizer.curves import Interval, decades
 from tuskml.optimizer.rule import Statistics
 from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
@@ -291,8 +291,7 @@ class Costs:
         Conjugate gradients end after as many as there are weights.
         """
         gradient, weights = self.rows_pass("gradient"), self.on_weights("bgd")
-        decades = max(-math.log10(max(plan.epsilon, 1e-15)), 0.5)
-        products = self._products(decades)
+        products = self._products(decades(plan.epsilon))
         each = min(products / max(iterations, 1.0), self.p) * (
             self.product() + STEPS_OF_CG * weights
         )
@@ -305,12 +304,12 @@ class Costs:
             self.memory("newton_cg"),
         )
 
-    def _products(self, decades: float) -> float:
-        """Of the curvature with a direction, in all iterations."""
+    def _products(self, k: float) -> float:
+        """Of the curvature with a direction, in all iterations, to k decades below 1."""
         task, known = self.question.task.name, self.question.spread
         task = task if task in PRODUCTS else "logistic"
-        found = None if known is None else spread.products(task, known, decades)
-        return interpolated(PRODUCTS[task], decades) if found is None else found
+        found = None if known is None else spread.products(task, known, k)
+        return interpolated(PRODUCTS[task], k) if found is None else found
 
     def product(self) -> float:
         """Seconds of a product of the curvature with a direction: a gradient without its loss."""

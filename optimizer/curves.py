@@ -33,6 +33,11 @@ LEAST_RATE = {"linear": 1e-4, "sublinear": 0.5}
 """A method that converges at all does no worse: 1 / sqrt(i) is that of plain stochastic steps."""
 
 
+def decades(epsilon: float) -> float:
+    """How many powers of ten the tolerance is below 1."""
+    return max(-math.log10(max(epsilon, 1e-15)), 0.5)
+
+
 @dataclass(frozen=True)
 class Interval:
     """Iterations: low <= point <= high."""

@@ -10,10 +10,10 @@ import math
 from tuskml.optimizer import spread
 from tuskml.optimizer.constants import interpolated
 from tuskml.optimizer.costs import Question
-from tuskml.optimizer.curves import Interval
+from tuskml.optimizer.curves import Interval, decades
+from tuskml.optimizer.spread import DECADES
 from tuskml.udas.plan import Plan
 
-DECADES = (1.0, 2.0, 3.0, 6.0)
 Rows = tuple[tuple[float, float, float, float], ...]
 """Low, point and high by decade."""
 
@@ -53,11 +53,6 @@ FEW_ROWS, MOST = 20.0, 8.0
 for a row times the first times more, but at most the second."""
 WIDE = 0.15
 """Decades by which that begins sooner for lbfgs at the hinge on sparse rows."""
-
-
-def decades(epsilon: float) -> float:
-    """How many powers of ten the tolerance is below 1."""
-    return max(-math.log10(max(epsilon, 1e-15)), 0.5)
 
 
 def usual(question: Question, plan: Plan) -> Interval:
