@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted, TuskError
+from tuskml.udas.instruction_sets import instruction_sets
 
 Floats = NDArray[np.float64]
 Triangles = Any
@@ -22,26 +23,11 @@ Triangles = Any
 there (`tuskml.udas.gpu.triangles`)."""
 
 
-def _instruction_sets() -> list[str]:
-    """Suffixes of the builds this processor runs, best first."""
-    try:
-        words = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
-    except (OSError, IndexError):
-        return [""]
-    flags = set(words)
-    builds = [""]
-    if {"avx2", "fma", "bmi2", "f16c", "movbe"} <= flags:
-        builds.insert(0, "_v3")
-        if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
-            builds.insert(0, "_v4")
-    return builds
-
-
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
     folder = Path(__file__).parent
-    for suffix in _instruction_sets():
+    for suffix in instruction_sets():
         path = folder / f"_native{suffix}.so"
         if path.exists():
             lib = ctypes.CDLL(str(path))

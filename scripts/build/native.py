@@ -7,11 +7,12 @@ Objects are kept under `build/native`, in a folder named after the command that 
 import hashlib
 import os
 import platform
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,9 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, PlatformError
 
+INSTRUCTION_SETS = Path(__file__).resolve().parents[2] / "udas" / "instruction_sets.py"
+instruction_sets: Callable[[], list[str]]
+instruction_sets = runpy.run_path(str(INSTRUCTION_SETS))["instruction_sets"]
 OBJECTS = Path("build", "native")
 EXTENSION = "tuskml.udas.duckdb.tuskml"
 KERNELS = "tuskml.udas._native"
@@ -140,7 +144,17 @@ class BuildNative(build_ext):
         return os.path.join(*fullname.split(".")) + suffix
 
     def run(self) -> None:
-        """Builds, and removes what a build without sanitizers left beside the libraries."""
+        """Builds, and removes the libraries of an earlier build that this one did not make.
+
+        A checkout is built for the machine it lies on; wheels carry every instruction set.
+        """
+        if self.inplace or self.editable_mode:
+            best = KERNELS + instruction_sets()[0]
+            self.extensions = [
+                ext
+                for ext in self.extensions
+                if not ext.name.startswith(KERNELS) or sanitizer_flags() or ext.name == best
+            ]
         super().run()
         folders = [f"{self.build_lib}/tuskml/udas"] + ["udas"] * bool(self.inplace)
         built = {ext.name for ext in self.extensions}
