@@ -1,5 +1,7 @@
 /* _tusk_p_value(statistic, degrees of freedom): two-sided p-values, by the Python package's
  * statistics library. */
+#include <math.h>
+
 #include "door.h"
 
 typedef void (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p);
@@ -11,6 +13,21 @@ TUSK_EXPORT void tusk_set_p_values(p_values f) {
     __atomic_store_n(&library, f, __ATOMIC_RELEASE);
 }
 
+/* DuckDB leaves any number where a vector is NULL, often that of another row. */
+static void p_of_known(p_values compute, const column *statistic, const column *freedom, idx_t n,
+                       double *p) {
+    double t[CHUNK_ROWS], df[CHUNK_ROWS];
+    for (idx_t at = 0; at < n; at += CHUNK_ROWS) {
+        idx_t rows = n - at < CHUNK_ROWS ? n - at : CHUNK_ROWS;
+        for (idx_t i = 0; i < rows; i++) {
+            bool known = is_valid(statistic, at + i) && is_valid(freedom, at + i);
+            t[i] = known ? ((const double *)statistic->data)[at + i] : NAN;
+            df[i] = known ? ((const double *)freedom->data)[at + i] : NAN;
+        }
+        compute((int64_t)rows, t, df, p + at);
+    }
+}
+
 static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
     p_values compute = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (!compute) {
@@ -19,13 +36,12 @@ static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_v
                   "call tuskml.load(connection)");
         return;
     }
-    const double *statistic = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 0));
-    const double *freedom = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 1));
+    column statistic = chunk_column(input, 0), freedom = chunk_column(input, 1);
     idx_t n = duckdb_data_chunk_get_size(input);
     double *p = duckdb_vector_get_data(output);
-    compute((int64_t)n, statistic, freedom, p);
+    p_of_known(compute, &statistic, &freedom, n, p);
     for (idx_t i = 0; i < n; i++)
-        if (p[i] != p[i])
+        if (isnan(p[i]))
             set_null(output, i);
 }
 
