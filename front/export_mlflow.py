@@ -13,7 +13,7 @@ from typing import Any
 
 from tuskml.errors import DataError, TuskError, nearest, one_of
 from tuskml.model import Model
-from tuskml.scoring import Floats
+from tuskml.scoring import Floats, answers, array_name, column_names
 from tuskml.version import VERSION
 
 FILE = "model.json"
@@ -109,12 +109,27 @@ def arguments(model: Model, file: Path) -> dict[str, Any]:
 
 
 def signature(model: Model) -> Any:
-    """Doubles by feature, or ids; the parameter `kind`."""
+    """Doubles by feature, or one column of arrays, or ids; the parameter `kind`."""
     types, models = mlflow_module("types"), mlflow_module("models")
-    factorizes = model.task == "matrix_factorization"
-    names = model.features if factorizes else model.feature_names
-    kind = "long" if factorizes else "double"
-    inputs = types.Schema([types.ColSpec(kind, name) for name in names or ("user", "item")])
     params = types.ParamSchema([types.ParamSpec("kind", "string", "predict")])
     outputs = types.Schema([types.ColSpec("double")])
-    return models.ModelSignature(inputs=inputs, outputs=outputs, params=params)
+    return models.ModelSignature(
+        inputs=types.Schema(columns(types, model)), outputs=outputs, params=params
+    )
+
+
+def columns(types: Any, model: Model) -> list[Any]:
+    """The columns of a frame that is served.
+
+    Of a model that was trained on one array expression either the array or its items will do.
+    """
+    if answers(model).factorizes:
+        return [types.ColSpec("long", name) for name in model.features or ("user", "item")]
+    names, array = column_names(model), array_name(model)
+    if array is None or array in names:
+        return [types.ColSpec("double", name) for name in names]
+    arrays = types.schema.Array(types.DataType.double)
+    return [
+        types.ColSpec(arrays, array, required=False),
+        *(types.ColSpec("double", name, required=False) for name in names),
+    ]

@@ -1,8 +1,9 @@
 """Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
 
 Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
-Outputs, of shape (n,): `prediction`, and of classifiers `decision` and, of `logistic`,
-`probability`. They are the values of SQL's functions, to rounding.
+Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
+classifiers with a logistic response `probability`. They are the values of SQL's functions, to
+rounding; a user or item below 0, which those refuse, gets NaN.
 """
 
 import json
@@ -13,6 +14,7 @@ import numpy as np
 
 from tuskml.errors import TuskError
 from tuskml.model import Model
+from tuskml.scoring import answers, classes_of
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 OPSET, IR_VERSION = 17, 8
 """Of ONNX 1.12, 2022: what the runtimes in use read."""
+RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
+"""The operator of a response to the margin."""
 
 
 class Graph:
@@ -54,7 +58,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
     graph = Graph()
-    factorizes = model.task == "matrix_factorization"
+    factorizes = answers(model).factorizes
     outputs = rating(graph, model) if factorizes else linear(graph, model)
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     width = 2 if factorizes else len(model.weights())
@@ -87,26 +91,34 @@ def save_onnx(model: Model, path: str | PathLike[str]) -> None:
 
 
 def linear(graph: Graph, model: Model) -> list[str]:
-    """Margins, and what a classifier makes of them; returns the outputs."""
+    """Margins, and what the model makes of them; returns the outputs."""
+    found = answers(model)
     graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
     graph.constant("intercept", np.array([model.intercept], np.float64))
     graph.constant("second", np.array([1], np.int64))
     graph.add("Gemm", ["features", "coef", "intercept"], "margins")
-    if model.task == "linear":
+    if not found.classifies and found.response == "identity":
         graph.add("Squeeze", ["margins", "second"], "prediction")
         return ["prediction"]
     graph.add("Squeeze", ["margins", "second"], "decision")
-    classes = model.classes or [0.0]
-    for name, value in (("zero", 0.0), ("low", classes[0]), ("high", classes[-1])):
+    if not found.classifies:
+        graph.add(RESPONSES[found.response], ["decision"], "prediction")
+        return ["prediction", "decision"]
+    classified(graph, *classes_of(model))
+    if not found.has_probabilities:
+        return ["prediction", "decision"]
+    graph.add("Sigmoid", ["decision"], "probability")
+    return ["prediction", "decision", "probability"]
+
+
+def classified(graph: Graph, low: float, high: float) -> None:
+    """The class on that side of the margin; a margin that is no number has none."""
+    for name, value in (("zero", 0.0), ("low", low), ("high", high)):
         graph.constant(name, np.array(value, np.float64))
     graph.add("GreaterOrEqual", ["decision", "zero"], "is_high")
     graph.add("Where", ["is_high", "high", "low"], "side")
     graph.add("IsNaN", ["decision"], "unknown")
     graph.add("Where", ["unknown", "decision", "side"], "prediction")
-    if model.task != "logistic":
-        return ["prediction", "decision"]
-    graph.add("Sigmoid", ["decision"], "probability")
-    return ["prediction", "decision", "probability"]
 
 
 def rating(graph: Graph, model: Model) -> list[str]:
@@ -119,11 +131,13 @@ def rating(graph: Graph, model: Model) -> list[str]:
     graph.constant("item_table", np.vstack([coef[users:], none]))
     graph.constant("intercept", np.array(model.intercept, np.float64))
     graph.constant("last", np.array([1], np.int64))
+    graph.constant("least", np.array(0, np.int64))
     for place, (side, count) in enumerate((("user", users), ("item", items))):
         graph.constant(f"{side}_place", np.array(place, np.int64))
         graph.constant(f"{side}_unseen", np.array(count, np.int64))
         graph.add("Gather", ["features", f"{side}_place"], f"{side}_id", axis=1)
-        graph.add("Min", [f"{side}_id", f"{side}_unseen"], f"{side}_row")
+        graph.add("Min", [f"{side}_id", f"{side}_unseen"], f"{side}_known")
+        graph.add("Max", [f"{side}_known", "least"], f"{side}_row")
         graph.add("Gather", [f"{side}_table", f"{side}_row"], f"{side}_vector", axis=0)
         for name, begin, end in (("bias", 0, first), ("factors", first, width)):
             graph.constant(f"{side}_{name}_begin", np.array([begin], np.int64))
@@ -133,5 +147,14 @@ def rating(graph: Graph, model: Model) -> list[str]:
     graph.add("Mul", ["user_factors", "item_factors"], "products")
     graph.add("Concat", ["products", "user_bias", "item_bias"], "parts", axis=1)
     graph.add("ReduceSum", ["parts", "last"], "sums", keepdims=0)
-    graph.add("Add", ["sums", "intercept"], "prediction")
+    graph.add("Add", ["sums", "intercept"], "rating")
+    refuse_negative(graph)
     return ["prediction"]
+
+
+def refuse_negative(graph: Graph) -> None:
+    """NaN for ids below 0, which would count rows of a table from its end."""
+    graph.constant("none", np.array(np.nan, np.float64))
+    graph.add("Min", ["user_id", "item_id"], "smaller_id")
+    graph.add("Less", ["smaller_id", "least"], "is_negative")
+    graph.add("Where", ["is_negative", "none", "rating"], "prediction")

@@ -1,7 +1,8 @@
 """Models as a relation that rows can be joined to: one model, models by group, or a table."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuskml.databases import Database, Postgres
@@ -9,6 +10,7 @@ from tuskml.errors import DataError
 from tuskml.expressions import column_named, quoted
 from tuskml.model import Model
 from tuskml.model_tables import ModelTable
+from tuskml.scoring import Answers, answers_of
 from tuskml.sources import Scope, find_source
 
 ModelLike = Model | Mapping[Any, Model | None] | str
@@ -22,7 +24,8 @@ class Joined:
 
     alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
     them, '' or None where that is not known; nulls: whether a key of theirs is NULL; constant: SQL
-    of the one model that a caller gave.
+    of the one model that a caller gave; options: of one of them; classifies: whether any has
+    classes.
     """
 
     sql: str
@@ -32,6 +35,12 @@ class Joined:
     label: str | None = None
     nulls: bool = False
     constant: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    classifies: bool = False
+
+    def answers(self) -> Answers:
+        """How they predict. DataError where their task is unknown."""
+        return answers_of(self.task, self.options, self.classifies)
 
     def join(self, database: Database, rows: Sequence[str]) -> str:
         """What follows the rows in `FROM`; rows: SQL of their keys."""
@@ -79,6 +88,8 @@ def of_model(database: Database, model: Model) -> Joined:
         features=model.features or None,
         label=model.label,
         constant=value,
+        options=model.options,
+        classifies=bool(model.classes),
     )
 
 
@@ -110,6 +121,8 @@ def of_mapping(
         features,
         label,
         any(None in (key if isinstance(key, tuple) else (key,)) for key in models),
+        options=known[0].options,
+        classifies=any(model.classes for model in known),
     )
 
 
@@ -151,8 +164,9 @@ def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined
             )
         found[name] = column
     model = quoted(found["model"])
-    ((count, tasks, task),) = database.fetch(
-        f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task) FROM {source.sql}"
+    ((count, tasks, task, options, classified),) = database.fetch(
+        f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task), "
+        f"max(({model}).options), count(({model}).classes) FROM {source.sql}"
     )
     if not keys and count != 1:
         raise DataError(
@@ -161,7 +175,10 @@ def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined
     if tasks != 1:
         raise DataError(f"{source.name} has models of {tasks} tasks, expected one")
     table = ModelTable(source, found["model"], list(types.items()))
-    return replace(of_columns(table, scope, [(found[name], sql) for name, sql in keys]), task=task)
+    joined_by = of_columns(table, scope, [(found[name], sql) for name, sql in keys])
+    return replace(
+        joined_by, task=task, options=json.loads(options or "{}"), classifies=classified > 0
+    )
 
 
 def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:

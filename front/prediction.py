@@ -6,7 +6,7 @@ for leaves the database.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tuskml.by_group import Models
 from tuskml.databases import Database, Row, opened
@@ -14,10 +14,10 @@ from tuskml.errors import DataError, nearest, one_of
 from tuskml.expressions import column_named, one, quoted
 from tuskml.frames import Form, checked_form, fetched
 from tuskml.joining import Joined, ModelLike, joined
+from tuskml.scoring import Answers, Kind
 from tuskml.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.training import new_table
 
-Kind = Literal["predict", "predict_proba", "decision"]
 NAMES = {"predict": "prediction", "predict_proba": "probability", "decision": "decision"}
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
@@ -86,7 +86,8 @@ def evaluate(
     default the one that the model was trained on. group_by: metrics by group, of one model too.
 
     Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
-    of numbers; `auc`, `log_loss` and `accuracy` of `logistic`; `auc` and `accuracy` of `svm`; a
+    of numbers; `auc`, `log_loss` and `accuracy` of `logistic`; `auc` and `accuracy` of `svm`; of
+    your own task those of numbers or of classes, with `log_loss` where it has probabilities. A
     metric without a value, such as the `auc` of one class, is None. With group_by a dict of such
     dicts by key, by a tuple of keys if there are several. Raises DataError as `predict`, and for
     a label that is neither of a model's classes.
@@ -148,9 +149,9 @@ class Scoring:
 
     def metrics(self, label: str) -> Any:
         """The metrics of each group of keys; label: SQL."""
-        task = self.models.task
-        names = metrics_of(task)
-        scored = self.scored(task, label)
+        answers = self.models.answers()
+        names = metrics_of(answers)
+        scored = self.scored(answers, label)
         keys = [f"tusk_g{k}" for k in range(len(self.keys))]
         function = self.database.function
         arguments = {
@@ -172,18 +173,19 @@ class Scoring:
             return by_key[()]
         return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key
 
-    def scored(self, task: str, label: str) -> str:
+    def scored(self, answers: Answers, label: str) -> str:
         """The query of labels, classes, margins and probabilities.
 
-        tusk_high: whether a label is the higher class; of a model that has seen one class a label
-        above 0 is. tusk_third: whether it is neither of two.
+        tusk_high: whether a label is the higher class; of a model that has seen one class, that
+        class is where it is above 0. tusk_third: whether it is neither of two.
         """
         database, third, high = self.database, "false", "NULL"
         y = database.as_double("rows.tusk_label", self.scope.types([label], "label")[0])
-        if task in ("logistic", "svm"):
+        if answers.classifies:
             low, other = "(models.tusk_model).classes[1]", "(models.tusk_model).classes[2]"
             third = f"{y} <> {low} AND {y} <> {other}"
-            high = f"CASE WHEN {other} IS NULL THEN {y} > 0 ELSE {y} = {other} END"
+            alone = f"CASE WHEN {low} > 0 THEN {y} >= {low} ELSE {y} > {low} END"
+            high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
         shown = [
             *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
             f"{y} AS tusk_y",
@@ -191,19 +193,19 @@ class Scoring:
             f"{high} AS tusk_high",
             f"{third} AS tusk_third",
         ]
-        if task in ("logistic", "svm"):
+        if answers.classifies:
             shown.append(f"{self.function('decision')} AS tusk_m")
-        if task == "logistic":
+        if answers.has_probabilities:
             shown.append(f"{self.function('predict_proba')} AS tusk_p")
         matched = self.matched([f"{label} AS tusk_label"])
         return f"SELECT {', '.join(shown)} FROM {matched}"
 
 
-def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task."""
-    if task == "logistic":
+def metrics_of(answers: Answers) -> tuple[str, ...]:
+    """The metrics of models that predict so."""
+    if answers.has_probabilities:
         return ("auc", "log_loss", "accuracy")
-    return ("auc", "accuracy") if task == "svm" else REGRESSION
+    return ("auc", "accuracy") if answers.classifies else REGRESSION
 
 
 def metrics_in(row: Row, names: Sequence[str]) -> Metrics:

@@ -1,20 +1,86 @@
 """Predictions of a model in NumPy: the numbers of SQL's `decision`, `predict`, `predict_proba`."""
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, one_of
+from tuskml.udas.tasks import RESPONSES, TASKS
 
 if TYPE_CHECKING:
     from tuskml.model import Model
 
 Floats = NDArray[np.float64]
+Kind = Literal["predict", "predict_proba", "decision"]
+NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
+LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
+"""An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model makes of a margin: one of two classes, or a number by its response.
+
+    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`;
+    factorizes: whether rows are [user, item].
+    """
+
+    classifies: bool
+    response: str
+    factorizes: bool = False
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the margin gives the probability of the higher class."""
+        return self.classifies and self.response == "logistic"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The functions that answer."""
+        return ("predict", "decision", *(("predict_proba",) if self.has_probabilities else ()))
+
+
+def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
+    """How models of a task predict, as `udas/scalars/model.c` reads it from the model alone.
+
+    options: the model's, in which a task of the user's own names its response; classifies: whether
+    the model has classes, where the task is not one of tuskml's. DataError for a model that says
+    neither.
+    """
+    known = TASKS.get(task)
+    if known is not None:
+        response = "logistic" if task == "logistic" else "identity"
+        return Answers(known.classifies, response, known.factorizes)
+    response = options.get("response", "")
+    if response not in RESPONSES:
+        raise DataError(
+            f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
+            f"models name their response, {one_of(RESPONSES)}"
+        )
+    return Answers(classifies, response)
+
+
+def answers(model: "Model") -> Answers:
+    """How a model predicts."""
+    return answers_of(model.task, model.options, bool(model.classes))
+
+
+def classes_of(model: "Model") -> tuple[float, float]:
+    """The lower and the higher class, of one class twice the same; DataError for other models."""
+    classes = model.classes or []
+    if len(classes) not in (1, 2):
+        raise DataError("the model has no classes, expected a list of one or two numbers")
+    return classes[0], classes[-1]
 
 
 def margins(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """coef · features + intercept, of shape (n,)."""
+    if answers(model).classifies:
+        classes_of(model)
     if device != "cpu":
         return margins_on(device, model, X)
     coef = np.asarray(model.weights(), np.float64)
@@ -56,17 +122,25 @@ def sparse_margins(X: Any, coef: Floats) -> Floats:
 
 def predictions(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """The number, or the class on that side of the margin; 0 is the higher class's."""
+    found = answers(model)
     m = margins(model, X, device)
-    if model.task in ("linear", "matrix_factorization"):
-        return m
-    classes = model.classes or [0.0]
-    low, high = classes[0], classes[-1]
+    if not found.classifies:
+        return responses(found.response, m)
+    low, high = classes_of(model)
     return np.where(m >= 0, high, np.where(m < 0, low, m))
+
+
+def responses(response: str, m: Floats) -> Floats:
+    """Margins as the numbers that they stand for."""
+    if response == "exp":
+        with np.errstate(over="ignore"):  # infinity, as in SQL
+            return np.asarray(np.exp(m), np.float64)
+    return logistic(m) if response == "logistic" else m
 
 
 def probabilities(model: "Model", X: Any, device: str = "cpu") -> Floats:
     """Of the higher class: 1 / (1 + exp(-m)), by exp of a number <= 0 only."""
-    if model.task != "logistic":
+    if not answers(model).has_probabilities:
         raise DataError(
             f"the model is '{model.task}', only 'logistic' models give probabilities; use decision"
         )
@@ -103,10 +177,10 @@ def matrix(model: "Model", X: Any) -> Floats:
     """Rows of numbers, of shape (n, d); of a data frame the columns of the model's features."""
     if hasattr(X, "tocsr"):
         X = X.toarray()
-    elif hasattr(X, "columns"):
-        X = X[frame_columns(model, [str(name) for name in X.columns])]
     try:
-        x = np.asarray(X, np.float64)
+        x = np.asarray(frame_rows(model, X) if hasattr(X, "columns") else X, np.float64)
+    except DataError:
+        raise
     except (TypeError, ValueError) as error:
         raise DataError(f"X is no array of numbers ({error})") from error
     if x.ndim != 2:
@@ -114,13 +188,50 @@ def matrix(model: "Model", X: Any) -> Floats:
     return x
 
 
-def frame_columns(model: "Model", there: list[str]) -> list[str]:
-    """The model's features, all of which must be columns."""
-    names = list(model.features or model.feature_names)
+def frame_rows(model: "Model", X: Any) -> Any:
+    """The model's features in a data frame: a column each, or one column of arrays."""
+    there = [str(name) for name in X.columns]
+    array, names = array_name(model), column_names(model)
+    if array in there and (len(names) != 1 or any(hasattr(row, "__len__") for row in X[array])):
+        return stacked(X[array], len(names))
     for name in names:
         if name not in there:
+            arrays = f" a column {array!r} of arrays," if array and array != name else ""
             raise DataError(
-                f"X has no column {name!r}: expected one for each of the model's features, or an "
-                "array without names; tuskml.predict computes features that are SQL expressions"
+                f"X has no column {name!r}: expected one for each of the model's features,{arrays}"
+                " or an array without names; tuskml.predict computes features that are SQL "
+                "expressions"
             )
-    return names
+    return X[list(names)]
+
+
+def stacked(column: Any, width: int) -> Floats:
+    """A column of arrays as rows, of shape (n, width), a missing array as NaN."""
+    rows = []
+    for place, array in enumerate(column):
+        missing = not hasattr(array, "__len__")
+        row = np.full(width, np.nan) if missing else np.asarray(array, np.float64).ravel()
+        if len(row) != width:
+            raise DataError(f"row {place} of X has {len(row)} features, the model has {width}")
+        rows.append(row)
+    return np.array(rows, np.float64).reshape(len(rows), width)
+
+
+def array_name(model: "Model") -> str | None:
+    """The one SQL expression, maybe a column, that was an array of all features; else None."""
+    one = len(model.features) == 1 and not answers(model).factorizes
+    return model.features[0] if one else None
+
+
+def column_names(model: "Model") -> tuple[str, ...]:
+    """The columns that a data frame needs where it has no column of arrays.
+
+    Of a model that was trained on one array they are the items of `[a, b]` where that is how it
+    was written, else `features[1]`, `features[2]`, ...
+    """
+    array = array_name(model)
+    written = LITERAL.fullmatch(array) if array else None
+    items = [item.strip().strip('"') for item in written[1].split(",")] if written else []
+    if len(items) == len(model.feature_names):
+        return tuple(items)
+    return model.feature_names if array else model.features or model.feature_names

@@ -112,7 +112,7 @@ def summarise(model: "Model") -> Summary:
     return Summary(
         tuple(facts(model)),
         tuple(found[:MOST_TERMS]),
-        TASKS[model.task].test if tested and model.task in TASKS else None,
+        test_of(model) if tested else None,
         max(len(found) - MOST_TERMS, 0),
     )
 
@@ -136,6 +136,15 @@ def facts(model: "Model") -> list[tuple[str, str]]:
     return found
 
 
+def test_of(model: "Model") -> str | None:
+    """The statistic of its coefficients: `t` or `z`; as SQL's `model_summary` says it.
+
+    A task of the user's own has standard errors where its loss is a likelihood, which gives a z.
+    """
+    task = TASKS.get(model.task)
+    return "z" if task is None else task.test
+
+
 def terms(model: "Model") -> list[Term]:
     """Intercept and coefficients with standard errors, statistics and p-values."""
     estimates = [model.intercept, *model.weights()]
@@ -144,7 +153,7 @@ def terms(model: "Model") -> list[Term]:
     if len(errors) != len(estimates):
         return [Term(name, value) for name, value in zip(names, estimates, strict=True)]
     known = sum(error is not None for error in errors)
-    freedom = float(model.n_rows - known) if TASKS[model.task].test == "t" else math.inf
+    freedom = float(model.n_rows - known) if test_of(model) == "t" else math.inf
     rows = zip(names, estimates, errors, strict=True)
     return [tested(name, estimate, error, freedom) for name, estimate, error in rows]
 

@@ -98,12 +98,53 @@ def test_mlflow_predicts_the_same(trips, mlflow, tmp_path: Path, task: str, labe
     model, frame = fitted(trips, task, label)
     save_model(model, tmp_path / "saved")
     served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
-    np.testing.assert_array_equal(served.predict(frame), model.predict(frame))
+    np.testing.assert_allclose(served.predict(frame), model.predict(frame), rtol=1e-12)
     kinds = ["decision", *(["predict_proba"] if task == "logistic" else [])]
     for kind in kinds:
         found = served.predict(frame, params={"kind": kind})
-        np.testing.assert_array_equal(found, getattr(model, kind)(frame))
+        np.testing.assert_allclose(found, getattr(model, kind)(frame), rtol=1e-12, atol=1e-13)
     assert load_model(tmp_path / "saved") == model
+
+
+@pytest.mark.parametrize(
+    "features",
+    ["pair", "[delay, hour]", "ARRAY[delay,  hour]", '["delay", hour]', "list_value(delay, hour)",
+     "sparse([0, 1], [delay, hour])", "[delay]", "delay"],
+)  # fmt: skip
+def test_a_model_of_one_array_is_served(trips, mlflow, tmp_path: Path, features: str) -> None:
+    """A frame with the array in a column of its name, or a column for each of its items."""
+    trips.execute("ALTER TABLE trips ADD COLUMN pair DOUBLE[]")
+    trips.execute("UPDATE trips SET pair = [delay, hour]")
+    model = train(trips, "logistic", source="trips", label="late", features=features, l2=0.01)
+    width = len(model.weights())
+    X = trips.execute("SELECT delay, hour FROM trips").df().to_numpy()[:, :width]
+    expected = model.predict_proba(X)
+    written = features != "pair" and "(" not in features
+    items = FEATURES[:width] if written else [f"{features}[{k}]" for k in range(1, width + 1)]
+    frames = [pd.DataFrame(X, columns=items)[items[::-1]]]
+    if features != "delay":
+        frames += [pd.DataFrame({features: list(X)}), pd.DataFrame({features: X.tolist()})]
+    save_model(model, tmp_path / "saved")
+    served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
+    for frame in frames:
+        for found in (
+            served.predict(frame, params={"kind": "predict_proba"}),
+            model.predict_proba(frame),
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_column_of_arrays_that_does_not_fit_is_refused(trips) -> None:
+    model = train(trips, "linear", source="SELECT [delay, hour] AS pair, fare FROM trips",
+                  label="fare", features="pair")  # fmt: skip
+    found = model.predict(pd.DataFrame({"pair": [[1.0, 2.0], None]}))
+    np.testing.assert_array_equal(np.isnan(found), [False, True])
+    with pytest.raises(DataError, match="row 1 of X has 3 features, the model has 2"):
+        model.predict(pd.DataFrame({"pair": [[1.0, 2.0], [1.0, 2.0, 3.0]]}))
+    with pytest.raises(DataError, match="X is no array of numbers"):
+        model.predict(pd.DataFrame({"pair": ["ab", "cd"]}))
+    with pytest.raises(DataError, match=r"no column 'pair\[1\]': .* a column 'pair' of arrays"):
+        model.predict(pd.DataFrame({"delay": [1.0]}))
 
 
 def test_mlflow_s_folder_holds_no_pickle(trips, mlflow, tmp_path: Path) -> None:
@@ -125,9 +166,8 @@ def test_a_model_is_logged_to_a_run(trips, mlflow, tmp_path: Path, monkeypatch) 
     mlflow.set_tracking_uri(f"file://{tmp_path}/runs")
     with mlflow.start_run():
         info = log_model(model)
-    np.testing.assert_array_equal(
-        mlflow.pyfunc.load_model(info.model_uri).predict(frame), model.predict(frame)
-    )
+    found = mlflow.pyfunc.load_model(info.model_uri).predict(frame)
+    np.testing.assert_allclose(found, model.predict(frame), rtol=1e-12)
     assert load_model(info.model_uri) == model
 
 

@@ -59,6 +59,22 @@ def test_models_predict_on_the_gpu_where_they_are_asked_to(con, standing_in, kin
     assert np.allclose(getattr(model, kind)(x.astype("f4"), device="gpu"), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("response", "inverse"), [("exp", np.exp), ("logistic", expit)])
+def test_the_response_of_an_own_task_is_that_of_the_cpu(con, standing_in, response, inverse):
+    con.execute(
+        "CREATE TABLE t AS SELECT [hash(i) % 10, hash(i + 1) % 7]::FLOAT[] AS x, i % 2 AS y "
+        "FROM range(400) t(i)"
+    )
+    ((found,),) = con.execute("SELECT train_model('linear', y, x) FROM t").fetchall()
+    model = replace(Model.of(found), task="own", options={"tuskml": 1, "response": response})
+    x = rng.normal(size=(50, 2))
+    expected = inverse(x @ np.array(model.coef) + model.intercept)
+    for given in (x, standing_in.to_device(x)):
+        assert np.allclose(model.predict(given, device="gpu"), expected, rtol=1e-12)
+    with pytest.raises(DataError, match="only 'logistic' models give probabilities"):
+        model.predict_proba(x, device="gpu")
+
+
 def test_what_the_gpu_does_not_predict_is_said(con, standing_in, monkeypatch):
     con.execute("CREATE TABLE t AS SELECT [i % 7]::FLOAT[] AS x, i % 3 AS y FROM range(40) t(i)")
     ((found,),) = con.execute("SELECT train_model('linear', y, x) FROM t").fetchall()
