@@ -2,7 +2,9 @@
  * statistics library. */
 #include "door.h"
 
-typedef void (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p);
+/* Sets *answered, or was broken off; what it returns says nothing. */
+typedef int (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p,
+                        int32_t *answered);
 
 static p_values library;
 
@@ -23,7 +25,14 @@ static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_v
     const double *freedom = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 1));
     idx_t n = duckdb_data_chunk_get_size(input);
     double *p = duckdb_vector_get_data(output);
-    compute((int64_t)n, statistic, freedom, p);
+    int32_t answered = 0;
+    compute((int64_t)n, statistic, freedom, p, &answered);
+    if (!answered) {
+        duckdb_scalar_function_set_error(
+            info, "model_summary: the p-values could not be computed: SciPy was interrupted, or "
+                  "cannot be imported");
+        return;
+    }
     for (idx_t i = 0; i < n; i++)
         if (p[i] != p[i])
             set_null(output, i);
