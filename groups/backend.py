@@ -6,13 +6,15 @@ That function takes no arguments: the batch in work is asked for by name, in
 
 import ctypes
 import importlib
+import os
 import signal
 import time
 from collections.abc import Callable
 
 from tuskml.errors import ExtensionError
 from tuskml.groups import events
-from tuskml.groups.door import BATCH, answer, refuse
+from tuskml.groups.door import BATCH, answer
+from tuskml.groups.refusal import refuse
 from tuskml.udas import kernels
 from tuskml.udas.open_rows import raised
 
@@ -54,11 +56,11 @@ def trainer(version: str) -> Callable[[], None]:
             )
         try:
             check_version(library, version)
-            load_modules((library.tuskml_modules_now() or b"").decode())
+            load_modules(os.fsdecode(library.tuskml_modules_now() or b""))
             with events.listening(Progress(library)):
                 answer(library, pointer)
         except BaseException as error:
-            refuse(pointer, error)
+            refuse(pointer.contents, error)
         else:
             library.tuskml_answered()
 

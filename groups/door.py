@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import TuskError
 from tuskml.groups import last_training
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
 from tuskml.groups.planning import Request
 from tuskml.groups.receiving import receiver_of
+from tuskml.groups.refusal import refuse
 from tuskml.groups.trainer import train
 from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
-from tuskml.udas.options import parse, refuse_format
+from tuskml.udas.options import parse_once, refuse_format
 from tuskml.udas.tasks import task_named
 
 TRAIN, EXPLAIN = 0, 1
@@ -44,6 +45,7 @@ class _Batch(ctypes.Structure):
         ("sqlstate", ctypes.c_char * 8),
         ("store_root", ctypes.c_char_p),
         ("statement", ctypes.c_int64),
+        ("answered", ctypes.c_int32),
     ]
 
 
@@ -153,7 +155,7 @@ def answer_training(
         for place in places:
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), b"received")
         return
-    options = parse(texts.options.decode())
+    options = parse_once(texts.options.decode())
     if options.threads is None and batch.threads:
         options = replace(options, threads=batch.threads)
     request = Request(task_named(task), options)
@@ -190,32 +192,11 @@ def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[
     else:
         from tuskml.groups.stored import train_stored  # the store's room takes a while to import
 
-        root = batch.store_root.decode() if batch.store_root else None
+        root = os.fsdecode(batch.store_root) if batch.store_root else None
         found = train_stored(groups, request, batch.memory, root)
     for models in found:
         last_training.note(models, groups[models.group], batch.statement)
         yield models
-
-
-def sentence(error: BaseException) -> str:
-    """What a person is told: our own errors as they are, others with their type."""
-    if isinstance(error, KeyboardInterrupt):
-        return "the training was interrupted"
-    if isinstance(error, TuskError | MemoryError):
-        return str(error)
-    return f"internal error, {type(error).__name__}: {error}"
-
-
-def cut(text: str) -> bytes:
-    """As much as the batch has room for, in whole characters."""
-    return text.encode()[:1000].decode(errors="ignore").encode()
-
-
-def refuse(pointer: Any, error: BaseException) -> None:
-    """Leaves in the batch why there is no answer."""
-    pointer.contents.error = cut(sentence(error))
-    state = "53200" if isinstance(error, MemoryError) else getattr(error, "sqlstate", "38000")
-    pointer.contents.sqlstate = str(state).encode()
 
 
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
@@ -224,24 +205,35 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     def call(pointer: Any) -> int:
         try:
             answer(library, pointer)
+            pointer.contents.answered = 1
         except BaseException as error:
-            refuse(pointer, error)
-            return 0
-        return 1
+            refuse(pointer.contents, error)
+        return 0
 
     return CALLBACK(call)
 
 
-P_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3)
+P_VALUES = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
+    ctypes.POINTER(ctypes.c_int32),
+)  # fmt: skip
 
 
-def p_values(n: int, statistic: Any, freedom: Any, p: Any) -> None:
-    """Two-sided p-values of Student's t; infinite freedom is the normal distribution."""
-    from scipy.special import stdtr  # slow to import, seldom needed
+def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:
+    """Two-sided p-values of Student's t; infinite freedom is the normal distribution.
 
-    t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
-    with np.errstate(invalid="ignore"):
-        out[:] = 2 * stdtr(df, -np.abs(t))
+    answered: set to 1 at the end, whatever happens on the way.
+    """
+    try:
+        from scipy.special import stdtr  # slow to import, seldom needed
+
+        t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
+        with np.errstate(invalid="ignore"):
+            out[:] = 2 * stdtr(df, -np.abs(t))
+        answered[0] = 1
+    except BaseException:
+        return 1
+    return 0
 
 
 _attached: dict[str, Any] = {}

@@ -6,6 +6,7 @@ tables that it cannot map. Every get verifies LevelDB's block checksum and the p
 """
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Database:
         self._store = ctypes.c_void_p()
         settings = options(memory, dtype.itemsize, create)
         opened, error = ctypes.byref(self._store), ctypes.create_string_buffer(ERROR_BYTES)
-        name = str(path).encode()
+        name = os.fsencode(path)
         self._check(self._native.ks_open(name, ctypes.byref(settings), opened, error), error)
 
     def close(self) -> None:

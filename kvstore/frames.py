@@ -82,6 +82,18 @@ class Held:
             frame.stamp = stamp
 
 
+def _asked(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
+    """For C, which no exception can reach: what raises is cancelled."""
+
+    def ask(_: int | None) -> int:
+        try:
+            return int(bool(cancelled()))
+        except BaseException:
+            return 1
+
+    return ask
+
+
 class Frames:
     """The cache of a `ModelStore`'s payloads; `ModelStore.frames` opens it.
 
@@ -161,7 +173,7 @@ class Frames:
         wanted = as_keys(keys)
         sizes = np.broadcast_to(np.asarray(widths, np.uint32), wanted.shape).copy()
         pointers, error = np.zeros(len(wanted), np.uintp), _error()
-        asked = native.CANCEL(lambda _: bool(cancelled())) if cancelled else None
+        asked = native.CANCEL(_asked(cancelled)) if cancelled else None
         places = address(wanted), address(sizes), len(wanted), address(pointers)
         code = self._native.ks_acquire(self._frames, worker, *places, asked, None, error)
         self._check(code, error)

@@ -35,6 +35,7 @@ class OpenStruct(ctypes.Structure):
         ("offset", ctypes.c_void_p),
         ("row", ctypes.c_void_p),
         ("weight", ctypes.c_void_p),
+        ("answered", ctypes.c_void_p),
     ]
 
 
@@ -65,6 +66,8 @@ class OwnLoss:
         try:
             with np.errstate(all="ignore"):
                 found = np.asarray(function(margin, label), np.float64)
+        except MemoryError:
+            raise
         except Exception as error:
             raise OperatorError(f"task '{self.name}': {part} {raised(error)}") from error
         if found.shape not in ((), margin.shape):
@@ -151,6 +154,7 @@ class Calling:
 
     def __init__(self, opened: Open) -> None:
         self.failure: BaseException | None = None
+        self.answered = ctypes.c_int32()
         self.struct = OpenStruct()
         own, chosen = opened.loss, opened.chosen
         if own is not None and own.address is not None:
@@ -159,6 +163,7 @@ class Calling:
             self.own = own
             self.callback = CALL(self._answer)
             self.struct.loss = ctypes.cast(self.callback, ctypes.c_void_p)
+            self.struct.answered = ctypes.addressof(self.answered)
         if chosen is not None:
             self.alive = chosen
             self.struct.offset, self.struct.row = chosen.offset.ctypes.data, chosen.row.ctypes.data
@@ -172,6 +177,7 @@ class Calling:
             for (part, function), place in zip(self.own.parts(), out, strict=True):
                 if place is not None and function is not None:
                     _view(place, n)[:] = self.own.answer(part, function, m, y)
+            self.answered.value = 1
         except BaseException as error:
             self.failure = error
             return 1
@@ -191,7 +197,10 @@ class Calling:
 def raised(error: BaseException) -> str:
     """What happened, and in which line of the user's file."""
     frames = traceback.extract_tb(error.__traceback__)
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "it cannot be shown"
     where = f" in {frames[-1].filename}, line {frames[-1].lineno}" if len(frames) > 1 else ""
     return f"raised {type(error).__name__}{': ' if text else ''}{text}{where}"
 

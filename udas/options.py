@@ -12,6 +12,7 @@ from tuskml.errors import OptionError, StoreError, nearest, one_of
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
+MAX_DIGITS = 400
 ALGORITHMS = (
     "auto",
     "bgd",
@@ -359,10 +360,19 @@ class Options:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise OptionError(f"options name '{twice}' twice, expected each option once")
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
+        raise OptionError(f"options name '{shortened(twice)}' twice, expected each option once")
     return found
+
+
+def _whole(digits: str) -> int:
+    """Python converts thousands of digits slowly, or not at all."""
+    if len(digits) > MAX_DIGITS:
+        raise OptionError(
+            f"options have a number of {len(digits)} digits, at most {MAX_DIGITS} are allowed"
+        )
+    return int(digits)
 
 
 def _load(text: str) -> dict[str, Any]:
@@ -370,7 +380,7 @@ def _load(text: str) -> dict[str, Any]:
     if len(text) > limit:
         raise OptionError(f"options have {len(text)} characters, at most {limit} are allowed")
     try:
-        value = json.loads(text, object_pairs_hook=_no_duplicates)
+        value = json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole)
     except (json.JSONDecodeError, RecursionError) as error:
         where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
         raise OptionError(
@@ -390,7 +400,10 @@ def shortened(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False))
+    try:
+        return shortened(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "nested too deeply"
 
 
 def _value(option: Option, value: Any) -> Any:
@@ -476,3 +489,8 @@ def parse(text: str) -> Options:
     options = Options(**values, given=given)
     _check_together(options)
     return options
+
+
+def parse_once(text: str) -> Options:
+    """As `parse`; a long text, which has a model in it, is not kept."""
+    return parse(text) if len(text) <= MAX_TEXT else parse.__wrapped__(text)

@@ -220,7 +220,7 @@ def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., A
     label, make = what
     try:
         operator = make(setting)
-    except (TuskError, KeyboardInterrupt):
+    except (TuskError, KeyboardInterrupt, MemoryError):
         raise
     except Exception as error:
         raise OperatorError(f"{label} {raised(error)}") from error
@@ -242,7 +242,7 @@ class Guarded:
         raise_if_cancelled(self.mark)
         try:
             found = self.operator(*given)
-        except (TuskError, KeyboardInterrupt):
+        except (TuskError, KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
             raise OperatorError(f"{self.label} {raised(error)}") from error

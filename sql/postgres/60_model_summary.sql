@@ -7,8 +7,11 @@ AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION _tuskml_refuse_stored(store text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- Two-sided p-values of Student's t; infinite freedom is the normal distribution.
+-- Two-sided p-values of Student's t; infinite freedom is the normal distribution. C asks Python: so the library with the
+-- settings is there, and an error is a sentence. The function in Python is called by C alone.
 CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
+AS 'MODULE_PATHNAME', 'tuskml_p_values' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION _tuskml_p_values_of(statistics float8[], freedom float8) RETURNS float8[]
 LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "stdtr" not in SD and any(t is not None for t in statistics):
 @load.py@
@@ -16,6 +19,7 @@ LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog,
     p = [None if t is None else 2 * float(SD["stdtr"](freedom, -abs(t))) for t in statistics]
     return [None if value != value else value for value in p]
 $python$;
+REVOKE ALL ON FUNCTION _tuskml_p_values_of(float8[], float8) FROM PUBLIC;
 
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.

@@ -4,7 +4,9 @@
 
 #include "door.h"
 
-typedef void (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p);
+/* Sets *answered, or was broken off; what it returns says nothing. */
+typedef int (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p,
+                        int32_t *answered);
 
 static p_values library;
 
@@ -13,8 +15,9 @@ TUSK_EXPORT void tusk_set_p_values(p_values f) {
     __atomic_store_n(&library, f, __ATOMIC_RELEASE);
 }
 
-/* DuckDB leaves any number where a vector is NULL, often that of another row. */
-static void p_of_known(p_values compute, const column *statistic, const column *freedom, idx_t n,
+/* False when there was no answer. DuckDB leaves any number where a vector is NULL, often that of
+ * another row. */
+static bool p_of_known(p_values compute, const column *statistic, const column *freedom, idx_t n,
                        double *p) {
     double t[CHUNK_ROWS], df[CHUNK_ROWS];
     for (idx_t at = 0; at < n; at += CHUNK_ROWS) {
@@ -24,8 +27,12 @@ static void p_of_known(p_values compute, const column *statistic, const column *
             t[i] = known ? ((const double *)statistic->data)[at + i] : NAN;
             df[i] = known ? ((const double *)freedom->data)[at + i] : NAN;
         }
-        compute((int64_t)rows, t, df, p + at);
+        int32_t answered = 0;
+        compute((int64_t)rows, t, df, p + at, &answered);
+        if (!answered)
+            return false;
     }
+    return true;
 }
 
 static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
@@ -39,7 +46,12 @@ static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_v
     column statistic = chunk_column(input, 0), freedom = chunk_column(input, 1);
     idx_t n = duckdb_data_chunk_get_size(input);
     double *p = duckdb_vector_get_data(output);
-    p_of_known(compute, &statistic, &freedom, n, p);
+    if (!p_of_known(compute, &statistic, &freedom, n, p)) {
+        duckdb_scalar_function_set_error(
+            info, "model_summary: the p-values could not be computed: SciPy was interrupted, or "
+                  "cannot be imported");
+        return;
+    }
     for (idx_t i = 0; i < n; i++)
         if (isnan(p[i]))
             set_null(output, i);

@@ -140,8 +140,15 @@ bool features_valid(const feature_column *c, idx_t row);
 /* What tusk_emit_models and tusk_emit_text find in tusk_batch.door. */
 typedef struct answer {
     duckdb_vector result;
-    idx_t *row; /* of each group in the batch */
+    idx_t *row;    /* of each group in the batch */
+    bool *emitted; /* whether each has its answer */
 } answer;
+
+/* Where the group's answer goes. */
+static inline idx_t answer_row(const answer *a, int64_t group) {
+    a->emitted[group] = true;
+    return a->row[group];
+}
 
 /* --- writing vectors --- */
 

@@ -50,11 +50,11 @@ TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) 
     for (idx_t f = 0; f < MODEL_FIELDS; f++)
         fields[f] = duckdb_struct_vector_get_child(a->result, f);
     for (int64_t i = 0; i < models->n; i++)
-        put_model(fields, a->row[models->group[i]], models, i);
+        put_model(fields, answer_row(a, models->group[i]), models, i);
 }
 
 /* The trainer's answer to TUSK_EXPLAIN, a group at a time. */
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
     const answer *a = batch->door;
-    duckdb_vector_assign_string_element(a->result, a->row[group], text);
+    duckdb_vector_assign_string_element(a->result, answer_row(a, group), text);
 }

@@ -36,11 +36,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, sp
         spec_release(current);
     text none = {"", 0};
     bool given = r->has_options && is_valid(&r->options, row);
-    spec *s = spec_intern(overload_of(info)->door->specs, none,
-                          given ? text_at(&r->options, row) : none);
-    if (!s)
-        refuse(info, "out of memory");
-    return s;
+    return spec_of_texts(info, none, given ? text_at(&r->options, row) : none);
 }
 
 static bool usable(const rows *r, idx_t row) {

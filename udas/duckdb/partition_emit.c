@@ -74,7 +74,7 @@ static void copy_int64(duckdb_vector v, idx_t at, const int64_t *items, idx_t n)
 TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
                                        const tusk_frequencies *found) {
     const answer *a = batch->door;
-    idx_t n = (idx_t)found->n, at = extend_list(a->result, a->row[group], n);
+    idx_t n = (idx_t)found->n, at = extend_list(a->result, answer_row(a, group), n);
     const int64_t *columns[] = {found->feature, found->estimate, found->lower, found->upper};
     duckdb_vector item = duckdb_list_vector_get_child(a->result);
     for (idx_t f = 0; f < TUSK_FREQUENCY_FIELDS; f++)
@@ -93,7 +93,7 @@ static void put_double(duckdb_vector v, idx_t row, double x) {
 TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
                                         const tusk_partitioning *made) {
     const answer *a = batch->door;
-    idx_t row = a->row[group], n = (idx_t)made->n_block_sizes;
+    idx_t row = answer_row(a, group), n = (idx_t)made->n_block_sizes;
     duckdb_vector f[PARTITIONING_FIELDS];
     for (idx_t i = 0; i < PARTITIONING_FIELDS; i++)
         f[i] = duckdb_struct_vector_get_child(a->result, i);

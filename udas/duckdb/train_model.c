@@ -103,6 +103,19 @@ void state_destroy(duckdb_aggregate_state *states, idx_t n) {
 
 /* --- update --- */
 
+spec *spec_of_texts(duckdb_function_info info, text task, text options) {
+    bool task_ends = memchr(task.data, 0, task.length);
+    if (task_ends || memchr(options.data, 0, options.length)) {
+        refuse(info, task_ends ? "the task has a character of code 0, expected none"
+                               : "the options have a character of code 0, expected none");
+        return NULL;
+    }
+    spec *s = spec_intern(overload_of(info)->door->specs, task, options);
+    if (!s)
+        refuse(info, "out of memory");
+    return s;
+}
+
 typedef struct rows {
     idx_t n;
     column task, label, options;
@@ -145,11 +158,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     }
     text none = {"", 0};
     bool given = r->has_options && is_valid(&r->options, row);
-    spec *s = spec_intern(overload_of(info)->door->specs, text_at(&r->task, row),
-                          given ? text_at(&r->options, row) : none);
-    if (!s)
-        refuse(info, "out of memory");
-    return s;
+    return spec_of_texts(info, text_at(&r->task, row), given ? text_at(&r->options, row) : none);
 }
 
 bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
@@ -332,6 +341,7 @@ typedef struct call {
     tusk_spec *specs;
     spec **unique;
     idx_t *row;
+    bool *emitted;
 } call;
 
 static bool call_new(call *c, idx_t n) {
@@ -340,7 +350,8 @@ static bool call_new(call *c, idx_t n) {
     c->specs = malloc(n * sizeof *c->specs);
     c->unique = malloc(n * sizeof *c->unique);
     c->row = malloc(n * sizeof *c->row);
-    return c->groups && c->spec && c->specs && c->unique && c->row;
+    c->emitted = calloc(n, sizeof *c->emitted);
+    return c->groups && c->spec && c->specs && c->unique && c->row && c->emitted;
 }
 
 static void call_free(call *c) {
@@ -349,6 +360,15 @@ static void call_free(call *c) {
     free(c->specs);
     free(c->unique);
     free(c->row);
+    free(c->emitted);
+}
+
+/* Whether the trainer says so, and every group has its answer. */
+static bool all_answered(const tusk_batch *batch, const call *c) {
+    for (int64_t g = 0; g < batch->n_groups; g++)
+        if (!c->emitted[g])
+            return false;
+    return batch->answered == 1;
 }
 
 static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
@@ -397,10 +417,12 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .memory = o->door->memory,
                             .store_root = store_root(o->door),
                             .statement = statement};
-        answer a = {result, c.row};
+        answer a = {result, c.row, c.emitted};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
-        done = !batch.n_groups || train(&batch);
+        if (batch.n_groups)
+            train(&batch);
+        done = !batch.n_groups || all_answered(&batch, &c);
         if (!done)
             refuse(info, batch.error[0] ? batch.error : "the training was interrupted");
     }

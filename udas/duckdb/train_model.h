@@ -45,6 +45,9 @@ static inline bool same_string(const column *c, idx_t a, idx_t b) {
 void refuse(duckdb_function_info info, const char *sentence);
 void refuse_fault(duckdb_function_info info, const tusk_fault *fault);
 
+/* The spec of a task and options, or NULL and refused. */
+spec *spec_of_texts(duckdb_function_info info, text task, text options);
+
 /* Notes the spec of a row, or refuses it when the group has another. */
 bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run);
 

@@ -114,6 +114,7 @@ typedef struct tk_open {
     const int64_t *offset; /* (n_groups + 1,) */
     const int64_t *row;    /* (offset[n_groups],) each group's rows to read, from 0; NULL: all */
     const double *weight;  /* of these rows; NULL: 1 */
+    int32_t *answered; /* 1: by the last call of loss, which was not broken off; NULL: C's own */
 } tk_open;
 /* tk_gradient, or with `curvature` tk_curvature (shift and scale are used then), of such rows. */
 TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,

@@ -233,8 +233,11 @@ private:
     void worth(int64_t at, int64_t n, Values &v, std::atomic<int> &code) const {
         double *h = curved_ ? v.curvature.data() + at : nullptr;
         if (open_->loss) {
+            if (open_->answered)
+                *open_->answered = 0;
             if (open_->loss(v.margin.data() + at, v.label.data() + at, n, v.loss.data() + at,
-                            v.derivative.data() + at, h))
+                            v.derivative.data() + at, h) ||
+                (open_->answered && !*open_->answered))
                 code = TK_LOSS_FAILED;
             return;
         }

@@ -1,6 +1,7 @@
 /* What model_summary cannot say in SQL. */
-#include "door.h"
+#include "python.h"
 
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
 /* IEEE division: SQL's own refuses a standard error of 0 and a quotient out of range. */
@@ -18,4 +19,13 @@ Datum tuskml_refuse_stored(PG_FUNCTION_ARGS) {
                 "writes them to a file",
                 text_to_cstring(PG_GETARG_TEXT_PP(0)))));
     PG_RETURN_BOOL(false);
+}
+
+/* Asks _tuskml_p_values_of, which finds the settings in this library: by now it is loaded. */
+PG_FUNCTION_INFO_V1(tuskml_p_values);
+Datum tuskml_p_values(PG_FUNCTION_ARGS) {
+    static python_function of = {
+        .name = "_tuskml_p_values_of", .n_arguments = 2, .arguments = {FLOAT8ARRAYOID, FLOAT8OID}};
+    NullableDatum given[] = {fcinfo->args[0], fcinfo->args[1]};
+    return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
 }

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
-#include "catalog/namespace.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
-#include "parser/parse_func.h"
 #include "pgstat.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -21,9 +19,9 @@
 #include "utils/typcache.h"
 
 #include "emit.h"
+#include "python.h"
 
 #define BATCH 8192
-#define PYTHON_BYTES (32 << 20)
 
 PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
 PGDLLEXPORT int64 tuskml_batch_bytes(void);
@@ -225,39 +223,13 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
     return w;
 }
 
-/* The PL/Python function beside the final function, in whatever schema the extension lives. */
-static Oid trainer_function(FunctionCallInfo fcinfo) {
-    static Oid known_for, known;
-    Oid asking = fcinfo->flinfo->fn_oid;
-    if (known_for != asking) {
-        char *schema = get_namespace_name(get_func_namespace(asking));
-        List *name = list_make2(makeString(schema), makeString(pstrdup("_tuskml_answer")));
-        known = LookupFuncName(name, 0, NULL, false);
-        known_for = asking;
-    }
-    return known;
-}
-
-/* Python that has no memory to start with ends the process, and with it the server. */
-static void look_for_memory(void) {
-    static bool seen;
-    void *room = seen ? NULL : malloc(PYTHON_BYTES);
-    if (!seen && !room)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
-                        errmsg("tuskml: out of memory for Python, which takes %d MB to start",
-                               PYTHON_BYTES >> 20)));
-    free(room);
-    seen = true;
-}
-
 static void call_trainer(FunctionCallInfo fcinfo, work *w) {
-    Oid function = trainer_function(fcinfo);
-    look_for_memory();
+    static python_function answer = {.name = "_tuskml_answer"};
     work *outer = current;
     current = w;
     PG_TRY();
     {
-        OidFunctionCall0(function);
+        call_python(&answer, fcinfo->flinfo->fn_oid, w->name, NULL);
     }
     PG_FINALLY();
     {
@@ -271,7 +243,10 @@ static void call_trainer(FunctionCallInfo fcinfo, work *w) {
 static void check_answer(const work *w) {
     if (w->failure)
         ReThrowError(w->failure);
-    if (w->answered)
+    bool all = w->answered;
+    for (int64 g = 0; all && g < w->batch.n_groups; g++)
+        all = w->states[g]->result != 0;
+    if (all)
         return;
     CHECK_FOR_INTERRUPTS();
     const char *state = w->batch.sqlstate[0] ? w->batch.sqlstate : "38000";

@@ -1,9 +1,9 @@
 /* The contract between a door and the trainer: a batch of groups in, a batch of models out.
  *
  * The door calls the trainer with a tusk_batch. The trainer answers with a tusk_emit_ function, as
- * often as it likes, while the call lasts, and returns 1; or it writes one
- * sentence into error and returns 0, as does a callback that was broken off. Pointers in a batch
- * are valid during the call only.
+ * often as it likes, while the call lasts, and sets answered; or it writes one sentence into
+ * error. What it returns says nothing: of a callback that was broken off it is what lay in a
+ * register. Pointers in a batch are valid during the call only.
  */
 #ifndef TUSK_BATCH_H
 #define TUSK_BATCH_H
@@ -42,6 +42,7 @@ typedef struct tusk_batch {
     char sqlstate[8];       /* of the error, five characters */
     const char *store_root; /* directory of the stores, absolute; NULL: the default */
     int64_t statement;      /* the same in all batches of a statement; 0: unknown */
+    int32_t answered;       /* 1: by all that it emitted */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

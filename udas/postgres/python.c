@@ -1,0 +1,91 @@
+#include "python.h"
+
+#include "catalog/namespace.h"
+#include "parser/parse_func.h"
+#include "utils/lsyscache.h"
+
+#define PYTHON_BYTES (32 << 20)
+#define RAISED "plpy.Error: "
+
+static Oid look_up(python_function *f, Oid asking) {
+    if (f->asking != asking) {
+        char *schema = get_namespace_name(get_func_namespace(asking));
+        List *name = list_make2(makeString(schema), makeString(pstrdup(f->name)));
+        f->found = LookupFuncName(name, f->n_arguments, f->arguments, false);
+        f->asking = asking;
+    }
+    return f->found;
+}
+
+/* Python that has no memory to start with ends the process, and with it the server. */
+static void look_for_memory(void) {
+    static bool seen;
+    void *room = seen ? NULL : malloc(PYTHON_BYTES);
+    if (!seen && !room)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                        errmsg("tuskml: out of memory for Python, which takes %d MB to start",
+                               PYTHON_BYTES >> 20)));
+    free(room);
+    seen = true;
+}
+
+/* What PL/Python adds: a traceback, and below it where the statement was. */
+static char *without_traceback(char *context, const char *name) {
+    char *line = psprintf("PL/Python function \"%s\"", name);
+    char *found = context ? strstr(context, line) : NULL;
+    if (!found)
+        return NULL;
+    found = strchr(found, '\n');
+    return found ? pstrdup(found + 1) : NULL;
+}
+
+static bool begins(const char *text, const char *with) {
+    return text && strncmp(text, with, strlen(with)) == 0;
+}
+
+/* An exception that left Python, as a sentence. What the database raised itself stays as it is. */
+static void rephrase(ErrorData *error, const char *name, const char *caller) {
+    error->context = without_traceback(error->context, name);
+    if (begins(error->message, RAISED))
+        error->message += strlen(RAISED);
+    if (error->sqlerrcode != ERRCODE_EXTERNAL_ROUTINE_EXCEPTION)
+        return;
+    error->detail = NULL;
+    if (begins(error->message, "MemoryError")) {
+        error->sqlerrcode = ERRCODE_OUT_OF_MEMORY;
+        error->message = psprintf("%s: out of memory for Python", caller);
+        return;
+    }
+    char *end = error->message ? strchr(error->message, '\n') : NULL;
+    if (end)
+        *end = 0;
+    error->message =
+        psprintf("%s: Python failed: %s", caller, error->message ? error->message : "");
+}
+
+Datum call_python(python_function *f, Oid asking, const char *caller,
+                  const NullableDatum *arguments) {
+    FmgrInfo function;
+    LOCAL_FCINFO(call, 2);
+    volatile Datum answer = 0;
+    look_for_memory();
+    fmgr_info(look_up(f, asking), &function);
+    InitFunctionCallInfoData(*call, &function, f->n_arguments, InvalidOid, NULL, NULL);
+    for (int i = 0; i < f->n_arguments; i++)
+        call->args[i] = arguments[i];
+    MemoryContext before = CurrentMemoryContext;
+    PG_TRY();
+    {
+        answer = FunctionCallInvoke(call);
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(before);
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        rephrase(error, f->name, caller);
+        ReThrowError(error);
+    }
+    PG_END_TRY();
+    return answer;
+}
