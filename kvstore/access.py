@@ -48,6 +48,9 @@ class Host(Protocol):
     def owner(self) -> Owner:
         """Who asks."""
 
+    def training(self) -> str:
+        """The same text for all models of a statement, another for each statement."""
+
     def roots(self, name: str) -> list[Path]:
         """The roots, besides the asker's own, that have a store of this name which the asker may
         read."""
@@ -71,6 +74,11 @@ def owner() -> Owner:
         return Owner(pwd.getpwuid(number).pw_name, number)
     except KeyError:
         return Owner(str(number), number)
+
+
+def training() -> str | None:
+    """What the host says of the statement; None without a host."""
+    return _host.training() if _host is not None else None
 
 
 def other_roots(root: Path, name: str) -> list[Path]:
