@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -23,7 +24,9 @@ EXAMPLES = {
     "verify": "tuskml store verify --root /srv/stores",
     "export": "tuskml store export ads ads.npz\ntuskml store export ads@3 ads-3.jsonl",
     "import": "tuskml store import ads ads.npz",
-    "gc": "tuskml store gc\ntuskml store gc ads --keep 3 --older-than 12h",
+    "gc": "tuskml store gc\n"
+    "tuskml store gc ads --keep 3 --older-than 12h --database shop.duckdb\n"
+    "tuskml store gc --yes  # without a terminal, such as in cron",
 }
 
 
@@ -70,7 +73,21 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     if name == "gc":
         age = "spare what is newer, such as 12h or 7d (else 1d); 0s spares nothing"
         add("--older-than", type=duration, default=86400.0, metavar="AGE", help=age)
-        add("--keep", type=int, metavar="N", help="forget all versions but the newest N")
+        keep = (
+            "forget versions, but of each lineage the one that lives and N before it; models of "
+            "one statement's groups are lineages of their own, continued by warm starts"
+        )
+        add("--keep", type=int, metavar="N", help=keep)
+        newest = (
+            "forget the versions of all trainings but the newest N, for names whose every "
+            "training trains all groups again"
+        )
+        add("--trainings", type=int, metavar="N", help=newest)
+        used = "keep what the tables of this database name; may be repeated"
+        databases = add("--database", action="append", default=[], metavar="PATH|URL", help=used)
+        files(databases)
+        add("--dry-run", action="store_true", help="list what would be removed, and end")
+        add("--yes", action="store_true", help="do not ask, as without a terminal")
 
 
 def duration(text: str) -> float:
@@ -90,7 +107,7 @@ def show_stores(given: argparse.Namespace) -> None:
             f"--root is {given.root}, which is not there: expected the folder of the stores"
         )
     root = StoreRoot(given.root)
-    found = _run(root, given)
+    found = _collect(root, given) if given.action == "gc" else _run(root, given)
     lines = [_json(facts) for facts in found]
     if given.json:
         print("[" + ",\n ".join(lines) + "]")
@@ -99,7 +116,8 @@ def show_stores(given: argparse.Namespace) -> None:
             print(_line(facts))
         if not found:
             what = f"of {given.model!r} " if given.model else ""
-            print(f"nothing {what}in {root.path}{' to remove' if given.action == 'gc' else ''}")
+            end = {"gc": " to remove", "declined": " was removed"}.get(given.action, "")
+            print(f"nothing {what}in {root.path}{end}")
     bad = [facts for facts in found if facts.get("error")]
     if bad:
         raise StoreError(f"{len(bad)} of {len(found)} are damaged, the first: {bad[0]['error']}")
@@ -114,10 +132,61 @@ def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
         return list(kvstore.verify_stores(root, given.model))
     if given.action == "export":
         return [asdict(kvstore.export_model(root, given.model, given.file))]
-    if given.action == "import":
-        return [asdict(kvstore.import_model(root, given.model, given.file))]
-    removed = kvstore.collect(root, given.model, given.older_than, given.keep)
-    return [asdict(each) for each in removed]
+    return [asdict(kvstore.import_model(root, given.model, given.file))]
+
+
+def _collect(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
+    """Lists what serves nobody, asks, and removes just that; what was removed, or would be."""
+    from tuskml.kvstore import collect
+
+    rules = {
+        "older_than": given.older_than,
+        "keep": given.keep,
+        "trainings": given.trainings,
+        "spare": _used(given.database),
+    }
+    listed = collect(root, given.model, dry_run=True, **rules)
+    found = [asdict(each) for each in listed]
+    if given.dry_run or not listed:
+        return [facts | {"dry": True} for facts in found] if not given.json else found
+    if not given.yes and not _agreed(found, given.json):
+        given.action = "declined"
+        return []
+    only = {each.path for each in listed}
+    return [asdict(each) for each in collect(root, given.model, only=only, **rules)]
+
+
+def _used(databases: list[str]) -> set[str]:
+    """The stored models that these databases' tables name."""
+    if not databases:
+        return set()
+    from tuskml.databases import opened
+    from tuskml.used_models import used_models
+
+    found: set[str] = set()
+    for each in databases:
+        with opened(each) as database:
+            found |= used_models(database)
+    return found
+
+
+def _agreed(found: list[Facts], as_json: bool) -> bool:
+    """Shows what would be removed, and asks; StoreError where there is nobody to ask."""
+    out = sys.stderr if as_json else sys.stdout
+    for facts in found:
+        print(_line(facts | {"dry": True}), file=out)
+    size = _size(sum(facts["size"] for facts in found))
+    return asked(f"Remove these {len(found)}, {size}? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def asked(question: str) -> str:
+    """What somebody answers at the terminal; StoreError where there is none."""
+    if not sys.stdin.isatty():
+        raise StoreError(
+            "nobody can be asked, expected a terminal, or --yes to remove them without a question"
+        )
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline()
 
 
 def _json(facts: Facts) -> str:
@@ -131,14 +200,18 @@ def _line(facts: Facts) -> str:
     if "error" in facts:
         return f"{facts['name']} {facts.get('version', facts.get('working'))}: {facts['error']}"
     if "why" in facts:
-        return f"removed {facts['path']}, {_size(facts['size'])}: {facts['why']}"
+        done = "would remove" if facts.get("dry") else "removed"
+        return f"{done} {facts['path']}, {_size(facts['size'])}: {facts['why']}"
     if "working" in facts:
         return _working_line(facts)
     number = facts.get("version", facts.get("number"))
     created = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["created"]))
     current = ", current" if facts.get("current") else ""
     counts = f"{facts['dimension']:,} features, {facts['nonzero']:,} not 0"
-    return f"{facts['name']}@{number}: {counts}, {_size(facts['size'])}, {created}{current}"
+    owner = facts.get("owner") or {}
+    whose = f", of {owner['role']} in {owner['database']}" if owner.get("database") else ""
+    named = f"{facts['name']}@{number}: {counts}"
+    return f"{named}, {_size(facts['size'])}, {created}{whose}{current}"
 
 
 def _working_line(facts: Facts) -> str:

@@ -6,17 +6,23 @@ That function takes no arguments: the batch in work is asked for by name, in
 
 import ctypes
 import importlib
+import json
 import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tuskml.errors import ExtensionError
-from tuskml.groups import events
+from tuskml.errors import ExtensionError, StoreError
+from tuskml.groups import events, hosting
 from tuskml.groups.door import BATCH, answer
 from tuskml.groups.refusal import refuse
 from tuskml.udas import kernels
 from tuskml.udas.open_rows import raised
+
+if TYPE_CHECKING:
+    from tuskml.kvstore.access import Owner
 
 NOTICE_SECONDS = 1.0
 
@@ -39,6 +45,39 @@ class Progress:
         self._library.tuskml_tell(text.encode())
 
 
+class Roles:
+    """For whom this backend trains, and what that role may read (`udas/postgres/owners.c`)."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.tuskml_store_owner.restype = ctypes.c_char_p
+        library.tuskml_store_roots.restype = ctypes.c_char_p
+
+    def _noted(self) -> dict[str, Any]:
+        text = self._library.tuskml_store_owner()
+        if text is None:
+            raise StoreError("a store belongs to who trains, and nobody trains")
+        noted: dict[str, Any] = json.loads(text.decode(errors="replace"))
+        return noted
+
+    def owner(self) -> "Owner":
+        """The current user, and the database."""
+        from tuskml.kvstore.access import Owner  # the store's room takes a while to import
+
+        return Owner(**{k: v for k, v in self._noted().items() if k != "training"})
+
+    def training(self) -> str:
+        """What tells this statement from others."""
+        return str(self._noted()["training"])
+
+    def roots(self, name: str) -> list[Path]:
+        """Of other roles, whose stores of this name the current user may read."""
+        text = self._library.tuskml_store_roots(name.encode())
+        if text is None:
+            raise StoreError("looking for stores failed")
+        return [Path(line) for line in text.decode().splitlines()]
+
+
 def trainer(version: str) -> Callable[[], None]:
     """What the PL/Python function calls; trains the batch in work. version: the package's."""
     library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
@@ -46,6 +85,7 @@ def trainer(version: str) -> Callable[[], None]:
     library.tuskml_version.restype = ctypes.c_char_p
     library.tuskml_batch_bytes.restype = ctypes.c_int64
     library.tuskml_modules_now.restype = ctypes.c_char_p
+    hosting.host = Roles(library)
     kernels.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
     def call() -> None:

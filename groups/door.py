@@ -193,7 +193,7 @@ def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[
         from tuskml.groups.stored import train_stored  # the store's room takes a while to import
 
         root = os.fsdecode(batch.store_root) if batch.store_root else None
-        found = train_stored(groups, request, batch.memory, root)
+        found = train_stored(groups, request, batch.memory, root, batch.statement)
     for models in found:
         last_training.note(models, groups[models.group], batch.statement)
         yield models

@@ -7,6 +7,8 @@ for Out-of-Core Models*, VLDB 2017). `stored_layout` is the offline stage (secti
 the online one (section 6); here is what is refused, and what comes out.
 """
 
+import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
-from tuskml.groups import events, stored_factorization
+from tuskml.groups import events, hosting, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.objective import class_weights
 from tuskml.groups.planning import Request, plan_for, statistics
 from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import classes_of, one_class, refuse_third_class
-from tuskml.kvstore import StoreRoot
+from tuskml.kvstore import StoreRoot, access
+from tuskml.kvstore.locks import interruptible
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.elsewhere import requests_of
 from tuskml.udas import kernels
@@ -39,21 +42,40 @@ ALGORITHMS = ("auto", "sgd", "mgd", "hogwild", "hogbatch")
 
 
 def train_stored(
-    groups: NDArray[np.void], request: Request, memory: int, root: str | None
+    groups: NDArray[np.void], request: Request, memory: int, root: str | None, statement: int = 0
 ) -> Iterator[Models]:
     """Trains each of the groups (kernels.GROUP); models carry their groups' places in `groups`.
 
     Groups of one name become versions of it, each model value naming its own: a database hands
     groups over in batches as it likes, so that "one name, one group" could be refused now and then
-    only. memory: address of the account that copies of rows are charged to; root: the directory
-    of all stores, None for the default one (`StoreRoot`).
+    only. Each of these versions is a lineage of its own, which the training writes down. memory:
+    address of the account that copies of rows are charged to; root: the directory of all stores,
+    None for the default one (`StoreRoot`); statement: a number that its batches share, 0: unknown.
+
+    Waiting for a store's lock is ended as the training is.
     """
+    access.serve(hosting.host)
     one = stored_factorization.train if request.task.factorizes else train_one
-    for place in range(len(groups)):
-        yield one(groups[place : place + 1], request, memory, root).numbered(np.array([place]))
+    mark, training = kernels.cancel_count(), training_of(statement)
+    with interruptible(lambda: kernels.raise_if_cancelled(mark)):
+        stores = StoreRoot(root, training)
+        for place in range(len(groups)):
+            model = one(groups[place : place + 1], request, memory, stores)
+            yield model.numbered(np.array([place]))
 
 
-def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str | None) -> Models:
+_process = secrets.token_hex(8)
+
+
+def training_of(statement: int) -> str:
+    """What the versions of a statement have in common, in this process and any other."""
+    told = access.training()
+    if told is not None:
+        return told
+    return f"{_process}.{os.getpid()}.{statement}" if statement else secrets.token_hex(8)
+
+
+def train_one(groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot) -> Models:
     """Trains one group."""
     began = time.monotonic()
     refuse_elsewhere(request.options)
@@ -79,7 +101,7 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: str
             stack.enter_context(held)
             rows = replace(rows, groups=stack.enter_context(kept))
             labels = rows.labels()  # their mean depends on the order
-        trained = Run(rows, labels, request, plan, StoreRoot(root))()
+        trained = Run(rows, labels, request, plan, root)()
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
     return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 

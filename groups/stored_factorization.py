@@ -75,18 +75,17 @@ class Requests:
             self.clock.add(name, getattr(visit, f"{name}_seconds"))
 
 
-def train(groups: NDArray[np.void], request: Request, memory: int, root: str | None) -> Models:
+def train(groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot) -> Models:
     """Trains one group (kernels.GROUP).
 
-    memory: address of the account that ratings are charged to; root: the directory of all stores,
-    None for the default one (`StoreRoot`).
+    memory: address of the account that ratings are charged to; root: of all stores.
     """
     options, settings = request.options, Settings.of(request.options)
     began = time.monotonic()
     mark = kernels.cancel_count()
     rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
-    run = StoredRun(rows, memory, shape, settings, options, StoreRoot(root), began)
+    run = StoredRun(rows, memory, shape, settings, options, root, began)
     with kernels.watching_sigint():
         trained = run()
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))

@@ -258,8 +258,12 @@ class Run:
             counted = frames.counters
             with self.clock.phase("seal"):
                 refuse_infinite(store)
+                warm = self.options.warm_start
                 version = self.root.publish(
-                    store, self._metadata(progress, objective), progress.dimension
+                    store,
+                    self._metadata(progress, objective),
+                    progress.dimension,
+                    warm.store if warm is not None else None,
                 )
         except BaseException as error:
             if store.last_checkpoint is None or isinstance(error, Diverged):

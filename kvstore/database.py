@@ -17,6 +17,7 @@ import numpy as np
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
+from tuskml.kvstore.locks import raise_if_interrupted
 from tuskml.kvstore.native import CORRUPT, ERROR_BYTES, NO_MEMORY, Array, Ids, Weights, address
 
 MEBIBYTE = 1 << 20
@@ -151,6 +152,7 @@ class Database:
             raise MemoryError
         try:
             while True:
+                raise_if_interrupted()
                 part = self._scan_next(scan, keys, values)
                 if not len(part[0]):
                     return
@@ -216,11 +218,15 @@ class _Error:
 
 
 def _slices(starts: Ids, weight_size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of partitions, so small that Python handles signals often, each of one at least."""
+    """Ranges of partitions, so small that Python handles signals often, each of one at least.
+
+    What `locks.interruptible` was given is asked before each.
+    """
     n, a = len(starts) - 1, 0
     while a < n:
         most = starts[a] + BATCH_BYTES // weight_size
         b = int(np.searchsorted(starts, most, side="right")) - 1
         b = min(max(b, a + 1), a + BATCH_KEYS, n)
+        raise_if_interrupted()
         yield a, b
         a = b

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import secrets
+import shutil
 import stat
 import struct
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ HEAD = struct.Struct("<8sII")
 LARGEST_RECORD = 1 << 30
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 CHUNK = 1 << 22
+TEMPORARY = ".new-"
+"""How the names of files begin that are not whole yet."""
 Record = dict[str, Any]
 
 
@@ -62,6 +65,23 @@ def make_directory(path: Path) -> Path:
     return path
 
 
+def remove_tree(path: Path) -> None:
+    """Removes a file, or a directory and all below it, whatever others remove at the same time."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, onerror=_unless_gone)
+        else:
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+
+
+def _unless_gone(_: object, __: str, raised: Any) -> None:
+    error = raised[1]
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def open_plain(path: Path) -> BinaryIO:
     """A file for reading; not through a link, and nothing but a plain file."""
     try:
@@ -80,7 +100,7 @@ def open_plain(path: Path) -> BinaryIO:
 
 def temporary(beside: Path) -> Path:
     """A new name in the same directory; those that start like it are nobody's after a crash."""
-    return beside.parent / f".new-{secrets.token_hex(8)}"
+    return beside.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
 
 
 def create(path: Path) -> BinaryIO:
@@ -157,3 +177,21 @@ def file_crc(path: Path, sync: bool = False) -> tuple[int, int]:
         while data := file.read(CHUNK):
             crc, size = crc32c(data, crc), size + len(data)
     return crc, size
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files below a directory, linked ones once."""
+    if path.is_symlink() or not path.is_dir():
+        try:
+            return path.lstat().st_size
+        except FileNotFoundError:
+            return 0
+    seen = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except FileNotFoundError:  # a running store removes files as it likes
+                continue
+            seen[status.st_dev, status.st_ino] = status.st_size
+    return sum(seen.values())

@@ -1,134 +1,207 @@
 """What no longer serves anybody: how it is found and removed."""
 
-import fcntl
 import os
-import shutil
 import time
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import versions, working
-from tuskml.kvstore.files import reporting
+from tuskml.kvstore import leftovers, versions, working
+from tuskml.kvstore.files import remove_tree, reporting, size_of, sync_directory
+from tuskml.kvstore.inspection import stores_of
 from tuskml.kvstore.locks import Lock
-from tuskml.kvstore.names import folder_of
+from tuskml.kvstore.names import Reference
 from tuskml.kvstore.root import StoreRoot
+from tuskml.kvstore.versions import Version
 
 DAY = 86_400.0
 
 
 @dataclass(frozen=True)
 class Removed:
-    """Something that was removed. why: one of a few fixed texts; size: bytes freed."""
+    """Something that was removed, or would be. why: one of a few fixed texts; size: in bytes."""
 
     path: Path
     why: str
     size: int
 
 
-def collect(
-    root: StoreRoot, name: str | None = None, older_than: float = DAY, keep: int | None = None
-) -> list[Removed]:
-    """Removes, below one name or all: sealed files that no version names and that are older than
-    so many seconds; files of seals that ended halfway; working stores that nobody has open and
-    that have no checkpoint, or are older than that.
+@dataclass(frozen=True)
+class Rules:
+    """What may go.
 
-    keep: versions to keep besides the current one, the newest; None keeps all.
+    older_than: seconds; sealed files and working stores that are younger stay. keep: versions of
+    each lineage to keep besides the one that lives, the newest; None keeps all. trainings: how
+    many of the newest trainings keep their versions, whatever their lineage; None: all. spare:
+    references of models, which stay. only: what may go at all, None for whatever is found.
     """
-    if keep is not None and keep < 0:
-        raise StoreError(f"keep must be at least 0, got {keep}")
+
+    older_than: float = DAY
+    keep: int | None = None
+    trainings: int | None = None
+    spare: Collection[str] = ()
+    only: Collection[Path] | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < 0:
+            raise StoreError(f"keep must be at least 0, got {self.keep}")
+        if self.trainings is not None and self.trainings < 1:
+            raise StoreError(f"trainings must be at least 1, got {self.trainings}")
+
+    @property
+    def spared(self) -> set[str]:
+        """The first 16 digits of the digests of the models to spare."""
+        found = (Reference.parse(text).digest for text in self.spare)
+        return {digest for digest in found if digest is not None}
+
+
+def collect(
+    root: StoreRoot,
+    name: str | None = None,
+    older_than: float = DAY,
+    keep: int | None = None,
+    *,
+    trainings: int | None = None,
+    spare: Collection[str] = (),
+    only: Collection[Path] | None = None,
+    dry_run: bool = False,
+) -> list[Removed]:
+    """Removes, of one name or all: versions that `keep` and `trainings` do not keep (`Rules`);
+    sealed files that no version names and that are older than so many seconds; what processes left
+    that were killed; working stores that nobody has open and that are older than that.
+
+    A version that the record does not say the training of, of format 1, is never forgotten: it may
+    be the model of a group of its own. dry_run: only says what would be removed.
+    """
+    rules = Rules(older_than, keep, trainings, spare, only)
     removed: list[Removed] = []
-    for each in [name] if name is not None else root.names():
-        folder = folder_of(root.path, each)
-        with reporting("collecting garbage"), versions.locked(folder):
-            before = time.time() - older_than
-            if keep is not None:
-                _prune(folder, keep)
-            removed += _sealed_files(folder, before)
-            removed += _working_stores(folder, before)
+    with reporting("collecting garbage"):
+        for part in root.parts():
+            removed += _remove_all(leftovers.in_root(part.path), rules, dry_run)
+        for part, each in stores_of(root, name):
+            folder = part.path / each
+            with versions.locked(folder):
+                removed += _remove_all(_found_in(folder, rules), rules, dry_run)
     return removed
 
 
-def _prune(folder: Path, keep: int) -> None:
-    """Forgets all versions but the current one and so many of the newest."""
-    found = versions.numbers(folder)
-    if not found:
-        return
-    current = versions.read(folder, None).number
-    for number in [n for n in found if n != current][: max(0, len(found) - 1 - keep)]:
-        (folder / "versions" / str(number)).unlink()
+def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool) -> list[Removed]:
+    removed = []
+    for path, why in found:  # what it found is locked until the next is asked for
+        if rules.only is None or path in rules.only:
+            removed.append(Removed(path, why, size_of(path)))
+            if not dry_run:
+                remove_tree(path)
+    return removed
 
 
-def _sealed_files(folder: Path, before: float) -> list[Removed]:
-    """Files that no version names. A damaged record stops this: it may name any of them."""
-    kept = {versions.read(folder, number).digest for number in versions.numbers(folder)}
+def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
+    """Of one store, whose lock is held. A damaged record of a version stops it: it may name any
+    of the files."""
+    known = [versions.read(folder, number) for number in versions.numbers(folder)]
+    current = None
     if os.path.lexists(folder / versions.CURRENT):
-        kept.add(versions.read(folder, None).digest)
-    removed = []
+        current = versions.read(folder, None)
+    elif known and (rules.keep is not None or rules.trainings is not None):
+        versions.read(folder, None)  # says that the pointer is missing
+    gone = _forgotten(known, current, rules)
+    if rules.only is not None:
+        gone = {n: why for n, why in gone.items() if folder / "versions" / str(n) in rules.only}
+    for number, why in gone.items():
+        yield folder / "versions" / str(number), why
+    if gone:
+        sync_directory(folder / "versions")
+    kept = {each.digest for each in known if each.number not in gone}
+    if current is not None:
+        kept.add(current.digest)
+    before = time.time() - rules.older_than
+    yield from _sealed_files(folder, kept, before, rules.spared)
+    yield from leftovers.in_store(folder)
+    yield from _old_working_stores(folder, before)
+
+
+# --- versions ---
+
+
+def _forgotten(known: list[Version], current: Version | None, rules: Rules) -> dict[int, str]:
+    """Why, of the versions that the rules do not keep, by number."""
+    alive = current.number if current else 0
+    told = [each for each in known if each.origin is not None]
+    dropped: dict[int, str] = {}
+    if rules.keep is not None:
+        for lineage in lineages(told):
+            for each in _superseded(lineage, alive, rules.keep):
+                dropped[each.number] = "newer versions of its lineage took its place"
+    if rules.trainings is not None:
+        newest = list(dict.fromkeys(_training(each) for each in reversed(told)))
+        for each in told:
+            if _training(each) not in newest[: rules.trainings] and each.number != alive:
+                dropped[each.number] = "newer trainings took its place"
+    spared = {each.number for each in told if each.digest[:16] in rules.spared}
+    return {number: why for number, why in sorted(dropped.items()) if number not in spared}
+
+
+def _training(version: Version) -> str:
+    assert version.origin is not None
+    return version.origin.training
+
+
+def lineages(known: list[Version]) -> list[list[Version]]:
+    """Versions that take each other's place, rising; each list has one that lives.
+
+    Where a training never made more than one, all versions of the name are one lineage. Where one
+    statement trained several groups under the name, nobody knows which group a later version is
+    of: then only a warm start continues a lineage.
+    """
+    times = Counter(_training(each) for each in known)
+    origins = [each.origin for each in known if each.origin is not None]
+    grouped = max(times.values(), default=0) > 1 or any(each.ordinal > 1 for each in origins)
+    if not grouped:
+        return [known] if known else []
+    found: dict[int, list[Version]] = {}
+    for each, origin in zip(known, origins, strict=True):
+        found.setdefault(origin.lineage, []).append(each)
+    return list(found.values())
+
+
+def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version]:
+    """All but the one that lives, the current or else the newest, and so many of the newest."""
+    others = [each for each in lineage if each.number != current]
+    room = keep if len(others) < len(lineage) else keep + 1
+    return others[: max(0, len(others) - room)]
+
+
+# --- files ---
+
+
+def _sealed_files(
+    folder: Path, kept: set[str], before: float, spared: set[str]
+) -> Iterator[leftovers.Leftover]:
     for path in sorted((folder / "sealed").iterdir()):
-        if path.name.startswith(".new-"):
-            if not _is_being_written(path):
-                removed.append(_remove(path, "a seal that ended halfway"))
-        elif path.stem not in kept and path.lstat().st_mtime < before:
-            removed.append(_remove(path, "no version names it"))
-    return removed
+        named = path.stem in kept or path.stem[:16] in spared
+        new = path.name.startswith(leftovers.TEMPORARY)
+        if not named and not new and _changed(path) < before:
+            yield path, "no version names it"
 
 
-def _is_being_written(path: Path) -> bool:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _working_stores(folder: Path, before: float) -> list[Removed]:
-    removed = []
+def _old_working_stores(folder: Path, before: float) -> Iterator[leftovers.Leftover]:
     for path in sorted((folder / "work").iterdir()):
-        try:
-            lock = Lock(path / working.LOCK)
-        except StoreError:
+        if path.name.startswith(".") or not leftovers.has_checkpoint(path):
             continue
+        try:
+            lock = Lock(path / working.LOCK, create=False)
+        except (StoreError, FileNotFoundError, NotADirectoryError):
+            continue  # it is trained in, or was removed meanwhile
         with lock:
-            if not _has_checkpoint(path):
-                removed.append(_remove(path, "its owner is gone and it has no checkpoint"))
-            elif _newest(path) < before:
-                removed.append(_remove(path, "its owner is gone and it is old"))
-    return removed
+            if _changed(path / working.CHECKPOINTS) < before:
+                yield path, "its owner is gone and it is old"
 
 
-def _has_checkpoint(path: Path) -> bool:
-    folder = path / working.CHECKPOINTS
-    return folder.is_dir() and any(part.name.isdigit() for part in folder.iterdir())
-
-
-def _newest(path: Path) -> float:
-    """When a checkpoint was last made."""
-    return (path / working.CHECKPOINTS).stat().st_mtime
-
-
-def _remove(path: Path, why: str) -> Removed:
-    size = size_of(path)
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-    return Removed(path, why, size)
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files below a directory, linked ones once."""
-    if path.is_symlink() or not path.is_dir():
-        return path.lstat().st_size
-    seen = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                status = os.lstat(os.path.join(folder, name))
-            except FileNotFoundError:  # a running store removes files as it likes
-                continue
-            seen[status.st_dev, status.st_ino] = status.st_size
-    return sum(seen.values())
+def _changed(path: Path) -> float:
+    """When a file was last written, or a checkpoint last made; never, once it is gone."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return float("inf")

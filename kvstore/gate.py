@@ -1,8 +1,10 @@
 """Many users at a time, or one that needs the place alone."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from tuskml.kvstore.locks import PAUSE, raise_if_interrupted
 
 
 class Gate:
@@ -17,7 +19,7 @@ class Gate:
     def shared(self) -> Iterator[None]:
         """Waits while somebody is alone inside."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
+            self._wait(lambda: not self._closed)
             self._users += 1
         try:
             yield
@@ -30,10 +32,10 @@ class Gate:
     def alone(self) -> Iterator[None]:
         """Waits until nobody is inside, and keeps others out."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
+            self._wait(lambda: not self._closed)
             self._closed = True
             try:
-                self._changed.wait_for(lambda: not self._users)
+                self._wait(lambda: not self._users)
             except BaseException:
                 self._closed = False
                 self._changed.notify_all()
@@ -44,3 +46,9 @@ class Gate:
             with self._changed:
                 self._closed = False
                 self._changed.notify_all()
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        """Until it is, or the thread is told to stop (`locks.interruptible`)."""
+        while not ready():
+            raise_if_interrupted()
+            self._changed.wait(PAUSE)

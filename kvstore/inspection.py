@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import checkpoints, versions, working
-from tuskml.kvstore.files import read_record, reporting
-from tuskml.kvstore.garbage import size_of
+from tuskml.kvstore.files import read_record, reporting, size_of
 from tuskml.kvstore.names import folder_of
 from tuskml.kvstore.root import StoreRoot
 
@@ -19,15 +19,27 @@ Facts = dict[str, Any]
 def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
     """A dict for each version and working store of one name or all.
 
-    Versions: name, version, current, created, dimension, nonzero, size, digest; working stores:
+    Versions: name, version, current, created, dimension, nonzero, size, digest, origin and owner
+    (objects, or None where the record does not say); working stores:
     name, working, owner (a pid, 0 unknown, None nobody), checkpoint (its number or None), size.
     What cannot be read has `error` instead.
     """
     found: list[Facts] = []
-    for each in [name] if name is not None else root.names():
-        found += _versions(root, each)
-        found += _working(root, each)
+    for part, each in stores_of(root, name):
+        found += _versions(part, each)
+        found += _working(part, each)
     return found
+
+
+def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
+    """All stores of a root and of the owners' roots below it, or those of one name.
+
+    UnknownStore if nobody has one of that name.
+    """
+    found = [(part, each) for part in root.parts() for each in part.names()]
+    if name is None:
+        return found
+    return [each for each in found if each[1] == name] or [(root, folder_of(root.path, name).name)]
 
 
 def _versions(root: StoreRoot, name: str) -> Iterator[Facts]:
@@ -38,7 +50,7 @@ def _versions(root: StoreRoot, name: str) -> Iterator[Facts]:
         current = 0
     for number in root.versions(name):
         try:
-            facts = vars(versions.read(folder, number)).copy()
+            facts = asdict(versions.read(folder, number))
         except StoreError as error:
             yield {"name": name, "version": number, "error": str(error)}
             continue
@@ -74,16 +86,20 @@ def verify_stores(root: StoreRoot, name: str | None = None) -> Iterator[Facts]:
     what: a version's reference, a working store's checkpoint, or the pointer to the current
     version. Checkpoints of stores that are open are left out.
     """
-    for each in [name] if name is not None else root.names():
-        folder = folder_of(root.path, each)
-        for number in root.versions(each):
-            reference = f"{each}@{number}"
-            yield _tried(each, reference, partial(_read_all, root, reference))
-        if root.versions(each) or os.path.lexists(folder / versions.CURRENT):
-            yield _tried(each, f"{each}, current", partial(root.version, each))
-        for path in root.working(each):
-            if root.owner(path) is None:
-                yield _tried(each, f"{each}, {path.name}", partial(_verify_working, path))
+    for part, each in stores_of(root, name):
+        yield from _verify(part, each)
+
+
+def _verify(root: StoreRoot, name: str) -> Iterator[Facts]:
+    folder = folder_of(root.path, name)
+    for number in root.versions(name):
+        reference = f"{name}@{number}"
+        yield _tried(name, reference, partial(_read_all, root, reference))
+    if root.versions(name) or os.path.lexists(folder / versions.CURRENT):
+        yield _tried(name, f"{name}, current", partial(root.version, name))
+    for path in root.working(name):
+        if root.owner(path) is None:
+            yield _tried(name, f"{name}, {path.name}", partial(_verify_working, path))
 
 
 def _tried(name: str, what: str, look: Callable[[], object]) -> Facts:

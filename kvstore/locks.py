@@ -9,8 +9,8 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tuskml.errors import StoreError
@@ -18,6 +18,7 @@ from tuskml.kvstore.files import FILE_MODE
 
 PATIENCE = 30.0
 """Seconds to wait for a lock that is held for moments only."""
+PAUSE = 0.01
 
 _Inode = tuple[int, int]
 _held: dict[_Inode, int] = {}  # this process's locks and their descriptors
@@ -45,16 +46,22 @@ class Lock:
     The process's own table refuses a second lock too, since flock over NFS would grant it.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Takes the lock; StoreError, which names the owner's pid, if it is held already."""
+    def __init__(self, path: Path, create: bool = True) -> None:
+        """Takes the lock; StoreError, which names the owner's pid, if it is held already.
+
+        create: make the file where it is missing; else that is a FileNotFoundError.
+        """
         self.path = path
         with _guard:
-            handle = _acquire(path)
-            self._inode = _inode_of(handle)
+            handle = _acquire(path, create)
+            try:
+                self._inode = _inode_of(handle)
+                _write_pid(handle)
+            except BaseException:
+                os.close(handle)
+                raise
             _held[self._inode] = handle
         self._pid = os.getpid()
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(self._pid).encode(), 0)
 
     def release(self) -> None:
         """Lets go; a second time, or in a forked child, it does nothing."""
@@ -75,26 +82,44 @@ def _inode_of(handle: int) -> _Inode:
     return status.st_dev, status.st_ino
 
 
-def _acquire(path: Path) -> int:
+def _write_pid(handle: int) -> None:
+    """The owner's pid, which only informs: a full disk must not keep the collector out.
+
+    Whatever fails, the lock is held, and no other process's pid is left in the file.
+    """
+    os.ftruncate(handle, 0)
+    with suppress(OSError):
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+
+
+def _acquire(path: Path, create: bool) -> int:
     """A locked descriptor. Looks a few times: `owner_of` holds a lock for an instant."""
     owner = "another process"
     for trial in range(4):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
-        if _inode_of(handle) in _held:
-            os.close(handle)
-            raise StoreError(f"{path.parent} is open already, in this process, {os.getpid()}")
+        handle, kept = _open(path, create), False
         try:
+            if _inode_of(handle) in _held:
+                raise StoreError(f"{path.parent} is open already, in this process, {os.getpid()}")
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(handle, path):
+            kept = is_at(handle, path)  # else the collector removed it meanwhile
+            if kept:
                 return handle
         except BlockingIOError:
             owner = _owner(handle)
             time.sleep(0.002 * trial)
-        os.close(handle)  # held by another, or removed by the collector meanwhile
+        finally:
+            if not kept:
+                os.close(handle)
     raise StoreError(f"{path.parent} is open already, in {owner}")
 
 
-def _is_at(handle: int, path: Path) -> bool:
+def _open(path: Path, create: bool) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    return os.open(path, flags, FILE_MODE)
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Whether the open file still has this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -105,6 +130,25 @@ def _owner(handle: int) -> str:
     """Who holds the lock on an open file."""
     text = os.pread(handle, 20, 0)
     return f"process {int(text)}" if text.isdigit() else "another process"
+
+
+@contextmanager
+def unowned(path: Path) -> Iterator[bool]:
+    """Whether no living process has locked this file or directory; nobody can until the end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield is_at(handle, path)
+    finally:
+        os.close(handle)
 
 
 def owner_of(path: Path) -> int | None:
@@ -123,17 +167,39 @@ def owner_of(path: Path) -> int | None:
     return None
 
 
+_waits = threading.local()
+
+
+@contextmanager
+def interruptible(check: Callable[[], None]) -> Iterator[None]:
+    """Within it this thread's waits for locks call `check` often, which may raise to end them."""
+    before = getattr(_waits, "check", None)
+    _waits.check = check
+    try:
+        yield
+    finally:
+        _waits.check = before
+
+
+def raise_if_interrupted() -> None:
+    """What `interruptible` was given says; nothing outside of it."""
+    check = getattr(_waits, "check", None)
+    if check is not None:
+        check()
+
+
 @contextmanager
 def waiting(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """A lock that others hold for moments: waits for it."""
+    """A lock that others hold for moments: waits for it, unless it is told to stop."""
     end = time.monotonic() + patience
     while True:
+        raise_if_interrupted()
         try:
             lock = Lock(path)
             break
         except StoreError:
             if time.monotonic() > end:
                 raise
-            time.sleep(0.01)
+            time.sleep(PAUSE)
     with lock:
         yield

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
+from tuskml.kvstore.access import UnknownStore
 from tuskml.kvstore.files import make_directory, reporting
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
@@ -84,7 +85,7 @@ def folder_of(root: Path, name: str, create: bool = False) -> Path:
             for part in SUBFOLDERS:
                 make_directory(path / part)
         if not path.is_dir() or path.is_symlink():
-            raise StoreError(f"there is no store named {path.name!r} in {root}")
+            raise UnknownStore(path.name, root)
     for place in (path, *(path / part for part in SUBFOLDERS)):
         if place.resolve() != place:
             raise StoreError(f"{place} is a link, which a store does not follow")

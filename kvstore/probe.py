@@ -1,14 +1,20 @@
 """What a request of a store costs on this machine's disk, for the partitioner."""
 
-import shutil
+import fcntl
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from tuskml.kvstore.database import LEAST_MEMORY, Database
-from tuskml.kvstore.files import reporting
+from tuskml.kvstore.files import remove_tree, reporting
+from tuskml.kvstore.locks import is_at
 from tuskml.partitioner import Cost, measure_cost
+
+PREFIX = ".probe-"
 
 
 def measure_store(
@@ -22,13 +28,36 @@ def measure_store(
     A store is written there and removed again; takes about a second, and twice `most` numbers of
     memory.
     """
-    with reporting("measuring a store"):
-        path = Path(tempfile.mkdtemp(prefix=".probe-", dir=folder))
+    with reporting("measuring a store"), _directory(Path(folder)) as path:
+        database = Database(path / "database", np.dtype(np.float32), memory, create=True)
         try:
-            database = Database(path / "database", np.dtype(np.float32), memory, create=True)
-            try:
-                return measure_cost(database, most=most, writes=writes)
-            finally:
-                database.close()
+            return measure_cost(database, most=most, writes=writes)
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            database.close()
+
+
+@contextmanager
+def _directory(folder: Path) -> Iterator[Path]:
+    """A new directory, locked while it is used: what a killed process leaves is nobody's."""
+    handle = -1
+    while handle < 0:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
+        handle = _locked(path)
+    try:
+        yield path
+    finally:
+        remove_tree(path)
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the directory; -1 if a collector was faster."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return -1
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    if is_at(handle, path):
+        return handle
+    os.close(handle)
+    return -1

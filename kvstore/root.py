@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import versions
+from tuskml.kvstore import access, leftovers, versions
+from tuskml.kvstore.access import UnknownStore
 from tuskml.kvstore.database import LEAST_MEMORY
 from tuskml.kvstore.features import fill, pairs_of
 from tuskml.kvstore.files import Record, reporting
@@ -30,9 +31,14 @@ class StoreRoot:
     training that runs or was interrupted.
     """
 
-    def __init__(self, path: "Path | str | None" = None) -> None:
-        """path: else the environment's TUSKML_STORE_ROOT, else the user's data folder."""
+    def __init__(self, path: "Path | str | None" = None, training: str | None = None) -> None:
+        """path: else the environment's TUSKML_STORE_ROOT, else the user's data folder.
+
+        training: what the versions that are published here have in common: they are models of
+        different groups of one statement. None: each is a training of its own.
+        """
         self.path = make_root(path)
+        self.training = training
 
     # --- training ---
 
@@ -48,12 +54,13 @@ class StoreRoot:
         """A new working store for a training of the model of this name.
 
         warm_start: a finished model whose weights it begins with, of any index map and dtype;
-        its last checkpoint has number 1 then.
+        its last checkpoint has number 1 then. What killed trainings of this name left goes now.
         """
         source = self.open(warm_start) if warm_start is not None else None
         folder = folder_of(self.path, name, create=True)
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         with versions.locked(folder):
+            leftovers.sweep(self.path, folder)
             store = ModelStore.create(folder / "work" / run, index, dtype, memory, metadata)
         if source is None:
             return store
@@ -90,17 +97,21 @@ class StoreRoot:
         store: ModelStore,
         metadata: "Record | None" = None,
         dimension: int | None = None,
+        continues: "str | Reference | None" = None,
     ) -> Version:
         """Seals a working store of this root as the next version of its name, and the current.
 
-        dimension: features of the model, None for one more than the last weight that is not 0.
-        When it returns the version survives a loss of power. The working store stays as it is.
+        dimension: features of the model, None for one more than the last weight that is not 0;
+        continues: the finished model that the training began with; the version is of its lineage
+        where it is one of this name. When it returns the version survives a loss of power. The
+        working store stays as it is.
         """
         folder = store.path.parent.parent
         if folder.parent != self.path:
             raise StoreError(f"{store.path} is not a working store of {self.path}")
         index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
-        return self._seal(folder, pairs_of(store), store.dtype, dimension, index, metadata)
+        pairs = pairs_of(store)
+        return self._seal(folder, pairs, store.dtype, dimension, index, metadata, continues)
 
     def publish_pairs(
         self,
@@ -129,32 +140,56 @@ class StoreRoot:
         dimension: int | None,
         index: bytes,
         metadata: "Record | None",
+        continues: "str | Reference | None" = None,
     ) -> Version:
+        before = self._number_in(folder, continues)
         with (
             reporting("sealing a model"),
             sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as made,
         ):
-            return versions.publish(folder, made)
+            return versions.publish(folder, made, self.training, before)
+
+    def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
+        """Which version of this very store it is; None for another's, or one that is gone."""
+        if reference is None:
+            return None
+        try:
+            home, found = self._find(reference)
+        except StoreError:
+            return None
+        return found.number if home == folder else None
 
     # --- finished models ---
 
     def version(self, reference: "str | Reference") -> Version:
         """What `ads`, `ads@3` or `ads@3:DIGEST` stands for; StoreError if nothing, or another."""
+        return self._find(reference)[1]
+
+    def _find(self, reference: "str | Reference") -> tuple[Path, Version]:
+        """The store's directory, and the version: of this root, else of another that may be read
+        (`access.other_roots`)."""
         wanted = Reference.parse(reference)
-        folder = folder_of(self.path, wanted.name)
-        with reporting("reading a version"):
-            found = versions.read(folder, wanted.number)
-        if wanted.digest is not None and not found.digest.startswith(wanted.digest):
-            raise StoreError(f"{wanted} is gone: version {found.number} is another model now")
-        return found
+        try:
+            return _version_in(self.path, wanted)
+        except UnknownStore:
+            found = _among(access.other_roots(self.path, wanted.name), wanted)
+            if found is None:
+                raise
+            return found
 
     def open(self, reference: "str | Reference") -> SealedModel:
         """A finished model, mapped. It stays readable when another becomes current or it goes."""
-        found = self.version(reference)
-        model = SealedModel(found.path(self.path / found.name), found.digest)
+        folder, found = self._find(reference)
+        model = SealedModel(found.path(folder), found.digest)
         if model.dimension != found.dimension:
             raise StoreError(f"{model.path} is not the model that version {found.number} names")
         return model
+
+    def parts(self) -> "list[StoreRoot]":
+        """This root, and those that single owners have below it."""
+        with reporting("listing the stores"):
+            below = access.owned_roots(self.path)
+        return [self, *(StoreRoot(path, self.training) for path in below)]
 
     def names(self) -> list[str]:
         """All names, sorted."""
@@ -172,12 +207,12 @@ class StoreRoot:
         folder = folder_of(self.path, wanted.name)
         if wanted.number is None:
             raise StoreError(f"{wanted} names no version: NAME@VERSION is needed")
-        return versions.make_current(folder, self.version(wanted).number)
+        return versions.make_current(folder, _version_in(self.path, wanted)[1].number)
 
     def drop(self, reference: "str | Reference") -> None:
         """Forgets a version, which must not be the current one; `collect` frees its space."""
-        found = self.version(reference)
-        versions.drop(folder_of(self.path, found.name), found.number)
+        folder, found = _version_in(self.path, Reference.parse(reference))
+        versions.drop(folder, found.number)
 
     def owner(self, working: Path) -> int | None:
         """The pid that has a working store open, 0 if unknown, None if nobody has."""
@@ -186,6 +221,35 @@ class StoreRoot:
 
     def __repr__(self) -> str:
         return f"StoreRoot({str(self.path)!r})"
+
+
+def _version_in(root: Path, wanted: Reference) -> tuple[Path, Version]:
+    """The directory of a store of this very root, and the version."""
+    folder = folder_of(root, wanted.name)
+    with reporting("reading a version"):
+        found = versions.read(folder, wanted.number)
+    if wanted.digest is not None and not found.digest.startswith(wanted.digest):
+        raise StoreError(f"{wanted} is gone: version {found.number} is another model now")
+    return folder, found
+
+
+def _among(roots: list[Path], wanted: Reference) -> tuple[Path, Version] | None:
+    """The one version of these roots that is meant; None where none has it."""
+    found, failed = [], None
+    for root in roots:
+        try:
+            found.append(_version_in(root, wanted))
+        except StoreError as error:
+            failed = error
+    if failed and not found:
+        raise failed
+    if len({version.digest for _, version in found}) > 1:
+        owners = ", ".join(sorted(str(version.owner) for _, version in found))
+        raise StoreError(
+            f"{wanted} stands for several models, of {owners}: name it as the model value does, "
+            "NAME@VERSION:DIGEST"
+        )
+    return found[0] if found else None
 
 
 def _chunks(weights: Weights) -> Iterator[tuple[Ids, Weights]]:

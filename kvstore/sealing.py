@@ -31,6 +31,7 @@ from tuskml.errors import StoreError
 from tuskml.kvstore import native
 from tuskml.kvstore.arrays import model_dtype
 from tuskml.kvstore.files import Record, checked_metadata, create, temporary
+from tuskml.kvstore.locks import is_at
 from tuskml.kvstore.native import ENTRY, Array, Ids, Weights, address, crc32c
 
 VERSION = 1
@@ -74,14 +75,27 @@ def sealing(
     """
     path = temporary(folder / "sealed")
     try:
-        with create(path) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with _create_locked(path) as file:
             made = _write(file, path, pairs, dtype, dimension, index, checked_metadata(metadata))
             file.flush()
             os.fsync(file.fileno())
             yield made
     finally:
         path.unlink(missing_ok=True)
+
+
+def _create_locked(path: Path) -> BinaryIO:
+    """A new file, locked; again where a collector came between and took it for a leftover."""
+    while True:
+        file = create(path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if is_at(file.fileno(), path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
 
 
 def _write(

@@ -8,28 +8,53 @@
 
 Each step of publishing is one durable rename, the file before the record before the pointer; so a
 crash leaves the old model or the new one, and at most a file that no record names.
+
+A version's record has "version": name, number, digest and the model's sizes; and from format 2 on
+"origin": the training that made it and the lineage that it continues, and "owner": for whom. What
+reads format 1 reads format 2 and overlooks these; of a record of format 1 they are unknown.
 """
 
 import os
+import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tuskml.errors import StoreError
+from tuskml.kvstore import access
 from tuskml.kvstore.files import Record, read_record, reporting, sync_directory, write_record
 from tuskml.kvstore.locks import waiting
 from tuskml.kvstore.names import Reference
 from tuskml.kvstore.sealing import SUFFIX, Sealed
 
 KIND = "version"
+FORMAT = 2
 CURRENT, LOCK = "current", "lock"
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a version comes from.
+
+    training: the same text for all models of one statement, of which each is another group's;
+    lineage: the number of the first of the versions that continue each other by warm starts;
+    ordinal: how many versions of this training had been published under the name, this one too.
+    """
+
+    training: str
+    lineage: int
+    ordinal: int
+
+
+@dataclass(frozen=True)
 class Version:
-    """A version of a store's model. created: seconds since 1970; digest: SHA-256 in hex."""
+    """A version of a store's model. created: seconds since 1970; digest: SHA-256 in hex.
+
+    origin, owner: None where the record is of format 1, which did not say.
+    """
 
     name: str
     number: int
@@ -38,6 +63,8 @@ class Version:
     dimension: int
     nonzero: int
     size: int
+    origin: Origin | None = None
+    owner: access.Owner | None = None
 
     @property
     def reference(self) -> str:
@@ -52,7 +79,9 @@ class Version:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """The store's versions and its list of working stores, for the context alone."""
-    with reporting("locking a store"), waiting(folder / LOCK):
+    with ExitStack() as stack:
+        with reporting("locking a store"):  # what fails inside is not the lock's
+            stack.enter_context(waiting(folder / LOCK))
         yield
 
 
@@ -90,25 +119,62 @@ def _without_current(folder: Path) -> str:
 
 def _read(path: Path) -> Version:
     record, _ = read_record(path, KIND)
+    form = record.get("format", 1)
+    if form not in range(1, FORMAT + 1):
+        raise StoreError(f"{path} has format {form}, this tuskml reads formats 1 to {FORMAT}")
     try:
-        return Version(**record["version"])
+        origin = Origin(**record["origin"]) if form > 1 else None
+        owner = access.Owner.from_record(record.get("owner"))
+        return Version(**record["version"], origin=origin, owner=owner)
     except (KeyError, TypeError):
         raise StoreError(f"{path} is damaged: it is no record of a version") from None
 
 
-def publish(folder: Path, made: Sealed) -> Version:
-    """Gives a sealed file its name and makes it the current version; durable when it returns."""
+def _record(version: Version) -> Record:
+    """What `_read` reads; a version of format 1 keeps that format."""
+    facts: dict[str, Any] = {
+        name: value for name, value in vars(version).items() if name not in ("origin", "owner")
+    }
+    record: Record = {"kind": KIND, "version": facts}
+    if version.origin is not None:
+        owner = version.owner.as_record() if version.owner else None
+        record |= {"format": FORMAT, "origin": vars(version.origin), "owner": owner}
+    return record
+
+
+def publish(
+    folder: Path, made: Sealed, training: str | None = None, continues: int | None = None
+) -> Version:
+    """Gives a sealed file its name and makes it the current version; durable when it returns.
+
+    training: what made it, None for one of its own; continues: the version that its training
+    began with, so that it is of the same lineage.
+    """
     with locked(folder), reporting("publishing a model"):
         number = _next_number(folder)
         version = Version(
-            folder.name, number, made.digest, time.time(), made.dimension, made.nonzero, made.size
-        )
+            folder.name, number, made.digest, time.time(), made.dimension, made.nonzero, made.size,
+            _origin(folder, number, training or secrets.token_hex(8), continues), access.owner(),
+        )  # fmt: skip
         os.replace(made.path, version.path(folder))
         sync_directory(folder / "sealed")
-        record: Record = {"kind": KIND, "version": vars(version)}
+        record = _record(version)
         write_record(folder / "versions" / str(number), record)
         write_record(folder / CURRENT, record)
     return version
+
+
+def _origin(folder: Path, number: int, training: str, continues: int | None) -> Origin:
+    """The last version's record says how many there were of this training."""
+    lineage, ordinal = number, 1
+    if continues is not None and os.path.lexists(folder / "versions" / str(continues)):
+        before = read(folder, continues).origin
+        lineage = before.lineage if before else continues
+    if os.path.lexists(folder / CURRENT):
+        last = read(folder, None).origin
+        if last is not None and last.training == training:
+            ordinal = last.ordinal + 1
+    return Origin(training, lineage, ordinal)
 
 
 def _next_number(folder: Path) -> int:
@@ -123,7 +189,7 @@ def make_current(folder: Path, number: int) -> Version:
     """Lets the pointer name another version; it heals a pointer that is missing or damaged."""
     with locked(folder), reporting("changing the current version"):
         version = read(folder, number)
-        write_record(folder / CURRENT, {"kind": KIND, "version": vars(version)})
+        write_record(folder / CURRENT, _record(version))
     return version
 
 

@@ -20,6 +20,7 @@ from tuskml.kvstore.files import (
     checked_metadata,
     make_directory,
     read_record,
+    remove_tree,
     reporting,
     sync_directory,
     write_record,
@@ -32,6 +33,8 @@ from tuskml.partitioner import IndexMap
 
 KIND = "working store"
 RECORD, LOCK, DATABASE, CHECKPOINTS = "store", "lock", "database", "checkpoints"
+GONE = ".gone-"
+"""How the name of a store begins that is being removed."""
 
 
 class ModelStore:
@@ -290,8 +293,14 @@ class ModelStore:
         self._check_process()
         with self._gate.alone(), reporting("removing a store"):
             self._shut(for_good=True)
-            shutil.rmtree(self.path)
-            self._lock.release()
+            try:
+                # Nobody meets a store of which a part is gone: `resume` and the collector look
+                # for other names.
+                gone = self.path.with_name(f"{GONE}{secrets.token_hex(8)}")
+                os.rename(self.path, gone)
+                remove_tree(gone)
+            finally:
+                self._lock.release()
             sync_directory(self.path.parent)
 
     @property

@@ -32,6 +32,10 @@ static bool is_name(const char *text, size_t length) {
            span(text, length, LETTERS ".-") == length;
 }
 
+bool store_name_valid(const char *name, size_t length) {
+    return is_name(name, length);
+}
+
 static bool split(const char *text, size_t length, store_reference *r) {
     const char *at = memchr(text, '@', length);
     size_t name = at ? (size_t)(at - text) : length;
@@ -151,6 +155,13 @@ static int open_file(int folder, const char *file, const store_reference *r, sea
         sealed_refuse(e, errno == ENOENT ? SEALED_MISSING : SEALED_FAILED,
                       "opening the stored model %s failed: %s", r->text, strerror(errno));
     return descriptor;
+}
+
+bool store_reference_in(const char *root, const store_reference *r) {
+    char file[DIGEST + sizeof SUFFIX];
+    sealed_error e;
+    int folder = open_folder(root, r, &e);
+    return folder >= 0 && find(folder, r, file, &e);
 }
 
 sealed_file *store_reference_open(const char *root, const store_reference *r, int64_t memory,

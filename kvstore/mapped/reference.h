@@ -14,6 +14,7 @@ typedef struct store_reference {
     char digits[17];
 } store_reference;
 
+bool store_name_valid(const char *name, size_t length);
 bool store_reference_parse(const char *text, size_t length, store_reference *r, sealed_error *e);
 
 /* Opens the sealed file below a root. It lies in NAME/sealed, named by its content: neither the
@@ -21,5 +22,7 @@ bool store_reference_parse(const char *text, size_t length, store_reference *r, 
  * is the one that answers, whatever was trained or dropped since. */
 sealed_file *store_reference_open(const char *root, const store_reference *r, int64_t memory,
                                   sealed_error *e);
+/* Whether there is such a file below a root, without a word why not. */
+bool store_reference_in(const char *root, const store_reference *r);
 
 #endif

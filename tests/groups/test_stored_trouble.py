@@ -195,9 +195,11 @@ def test_killed_without_a_checkpoint(con, tmp_path) -> None:
     assert in_a_process(program, tmp_path).returncode == -signal.SIGKILL
     with pytest.raises(duckdb.Error, match="has no checkpoint to resume from"):
         train(con, **STEADY, resume=True)
-    train(con, **STEADY, max_iter=2)
-    removed = collect(StoreRoot(tmp_path), "ads")
+    removed = collect(StoreRoot(tmp_path), "ads", dry_run=True)
     assert [each.why for each in removed] == ["its owner is gone and it has no checkpoint"]
+    train(con, **STEADY, max_iter=2)
+    assert working(tmp_path) == [], "the next training of the name removes it"
+    assert collect(StoreRoot(tmp_path), "ads") == []
 
 
 def test_two_processes_train_the_same_name(con, tmp_path) -> None:
@@ -316,6 +318,9 @@ def test_rolled_back_trainings_can_be_collected(con, tmp_path) -> None:
     assert root.versions("ads") == [1]
     kept = train(con, **STEADY, max_iter=2)
     removed = collect(root, "ads", older_than=0, keep=0)
-    assert [each.path for each in removed] == [lost.path(tmp_path / "ads")]
+    assert [each.path for each in removed] == [
+        tmp_path / "ads" / "versions" / "1",
+        lost.path(tmp_path / "ads"),
+    ]
     assert root.versions("ads") == [2]
     root.open(kept.store).verify()

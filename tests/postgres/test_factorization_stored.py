@@ -69,7 +69,8 @@ def test_a_timeout_leaves_nothing(pg: psycopg.Connection, stores: Path) -> None:
     with pytest.raises(psycopg.errors.QueryCanceled):
         pg.execute(TRAIN.replace('"rank"', '"max_iter": 2000000000, "time": "30s", "rank"'))
     pg.execute("RESET statement_timeout")
-    root = StoreRoot(stores)
+    (own,) = stores.iterdir()
+    root = StoreRoot(own)
     assert root.working("films") == root.versions("films") == []
     pg.execute(TRAIN)
     assert (root.working("films"), root.versions("films")) == ([], [1])

@@ -186,7 +186,7 @@ def test_more_models_than_are_kept_open(pg, cluster, root) -> None:
 
 @pytest.mark.parametrize(("reference", "state", "told"), [
     ("ads@1:" + "0" * 16, "58P01", "the stored model ads@1:0000000000000000 is gone"),
-    ("nix@1:" + "0" * 16, "42704", "there is no store named 'nix'"),
+    ("nix@1:" + "0" * 16, "42704", "there is no stored model nix@1"),
     ("../ads@1:" + "0" * 16, "22023", "expected a reference such as"),
     ("it's@1:" + "0" * 16, "22023", "expected a reference such as"),
     ("ä" * 255, "22023", "expected a reference such as"),

@@ -48,8 +48,14 @@ def value(pg: psycopg.Connection, table: str = "m") -> dict:
     return pg.execute(f"SELECT to_jsonb(m) FROM {table}").fetchone()[0]
 
 
+def own(folder: Path) -> Path:
+    """The root of the one role that has trained."""
+    (root,) = folder.iterdir()
+    return root
+
+
 def left(folder: Path, name: str = "ads") -> list[str]:
-    work = folder / name / "work"
+    work = (own(folder) if folder.exists() else folder) / name / "work"
     return [each for each in os.listdir(work) if not each.startswith(".")] if work.exists() else []
 
 
@@ -100,7 +106,7 @@ def test_a_name_for_each_group(pg, folder: Path) -> None:
     pg.execute(
         f"CREATE TABLE m AS SELECT g, train_model('logistic', y::int, sparse(ids, vals), {text}) AS m FROM t GROUP BY g"
     )
-    assert sorted(os.listdir(folder)) == ["m_0", "m_1", "m_2"]
+    assert sorted(os.listdir(own(folder))) == ["m_0", "m_1", "m_2"]
     found = pg.execute("SELECT DISTINCT g, (m).store FROM m ORDER BY g").fetchall()
     assert [store[:6] for _, store in found] == ["m_0@1:", "m_1@1:", "m_2@1:"]
     assert pg.execute(
@@ -112,7 +118,7 @@ def test_a_name_for_each_group(pg, folder: Path) -> None:
 def test_groups_of_one_name_are_its_versions(pg, folder: Path) -> None:
     losses = pg.execute(f"SELECT ({call(max_iter=3)}).loss FROM t GROUP BY g").fetchall()
     assert len(set(losses)) == 3
-    assert StoreRoot(folder).versions("ads") == [1, 2, 3]
+    assert StoreRoot(own(folder)).versions("ads") == [1, 2, 3]
 
 
 @pytest.mark.parametrize("told", ["statement timeout", "user request"])
@@ -161,10 +167,10 @@ def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder:
             dora.execute(f"SELECT {call(max_iter=2)} FROM t")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 dora.execute("SET tuskml.store_root = '/tmp'")
-        assert os.listdir(folder) == ["ads"]
+        assert os.listdir(own(folder)) == ["ads"]
         pg.execute("SET tuskml.store_root = 'tuskml/others'")
         pg.execute(f"SELECT {call(store='b', max_iter=2)} FROM t")
-        assert os.listdir(folder.parent / "others") == ["b"]
+        assert os.listdir(own(folder.parent / "others")) == ["b"]
     finally:
         pg.execute("RESET tuskml.store_root; DROP OWNED BY dora; DROP ROLE dora")
 
@@ -172,8 +178,8 @@ def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder:
 @pytest.mark.parametrize(("options", "state", "told"), [
     ({"algorithm": "newton"}, "22023", "algorithm 'newton' is not available with option 'store'"),
     ({"store": "../x"}, "22023", "expected a name of at most 63"),
-    ({"resume": True}, "58030", "there is no store named 'ads'"),
-    ({"warm_start": {"store": "nix"}}, "58030", "there is no store named 'nix'"),
+    ({"resume": True}, "42704", "there is no store named 'ads'"),
+    ({"warm_start": {"store": "nix"}}, "42704", "there is no store named 'nix'"),
 ])  # fmt: skip
 def test_refusals(pg, folder: Path, options: dict, state: str, told: str) -> None:
     with pytest.raises(psycopg.Error, match=told) as raised:

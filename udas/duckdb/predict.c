@@ -239,7 +239,7 @@ static tusk_stores stores_of(door *d) {
     tusk_memory_use use;
     tusk_memory_used(d->memory, &use);
     int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
-    return (tusk_stores){d->models, store_root(d), memory};
+    return (tusk_stores){.cache = d->models, .root = store_root(d), .memory = memory};
 }
 
 static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {

@@ -3,6 +3,8 @@
 
 #include "miscadmin.h"
 
+#include "owners.h"
+
 const char *backend_store_root(void) {
     static char path[MAXPGPATH];
     const char *given =
@@ -17,6 +19,12 @@ const char *backend_store_root(void) {
     return path;
 }
 
+static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
+                            sealed_error *e) {
+    (void)stores;
+    return readable_root(reference, length, e);
+}
+
 /* Files of stores may take a quarter of the memory that rows may take. */
 tusk_stores backend_stores(void) {
     static sealed_cache *cache;
@@ -24,5 +32,8 @@ tusk_stores backend_stores(void) {
         cache = sealed_cache_new();
     if (!cache)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("tuskml: out of memory")));
-    return (tusk_stores){cache, backend_store_root(), Min(backend_budget() / 4, SEALED_MEMORY)};
+    return (tusk_stores){.cache = cache,
+                         .root = backend_store_root(),
+                         .memory = Min(backend_budget() / 4, SEALED_MEMORY),
+                         .readable = readable};
 }

@@ -19,11 +19,11 @@
 #include "utils/typcache.h"
 
 #include "emit.h"
+#include "owners.h"
 #include "python.h"
 
 #define BATCH 8192
 
-PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
 PGDLLEXPORT int64 tuskml_batch_bytes(void);
 PGDLLEXPORT void tuskml_answered(void);
 PGDLLEXPORT void tuskml_tell(const char *text);
@@ -66,6 +66,10 @@ static void keep_failure(work *w) {
     if (!w->failure)
         w->failure = CopyErrorData();
     FlushErrorState();
+}
+
+void keep_batch_failure(void) {
+    keep_failure(current);
 }
 
 /* A NOTICE looks for interrupts, and an error may not jump over Python's frames. */
@@ -219,7 +223,8 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
                             .threads = most_threads(),
                             .memory = backend_memory(),
                             .door = w,
-                            .store_root = backend_store_root()};
+                            .store_root = backend_own_root()};
+    note_owner();
     return w;
 }
 

@@ -137,9 +137,11 @@ static tusk_text read_store(const tusk_model_fields *m) {
 static bool open_store(const tusk_model_fields *m, tusk_text store, tusk_scorer *s,
                        char *sentence) {
     sealed_error e;
-    s->cache = m->stores.cache;
-    s->stored = sealed_cache_acquire(s->cache, m->stores.root, store.data, store.length,
-                                     m->stores.memory, &e);
+    const tusk_stores *at = &m->stores;
+    const char *root = at->readable ? at->readable(at, store.data, store.length, &e) : at->root;
+    s->cache = at->cache;
+    if (root || !at->readable)
+        s->stored = sealed_cache_acquire(s->cache, root, store.data, store.length, at->memory, &e);
     if (s->stored)
         return true;
     s->sqlstate = e.sqlstate;

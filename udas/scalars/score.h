@@ -33,6 +33,10 @@ typedef struct tusk_stores {
     sealed_cache *cache;
     const char *root; /* an absolute path; NULL: unknown */
     int64_t memory;   /* bytes of their files that may be mapped, roughly */
+    /* The root in which the asker may read a model, NULL with an error; NULL: `root` for all. */
+    const char *(*readable)(const struct tusk_stores *stores, const char *reference, size_t length,
+                            sealed_error *e);
+    void *asker; /* for readable */
 } tusk_stores;
 
 /* What a prediction uses of a model. */
