@@ -114,10 +114,12 @@ static inline bool all_valid(const column *c, idx_t from, idx_t n) {
 typedef struct list_column {
     column self;
     column child;
+    idx_t items; /* of the child */
 } list_column;
 
 static inline list_column list_column_of(duckdb_vector v) {
-    return (list_column){column_of(v), column_of(duckdb_list_vector_get_child(v))};
+    return (list_column){column_of(v), column_of(duckdb_list_vector_get_child(v)),
+                         duckdb_list_vector_get_size(v)};
 }
 static inline duckdb_list_entry list_entry(const list_column *c, idx_t row) {
     return ((const duckdb_list_entry *)c->self.data)[row];

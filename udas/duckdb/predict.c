@@ -11,12 +11,14 @@
 
 #include "../../kvstore/mapped/clones.h"
 #include "../scalars/score.h"
+#include "any_type.h"
 #include "door.h"
 
 typedef struct overload {
     door *door;
     enum tusk_answer answer;
     feature_type features;
+    bool any; /* features of any type */
 } overload;
 
 /* The fields of a model that a prediction uses: `store`, usually NULL, alone would cost 13 % of
@@ -157,8 +159,7 @@ static bool column_complete(const column *c, idx_t n) {
 }
 
 static bool list_column_complete(const list_column *l, idx_t n) {
-    return column_complete(&l->self, n) &&
-           column_complete(&l->child, duckdb_list_vector_get_size(l->self.vector));
+    return column_complete(&l->self, n) && column_complete(&l->child, l->items);
 }
 
 static bool features_complete(const feature_column *f, idx_t n) {
@@ -242,26 +243,47 @@ static tusk_stores stores_of(door *d) {
     return (tusk_stores){.cache = d->models, .root = store_root(d), .memory = memory};
 }
 
+static bool read_features(call *c, duckdb_data_chunk chunk, scratch *kept) {
+    duckdb_vector given = duckdb_data_chunk_get_vector(chunk, 1);
+    if (!c->o->any) {
+        c->features = feature_column_of(given, c->o->features);
+    } else if (!features_of_any(given, c->n, kept, &c->features)) {
+        char text[REFUSAL_ROOM];
+        write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
+        if (kept->out_of_memory)
+            return refuse(c, "out of memory");
+        duckdb_scalar_function_set_error(c->info, text);
+        return false;
+    }
+    c->features_complete = features_complete(&c->features, c->n);
+    return true;
+}
+
+static bool score(call *c) {
+    tusk_scorer s;
+    for (idx_t row = 0, n; row < c->n; row += n) {
+        n = model_run(c, row);
+        bool done = read_model(c, row, &s) && score_run(c, &s, row, row + n);
+        tusk_forget_model(&s);
+        if (!done)
+            return false;
+        if (c->o->answer == TUSK_PREDICT)
+            tusk_to_predictions(&s, c->out + row, n);
+    }
+    return true;
+}
+
 static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     const overload *o = duckdb_scalar_function_get_extra_info(info);
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
+    scratch kept = {0};
     c.stores = stores_of(o->door);
     c.models = model_column_of(duckdb_data_chunk_get_vector(chunk, 0));
-    c.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 1), o->features);
-    c.features_complete = features_complete(&c.features, c.n);
     c.out = duckdb_vector_get_data(result);
-    tusk_scorer s;
-    for (idx_t row = 0, n; row < c.n; row += n) {
-        n = model_run(&c, row);
-        bool done = read_model(&c, row, &s) && score_run(&c, &s, row, row + n);
-        tusk_forget_model(&s);
-        if (!done)
-            return;
-        if (o->answer == TUSK_PREDICT)
-            tusk_to_predictions(&s, c.out + row, n);
-    }
-    if (o->answer == TUSK_PREDICT_PROBA)
+    bool done = read_features(&c, chunk, &kept) && score(&c);
+    if (done && o->answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(c.out, c.n);
+    scratch_free(&kept);
 }
 
 /* --- registration --- */
@@ -301,7 +323,8 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
     add_parameter(f, make_used_type());
-    add_parameter(f, make_feature_type(o->features));
+    add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
+                            : make_feature_type(o->features));
     duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
     duckdb_scalar_function_set_return_type(f, number);
     duckdb_destroy_logical_type(&number);
@@ -319,7 +342,8 @@ static bool register_one(duckdb_connection connection, door *d, enum tusk_answer
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
-        done = done && add_overload(set, name, (overload){d, answer, FEATURE_TYPES[f]});
+        done = done && add_overload(set, name, (overload){d, answer, FEATURE_TYPES[f], false});
+    done = done && add_overload(set, name, (overload){.door = d, .answer = answer, .any = true});
     done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;

@@ -23,7 +23,9 @@ typedef struct overload {
     bool boolean_label;
     bool has_options;
     enum tusk_request request;
-    bool wide; /* partition.c: ids are BIGINT */
+    bool wide;     /* partition.c: ids are BIGINT */
+    int arguments; /* train_model.c: so many of any type; 0: of the types above */
+    enum task_type { TEXT, NUMBER, BOOLEAN, LIST, ANYTHING } task; /* the type of the first */
 } overload;
 
 static inline overload *overload_of(duckdb_function_info info) {

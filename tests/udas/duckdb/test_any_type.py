@@ -1,0 +1,154 @@
+"""Arguments of any type: numbers become what a cast to DOUBLE makes of them, the rest a sentence.
+
+DuckDB's own cast is what the numbers are compared with.
+"""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tuskml
+from tuskml.connection import extension_path
+
+WHOLE = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    "HUGEINT": (-(2**127), 2**127 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "UINTEGER": (0, 2**32 - 1),
+    "UBIGINT": (0, 2**64 - 1),
+    "UHUGEINT": (0, 2**128 - 1),
+}
+DECIMALS = [(4, 1), (9, 3), (9, 9), (18, 0), (18, 4), (18, 17), (38, 0), (38, 2), (38, 20), (38, 37)]
+MODEL = "{'task': 'linear', 'coef': [1.0::DOUBLE], 'intercept': 0::DOUBLE, 'classes': NULL::DOUBLE[], 'options': '{\"tuskml\":1}'}"
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect(threads=1) as con:
+        yield con
+
+
+@st.composite
+def typed(draw: st.DrawFn) -> tuple[str, list[str | None]]:
+    """A type of numbers and some of its values as SQL texts, their magnitudes spread evenly."""
+    if draw(st.booleans()):
+        kind, (low, high) = draw(st.sampled_from(list(WHOLE.items())))
+    else:
+        width, scale = draw(st.sampled_from(DECIMALS))
+        kind, low, high = f"DECIMAL({width}, {scale})", 1 - 10**width, 10**width - 1
+    bits = high.bit_length()
+    numbers = st.integers(0, bits).flatmap(lambda b: st.integers(max(low, -(2**b)), min(high, 2**b)))
+    values = draw(st.lists(st.none() | numbers, min_size=1, max_size=9))
+    if not kind.startswith("DECIMAL"):
+        return kind, [None if v is None else str(v) for v in values]
+    texts = [None if v is None else f"{'-' * (v < 0)}{abs(v) // 10**scale}.{abs(v) % 10**scale:0{scale}}".rstrip(".")
+             for v in values]  # fmt: skip
+    return kind, texts
+
+
+@given(typed())
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_numbers_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, numbers) -> None:
+    kind, texts = numbers
+    values = f"(SELECT unnest(?::VARCHAR[])::{kind} AS x)"
+    for features in ("[x]", f"[x]::{kind}[1]", f"{{'indices': [0::TINYINT], 'values': [x]}}"):
+        found = db.execute(f"SELECT _tusk_decision({MODEL}, {features}), x::DOUBLE FROM {values}", [texts]).fetchall()
+        for got, cast in found:
+            assert got == cast, f"{features}: {got!r}, a cast says {cast!r}"
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DECIMAL(38, 3)", "FLOAT"])
+@pytest.mark.parametrize("shape", ["[{x}, {z}]", "array_value({x}, {z})", "sparse([1, 3], [{x}, {z}])"])
+def test_models_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, kind: str, shape: str) -> None:
+    """All bits of them, with rows skipped for NULL in each place."""
+    rows = f"(SELECT (i % 7)::{kind} AS y, nullif(i % 11, 5)::{kind} AS x, (i * i % 13)::{kind} AS z FROM range(300) t(i))"
+    real = kind if kind == "FLOAT" else "DOUBLE"
+    given = shape.format(x="x", z="z")
+    cast = shape.format(x=f"x::{real}", z=f"z::{real}")
+    models = [f"train_model('linear', nullif(y{label}, 6), {features}, '{{}}')" for label, features in (("", given), ("::DOUBLE", cast))]
+    ((first, second),) = db.execute(f"SELECT {', '.join(models)} FROM {rows}").fetchall()
+    assert first | {"seconds": 0} == second | {"seconds": 0}
+    assert first["n_skipped"] == 65
+
+
+NOTHING = {
+    "a label that is NULL": "train_model('linear', NULL, [x])",
+    "features that are NULL": "train_model('linear', x, NULL)",
+    "a list of NULL": "train_model('linear', x, [NULL])",
+    "ids that are NULL": "train_model('linear', x, {'indices': NULL, 'values': [x]})",
+    "an array of NULL": "train_model('linear', x, array_value(NULL, NULL))",
+}
+
+
+@pytest.mark.parametrize("what", NOTHING)
+def test_rows_of_null_are_skipped(db: duckdb.DuckDBPyConnection, what: str) -> None:
+    assert db.execute(f"SELECT {NOTHING[what]} FROM range(9) t(x)").fetchall() == [(None,)]
+
+
+TRAINING = "(task, label, features [, options]): the label a number or a boolean, the features a list of numbers such as [a, b] or sparse(indices, values), the options JSON as text; text becomes features by hash_features or by columns such as (a = 'x')::INT"
+REFUSED = {
+    "'linear', word, [x]": "VARCHAR, VARCHAR, BIGINT[]",
+    "'linear', DATE '2026-01-01', [x]": "VARCHAR, DATE, BIGINT[]",
+    "'linear', x, [word]": "VARCHAR, BIGINT, VARCHAR[]",
+    "'linear', x, [x > 1]": "VARCHAR, BIGINT, BOOLEAN[]",
+    "'linear', x, [[x]]": "VARCHAR, BIGINT, BIGINT[][]",
+    "'linear', x, x": "VARCHAR, BIGINT, BIGINT",
+    "'linear', x, t": "VARCHAR, BIGINT, STRUCT(x BIGINT, word VARCHAR)",
+    "'linear', x, {'a': x, 'b': word}": "VARCHAR, BIGINT, STRUCT(a BIGINT, b VARCHAR)",
+    "'linear', x, MAP {'a': x}": "VARCHAR, BIGINT, MAP(VARCHAR, BIGINT)",
+    "'linear', x, [DATE '2026-01-01']": "VARCHAR, BIGINT, DATE[]",
+    "'linear', x, {'indices': [x], 'values': [x]}": "VARCHAR, BIGINT, STRUCT(indices BIGINT[], values BIGINT[])",
+    "'linear', x, [x], 4": "VARCHAR, BIGINT, BIGINT[], INTEGER",
+    "'linear', x, [x], {'l2': 1}": "VARCHAR, BIGINT, BIGINT[], STRUCT(l2 INTEGER)",
+    "'linear'": "VARCHAR",
+    "x, [x]": "BIGINT, BIGINT[]",
+    "x, [x], 'linear'": "DOUBLE, BIGINT[], VARCHAR",
+    "x > 1, [x], 'linear'": "BOOLEAN, BIGINT[], VARCHAR",
+    "'linear', x, x, x, x": "VARCHAR, BIGINT, BIGINT, BIGINT, BIGINT",
+    "'linear', x, x, x, x, word": "VARCHAR, BIGINT, BIGINT, BIGINT, BIGINT, VARCHAR",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["train_model", "explain_training"])
+@pytest.mark.parametrize("given", REFUSED)
+def test_calls_are_refused_by_type(db: duckdb.DuckDBPyConnection, name: str, given: str) -> None:
+    query = f"SELECT {name}({given}) FROM (SELECT x, 'a' AS word FROM range(9) r(x)) AS t"
+    with pytest.raises(duckdb.Error) as raised:
+        db.execute(query).fetchall()
+    assert str(raised.value) == f"Invalid Input Error: {name} got ({REFUSED[given]}), expected {TRAINING}"
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "decision"])
+@pytest.mark.parametrize(("features", "kind"), [("1", "INTEGER"), ("['a']", "VARCHAR[]"), ("{'a': 1}", "STRUCT(a INTEGER)"), ("'a'", "VARCHAR")])
+def test_predictions_are_refused_by_type(db: duckdb.DuckDBPyConnection, name: str, features: str, kind: str) -> None:
+    model = "(SELECT train_model('logistic', x > 4, [x], '{\"l2\": 1}') FROM range(9) t(x))"
+    with pytest.raises(duckdb.Error) as raised:
+        db.execute(f"SELECT {name}({model}, {features})").fetchall()
+    assert str(raised.value).startswith(f"Invalid Input Error: {name} got (model, {kind}), expected (model, features): the features a list of numbers")
+
+
+def test_long_types_end_in_dots(db: duckdb.DuckDBPyConnection) -> None:
+    fields = ", ".join(f"'field_{i}': {i}" for i in range(200))
+    with pytest.raises(duckdb.Error) as raised:
+        db.execute(f"SELECT train_model('linear', 1, {{{fields}}})").fetchall()
+    assert "field_9 INTEGER, " in str(raised.value)
+    assert "..., expected" in str(raised.value).replace("...)", "...")
+    assert len(str(raised.value)) < 800
+
+
+def test_a_database_without_python_says_the_same(tmp_path: Path) -> None:
+    """Nothing of the sentence is Python's."""
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
+        con.execute(f"LOAD '{extension_path()}'")
+        with pytest.raises(duckdb.Error, match=r"train_model got \(VARCHAR, BIGINT, BIGINT\), expected"):
+            con.execute("SELECT train_model('linear', x, x) FROM range(9) t(x)").fetchall()

@@ -1,0 +1,260 @@
+#include "any_type.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void *piece(scratch *s, idx_t bytes) {
+    void *p = calloc(bytes ? bytes : 1, 1);
+    if (p)
+        s->piece[s->n++] = p;
+    else
+        s->out_of_memory = true;
+    return p;
+}
+
+void scratch_free(scratch *s) {
+    while (s->n)
+        free(s->piece[--s->n]);
+}
+
+/* --- numbers, as DuckDB casts them --- */
+
+/* DuckDB's own formulas. */
+static double from_hugeint(duckdb_hugeint h) {
+    if (h.upper == -1)
+        return -(double)(UINT64_MAX - h.lower) - 1;
+    return (double)h.lower + (double)h.upper * (double)UINT64_MAX;
+}
+
+static double from_uhugeint(duckdb_uhugeint h) {
+    return (double)h.lower + (double)h.upper * (double)UINT64_MAX;
+}
+
+typedef __int128 wide;
+
+static wide wide_of(duckdb_hugeint h) {
+    return (wide)(((unsigned __int128)(uint64_t)h.upper << 64) | h.lower);
+}
+
+static duckdb_hugeint hugeint_of(wide x) {
+    return (duckdb_hugeint){(uint64_t)x, (int64_t)(x >> 64)};
+}
+
+#define EXACT ((wide)1 << 53)
+#define EXACT_POWER 22
+
+static const double POWERS[] = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12,
+    1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25,
+    1e26, 1e27, 1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38,
+};
+
+static bool is_small(wide x) {
+    return x >= -EXACT && x <= EXACT;
+}
+
+/* DuckDB 2.0 rounds once. */
+static double nearest(wide x, int scale) {
+    char text[64], *first = text + sizeof text - 8; /* room for the exponent */
+    unsigned __int128 rest = x < 0 ? -(unsigned __int128)x : (unsigned __int128)x;
+    snprintf(first, 8, "e-%d", scale);
+    do
+        *--first = (char)('0' + (int)(rest % 10));
+    while (rest /= 10);
+    double size = strtod(first, NULL);
+    return x < 0 ? -size : size;
+}
+
+/* DuckDB 1.x rounds the whole part and the fraction. */
+static double sum_of_parts(wide x, int scale) {
+    wide whole = 1;
+    for (int i = 0; i < scale; i++)
+        whole *= 10;
+    return from_hugeint(hugeint_of(x / whole)) +
+           from_hugeint(hugeint_of(x % whole)) / POWERS[scale];
+}
+
+static double from_decimal(wide x, int scale, bool once) {
+    if (!scale || (is_small(x) && (scale <= EXACT_POWER || !once)))
+        return from_hugeint(hugeint_of(x)) / POWERS[scale];
+    return once ? nearest(x, scale) : sum_of_parts(x, scale);
+}
+
+static wide decimal_at(const void *data, duckdb_type storage, idx_t i) {
+    switch (storage) {
+    case DUCKDB_TYPE_SMALLINT:
+        return ((const int16_t *)data)[i];
+    case DUCKDB_TYPE_INTEGER:
+        return ((const int32_t *)data)[i];
+    case DUCKDB_TYPE_BIGINT:
+        return ((const int64_t *)data)[i];
+    default:
+        return wide_of(((const duckdb_hugeint *)data)[i]);
+    }
+}
+
+static void convert_decimals(duckdb_logical_type type, const void *data, idx_t n, double *out) {
+    int scale = duckdb_decimal_scale(type);
+    duckdb_type storage = duckdb_decimal_internal_type(type);
+    bool once = strncmp(duckdb_library_version(), "v1.", 3) != 0;
+    for (idx_t i = 0; i < n; i++)
+        out[i] = from_decimal(decimal_at(data, storage, i), scale, once);
+}
+
+#define CONVERT(ID, T, TO)                     \
+    case ID:                                   \
+        for (idx_t i = 0; i < n; i++)          \
+            out[i] = TO(((const T *)data)[i]); \
+        return true
+
+/* False where the type is no number's. */
+static bool convert(duckdb_logical_type type, const void *data, idx_t n, double *out) {
+    switch (duckdb_get_type_id(type)) {
+        CONVERT(DUCKDB_TYPE_TINYINT, int8_t, (double));
+        CONVERT(DUCKDB_TYPE_SMALLINT, int16_t, (double));
+        CONVERT(DUCKDB_TYPE_INTEGER, int32_t, (double));
+        CONVERT(DUCKDB_TYPE_BIGINT, int64_t, (double));
+        CONVERT(DUCKDB_TYPE_UTINYINT, uint8_t, (double));
+        CONVERT(DUCKDB_TYPE_USMALLINT, uint16_t, (double));
+        CONVERT(DUCKDB_TYPE_UINTEGER, uint32_t, (double));
+        CONVERT(DUCKDB_TYPE_UBIGINT, uint64_t, (double));
+        CONVERT(DUCKDB_TYPE_FLOAT, float, (double));
+        CONVERT(DUCKDB_TYPE_HUGEINT, duckdb_hugeint, from_hugeint);
+        CONVERT(DUCKDB_TYPE_UHUGEINT, duckdb_uhugeint, from_uhugeint);
+    case DUCKDB_TYPE_DECIMAL:
+        convert_decimals(type, data, n, out);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool all_null(idx_t n, scratch *s, column *c) {
+    c->validity = piece(s, (n + 63) / 64 * 8);
+    c->data = piece(s, n * sizeof(duckdb_list_entry)); /* the widest item, and as text '' */
+    return c->validity && c->data;
+}
+
+/* *f64: as FLOAT where the numbers are that, if the caller takes both. */
+static bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
+    *c = column_of(v);
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    duckdb_type id = duckdb_get_type_id(type);
+    bool as_is = id == DUCKDB_TYPE_DOUBLE || (f64 && id == DUCKDB_TYPE_FLOAT), done = as_is;
+    if (f64)
+        *f64 = id != DUCKDB_TYPE_FLOAT;
+    if (id == DUCKDB_TYPE_SQLNULL) {
+        done = all_null(n, s, c);
+    } else if (!as_is) {
+        double *out = piece(s, n * sizeof *out);
+        done = out && convert(type, c->data, n, out);
+        c->data = out;
+    }
+    duckdb_destroy_logical_type(&type);
+    return done;
+}
+
+bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boolean) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    *boolean = duckdb_get_type_id(type) == DUCKDB_TYPE_BOOLEAN;
+    duckdb_destroy_logical_type(&type);
+    *label = column_of(v);
+    return *boolean || numbers_of_any(v, n, s, label, NULL);
+}
+
+bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    duckdb_type id = duckdb_get_type_id(type);
+    duckdb_destroy_logical_type(&type);
+    *text = column_of(v);
+    if (id == DUCKDB_TYPE_VARCHAR)
+        return true;
+    for (idx_t row = 0; id != DUCKDB_TYPE_SQLNULL && row < n; row++)
+        if (is_valid(text, row))
+            return false;
+    return all_null(n, s, text);
+}
+
+/* --- lists --- */
+
+/* Feature ids: what fits an INTEGER. */
+static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    duckdb_type id = duckdb_get_type_id(type);
+    duckdb_destroy_logical_type(&type);
+    *c = column_of(v);
+    if (id == DUCKDB_TYPE_INTEGER)
+        return true;
+    if (id != DUCKDB_TYPE_TINYINT && id != DUCKDB_TYPE_SMALLINT && id != DUCKDB_TYPE_UTINYINT &&
+        id != DUCKDB_TYPE_USMALLINT && id != DUCKDB_TYPE_SQLNULL)
+        return false;
+    int32_t *out = piece(s, n * sizeof *out);
+    if (!out || !numbers_of_any(v, n, s, c, NULL))
+        return false;
+    const double *numbers = c->data;
+    for (idx_t i = 0; i < n; i++)
+        out[i] = (int32_t)numbers[i];
+    c->data = out;
+    return true;
+}
+
+/* An ARRAY as a LIST: where each row's items lie. */
+static bool entries_of_array(duckdb_logical_type type, idx_t n, scratch *s, list_column *l) {
+    idx_t length = duckdb_array_type_array_size(type);
+    duckdb_list_entry *entries = piece(s, n * sizeof *entries);
+    for (idx_t i = 0; entries && i < n; i++)
+        entries[i] = (duckdb_list_entry){i * length, length};
+    l->self.data = entries;
+    l->items = n * length;
+    return entries;
+}
+
+/* f64 NULL: a list of ids. */
+static bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    duckdb_type id = duckdb_get_type_id(type);
+    duckdb_vector child = NULL;
+    bool done = false;
+    *l = (list_column){.self = column_of(v)};
+    if (id == DUCKDB_TYPE_LIST) {
+        *l = list_column_of(v);
+        child = l->child.vector;
+    } else if (id == DUCKDB_TYPE_ARRAY && entries_of_array(type, n, s, l)) {
+        child = duckdb_array_vector_get_child(v);
+    } else if (id == DUCKDB_TYPE_SQLNULL) {
+        done = all_null(n, s, &l->self);
+    }
+    if (child)
+        done = f64 ? numbers_of_any(child, l->items, s, &l->child, f64)
+                   : ids_of_any(child, l->items, s, &l->child);
+    duckdb_destroy_logical_type(&type);
+    return done;
+}
+
+static bool named(duckdb_logical_type type, idx_t i, const char *name) {
+    char *found = duckdb_struct_type_child_name(type, i);
+    bool same = found && (!*found || strcasecmp(found, name) == 0); /* row(...) has no names */
+    duckdb_free(found);
+    return same;
+}
+
+bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *f) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    *f = (feature_column){.self = column_of(v)};
+    f->type.f64 = true;
+    f->type.sparse = duckdb_get_type_id(type) == DUCKDB_TYPE_STRUCT;
+    bool done;
+    if (f->type.sparse) {
+        done = duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
+               named(type, 1, "values") &&
+               list_of_any(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, NULL) &&
+               list_of_any(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, &f->type.f64);
+    } else {
+        done = list_of_any(v, n, s, &f->values, &f->type.f64);
+        f->self = f->values.self;
+    }
+    duckdb_destroy_logical_type(&type);
+    return done;
+}

@@ -1,0 +1,159 @@
+/* Sentences on calls whose arguments have the wrong types, or are too few or too many. */
+#include <stdio.h>
+#include <string.h>
+
+#include "any_type.h"
+
+#define TYPES_ROOM 400
+
+typedef struct expected {
+    const char *name;
+    const char *arguments;
+    const char *kinds;
+} expected;
+
+#define FEATURES "the features a list of numbers such as [a, b] or sparse(indices, values)"
+#define NO_TEXT "; text becomes features by hash_features or by columns such as (a = 'x')::INT"
+#define TRAINING                           \
+    "(task, label, features [, options])", \
+        "the label a number or a boolean, " FEATURES ", the options JSON as text" NO_TEXT
+#define PREDICTION "(model, features)", FEATURES NO_TEXT
+
+static const expected EXPECTED[] = {
+    {"train_model", TRAINING}, {"explain_training", TRAINING}, {"predict", PREDICTION},
+    {"decision", PREDICTION},  {"predict_proba", PREDICTION},
+};
+
+/* --- types by name --- */
+
+static const char *const NAMES[] = {
+    [DUCKDB_TYPE_BOOLEAN] = "BOOLEAN",
+    [DUCKDB_TYPE_TINYINT] = "TINYINT",
+    [DUCKDB_TYPE_SMALLINT] = "SMALLINT",
+    [DUCKDB_TYPE_INTEGER] = "INTEGER",
+    [DUCKDB_TYPE_BIGINT] = "BIGINT",
+    [DUCKDB_TYPE_UTINYINT] = "UTINYINT",
+    [DUCKDB_TYPE_USMALLINT] = "USMALLINT",
+    [DUCKDB_TYPE_UINTEGER] = "UINTEGER",
+    [DUCKDB_TYPE_UBIGINT] = "UBIGINT",
+    [DUCKDB_TYPE_FLOAT] = "FLOAT",
+    [DUCKDB_TYPE_DOUBLE] = "DOUBLE",
+    [DUCKDB_TYPE_TIMESTAMP] = "TIMESTAMP",
+    [DUCKDB_TYPE_DATE] = "DATE",
+    [DUCKDB_TYPE_TIME] = "TIME",
+    [DUCKDB_TYPE_INTERVAL] = "INTERVAL",
+    [DUCKDB_TYPE_HUGEINT] = "HUGEINT",
+    [DUCKDB_TYPE_UHUGEINT] = "UHUGEINT",
+    [DUCKDB_TYPE_VARCHAR] = "VARCHAR",
+    [DUCKDB_TYPE_BLOB] = "BLOB",
+    [DUCKDB_TYPE_DECIMAL] = "DECIMAL",
+    [DUCKDB_TYPE_TIMESTAMP_S] = "TIMESTAMP_S",
+    [DUCKDB_TYPE_TIMESTAMP_MS] = "TIMESTAMP_MS",
+    [DUCKDB_TYPE_TIMESTAMP_NS] = "TIMESTAMP_NS",
+    [DUCKDB_TYPE_ENUM] = "ENUM",
+    [DUCKDB_TYPE_UUID] = "UUID",
+    [DUCKDB_TYPE_UNION] = "UNION",
+    [DUCKDB_TYPE_BIT] = "BIT",
+    [DUCKDB_TYPE_TIME_TZ] = "TIME WITH TIME ZONE",
+    [DUCKDB_TYPE_TIMESTAMP_TZ] = "TIMESTAMP WITH TIME ZONE",
+    [DUCKDB_TYPE_SQLNULL] = "NULL",
+};
+#define N_NAMES (sizeof NAMES / sizeof *NAMES)
+
+/* Text that grows until its room is full, and then ends in dots. */
+typedef struct line {
+    char *text;
+    size_t room, used;
+} line;
+
+static bool full(const line *l) {
+    return l->used + 1 >= l->room;
+}
+
+static void say(line *l, const char *text) {
+    int n = snprintf(l->text + l->used, l->room - l->used, "%s", text);
+    l->used += n < 0 ? 0 : (size_t)n;
+    if (full(l)) {
+        l->used = l->room - 1;
+        memcpy(l->text + l->used - 3, "...", 3);
+    }
+}
+
+static void say_type(line *l, duckdb_logical_type type);
+
+/* Takes the type. */
+static void say_child(line *l, duckdb_logical_type child) {
+    say_type(l, child);
+    duckdb_destroy_logical_type(&child);
+}
+
+static bool child_is(duckdb_logical_type type, idx_t i, const char *name) {
+    char *found = duckdb_struct_type_child_name(type, i);
+    bool same = found && strcmp(found, name) == 0;
+    duckdb_free(found);
+    return same;
+}
+
+static void say_struct(line *l, duckdb_logical_type type) {
+    idx_t n = duckdb_struct_type_child_count(type);
+    if (n > 2 && child_is(type, 0, "task") && child_is(type, 1, "coef")) {
+        say(l, "model");
+        return;
+    }
+    say(l, "STRUCT(");
+    for (idx_t i = 0; i < n && !full(l); i++) {
+        char *name = duckdb_struct_type_child_name(type, i);
+        say(l, i ? ", " : "");
+        say(l, name ? name : "");
+        say(l, " ");
+        duckdb_free(name);
+        say_child(l, duckdb_struct_type_child_type(type, i));
+    }
+    say(l, ")");
+}
+
+static void say_map(line *l, duckdb_logical_type type) {
+    say(l, "MAP(");
+    say_child(l, duckdb_map_type_key_type(type));
+    say(l, ", ");
+    say_child(l, duckdb_map_type_value_type(type));
+    say(l, ")");
+}
+
+static void say_type(line *l, duckdb_logical_type type) {
+    duckdb_type id = duckdb_get_type_id(type);
+    char size[32];
+    if (id == DUCKDB_TYPE_LIST) {
+        say_child(l, duckdb_list_type_child_type(type));
+        say(l, "[]");
+    } else if (id == DUCKDB_TYPE_ARRAY) {
+        say_child(l, duckdb_array_type_child_type(type));
+        snprintf(size, sizeof size, "[%d]", (int)duckdb_array_type_array_size(type));
+        say(l, size);
+    } else if (id == DUCKDB_TYPE_STRUCT) {
+        say_struct(l, type);
+    } else if (id == DUCKDB_TYPE_MAP) {
+        say_map(l, type);
+    } else {
+        say(l, (size_t)id < N_NAMES && NAMES[id] ? NAMES[id] : "another type");
+    }
+}
+
+static void say_arguments(line *l, duckdb_data_chunk chunk) {
+    idx_t n = duckdb_data_chunk_get_column_count(chunk);
+    for (idx_t i = 0; i < n; i++) {
+        say(l, i ? ", " : "");
+        say_child(l, duckdb_vector_get_column_type(duckdb_data_chunk_get_vector(chunk, i)));
+    }
+}
+
+void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]) {
+    char given[TYPES_ROOM] = "";
+    line l = {given, sizeof given, 0};
+    say_arguments(&l, chunk);
+    const expected *e = EXPECTED;
+    while (strcmp(e->name, name) != 0)
+        e++;
+    snprintf(text, REFUSAL_ROOM, "%s got (%s), expected %s: %s", name, given, e->arguments,
+             e->kinds);
+}
