@@ -112,7 +112,7 @@ def test_text_that_is_no_text(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["sql"], ["dmeo"], ["sql", "a", "b"], ["demo", "--rows", "0"]]
+    "argv", [[], ["dmeo"], ["sql", "a", "b"], ["demo", "--rows", "0"]]
 )
 def test_wrong_usage_is_2(argv: list[str], capsys) -> None:
     assert main(argv) == 2
