@@ -1,13 +1,22 @@
-{# Before a run: the registry. #}
+{# Before a run: the registry, and a word to who may train but not deploy. #}
 {% macro before_run() %}
-  {% if execute and tuskml.model_nodes() %}{% do tuskml.ensure_registry() %}{% endif %}
+  {% if execute and tuskml.model_nodes() %}
+    {% do tuskml.ensure_registry() %}
+    {% set refusal = tuskml.deployment_refused() %}
+    {% if refusal %}{% do log('tuskml: ' ~ refusal ~ '; what is trained waits as candidates', info=true) %}{% endif %}
+  {% endif %}
 {% endmacro %}
 
 {# After a run: deploys the models whose tests all passed in it, and says so. Where one failed the relation goes back to
    what is deployed. A model without tests is deployed when it was built; `dbt run` deploys nothing that has tests, the
-   `dbt test` that follows does. #}
+   `dbt test` that follows does.
+
+   Where the user may not deploy, this answers a statement that fails with a sentence: of an error raised in here dbt says
+   "keyboard interrupt". #}
 {% macro after_run(results) %}
   {% if execute %}
+    {% set refusal = tuskml.deployment_refused() if tuskml.model_nodes() else '' %}
+    {% set refused = [] %}
     {% set statuses = {} %}
     {% for result in results %}{% do statuses.update({result.node.unique_id: result}) %}{% endfor %}
     {% set rows = [] %}
@@ -15,6 +24,10 @@
     {% for node in tuskml.model_nodes() %}
       {% set seen = tuskml.outcome(node, statuses) %}
       {% if seen['touched'] %}
+        {% if refusal and seen['good'] %}
+          {% if tuskml.count_candidates(node) %}{% do refused.append(tuskml.registry_name(node)) %}{% endif %}
+          {% do seen.update({'good': false}) %}
+        {% endif %}
         {% do seen.update({'deployed': tuskml.deploy_candidates(node) if seen['good'] else 0}) %}
         {% set row = tuskml.summary_of(node, seen) %}
         {% do rows.append(row) %}
@@ -23,6 +36,7 @@
       {% endif %}
     {% endfor %}
     {% if rows %}{% do tuskml.keep_summary(rows, failures) %}{% endif %}
+    {% if refused %}{{ tuskml.raising('tuskml: ' ~ refusal ~ '; candidates wait: ' ~ refused | join(', ')) }}{% endif %}
   {% endif %}
 {% endmacro %}
 
@@ -73,9 +87,8 @@
    hand keeps it until there is a candidate. #}
 {% macro deploy_candidates(node) %}
   {% set name = tuskml.literal(tuskml.registry_name(node)) %}
-  {% set candidates = 'select c.group_key, c.version from ' ~ tuskml.relation_of(node) ~ ' as t join tuskml.models as c '
-     ~ "on c.group_key = t.group_key and c.version = t.version where c.stage = 'candidate' and c.name = " ~ name %}
-  {% set count = run_query('select count(*) from (' ~ candidates ~ ') as found').rows[0][0] | int %}
+  {% set candidates = tuskml.candidates_of(node) %}
+  {% set count = tuskml.count_candidates(node) %}
   {% if count %}
     {% call statement('retire', auto_begin=true) %}
       update tuskml.models as m set stage = 'retired' from ({{ candidates }}) as n
@@ -89,6 +102,16 @@
     {% do adapter.commit() %}
   {% endif %}
   {{ return(count) }}
+{% endmacro %}
+
+{% macro candidates_of(node) %}
+  {{ return('select c.group_key, c.version from ' ~ tuskml.relation_of(node) ~ ' as t join tuskml.models as c '
+     ~ "on c.group_key = t.group_key and c.version = t.version where c.stage = 'candidate' and c.name = "
+     ~ tuskml.literal(tuskml.registry_name(node))) }}
+{% endmacro %}
+
+{% macro count_candidates(node) %}
+  {{ return(run_query('select count(*) from (' ~ tuskml.candidates_of(node) ~ ') as found').rows[0][0] | int) }}
 {% endmacro %}
 
 {# Now, and later than any deployment before. #}
