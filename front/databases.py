@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import duckdb
 
 from tuskml.connection import connect, load
+from tuskml.database_files import file_of, removed_on_failure
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
 from tuskml.model import FIELDS, Model
@@ -27,9 +28,7 @@ PREDICTOR = (
 )
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
-IN_MEMORY = ":memory:"
 URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
-DUCKDB_URL = "duckdb://"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT")
 
 
@@ -193,6 +192,11 @@ class Postgres:
             )
         self.schema = quoted(found[0][0])
 
+    @property
+    def encoding(self) -> str:
+        """The session's, as Python calls it."""
+        return str(self.connection.info.encoding)
+
     def _run(self, query: str) -> "psycopg.Cursor[Any]":
         """A statement in a transaction of its own, or below the caller's: it spoils none."""
         import psycopg
@@ -325,10 +329,11 @@ def failure(error: Exception, message: str) -> TuskError:
 
 
 @contextmanager
-def opened(connection: object) -> Iterator[Database]:
+def opened(connection: object, make: bool = False) -> Iterator[Database]:
     """The database behind what a caller gives: an open connection, a path, a URL or an engine.
 
-    What is opened here is closed again; what was open stays open.
+    What is opened here is closed again; what was open stays open. make: whether the caller writes,
+    so that a DuckDB file need not exist.
     """
     if isinstance(connection, duckdb.DuckDBPyConnection):
         yield DuckDB(connection)
@@ -338,26 +343,12 @@ def opened(connection: object) -> Iterator[Database]:
         with connected(connection.replace("+psycopg://", "://", 1)) as session:
             yield Postgres(session)
     elif isinstance(connection, str | Path):
-        with connect(file_of(connection)) as session:
+        path = file_of(connection, make)
+        with removed_on_failure(path), connect(path) as session:
             yield DuckDB(session)
     else:
         with driver(connection) as session:
             yield session
-
-
-def file_of(given: str | Path) -> str:
-    """The DuckDB file of a path or of an SQLAlchemy URL, `duckdb:///file`; or ":memory:"."""
-    path = str(given)
-    if path.startswith(DUCKDB_URL):
-        path = path.removeprefix(DUCKDB_URL).removeprefix("/").partition("?")[0] or IN_MEMORY
-    if "://" in path or (path != IN_MEMORY and not Path(path).exists()):
-        scheme, url, _ = path.partition("://")  # what follows may hold a password
-        what = f"the URL {scheme}://..." if url else f"{str(given)!r}, a file that does not exist"
-        raise DataError(
-            f"connection is {what}; expected a DuckDB file, ':memory:' or a URL such as "
-            "postgresql://user@host/name or duckdb:///file"
-        )
-    return path
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tuskml.any_model import model_in
 from tuskml.errors import DataError, TuskError, nearest, one_of
 from tuskml.model import Model
 from tuskml.scoring import Floats, answers, array_name, column_names
@@ -21,8 +22,12 @@ KINDS = ("predict", "predict_proba", "decision")
 
 
 def save_model(model: Model, path: str | PathLike[str], **more: Any) -> None:
-    """Saves a model to a new folder; more: as for `mlflow.pyfunc.save_model`."""
+    """Saves a model, or a fitted estimator of one, to a new folder.
+
+    more: as for `mlflow.pyfunc.save_model`.
+    """
     pyfunc = mlflow_module("pyfunc")
+    model = model_in(model)
     with written(model) as file:
         pyfunc.save_model(str(path), **arguments(model, file) | more)
 
@@ -33,6 +38,7 @@ def log_model(model: Model, name: str = "model", **more: Any) -> Any:
     Returns MLflow's ModelInfo, whose `model_uri` `mlflow.pyfunc.load_model` takes.
     """
     pyfunc = mlflow_module("pyfunc")
+    model = model_in(model)
     with written(model) as file:
         return pyfunc.log_model(name=name, **arguments(model, file) | more)
 

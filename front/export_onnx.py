@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tuskml.any_model import model_in
 from tuskml.errors import TuskError
 from tuskml.model import Model
 from tuskml.scoring import answers, classes_of
@@ -19,6 +20,8 @@ from tuskml.version import VERSION
 
 if TYPE_CHECKING:
     import onnx
+
+    from tuskml.estimators import TuskClassifier, TuskRegressor
 
 OPSET, IR_VERSION = 17, 8
 """Of ONNX 1.12, 2022: what the runtimes in use read."""
@@ -48,11 +51,13 @@ class Graph:
         return output
 
 
-def to_onnx(model: Model) -> "onnx.ModelProto":
+def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
     """The graph of a model; features, label and task are in its `metadata_props`.
 
+    model: a fitted estimator of one model too; classes that are text are 0 and 1 in the graph.
     TuskError where onnx is not installed, DataError where the coefficients lie in a store.
     """
+    model = model_in(model)
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
@@ -83,11 +88,12 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
     return proto
 
 
-def save_onnx(model: Model, path: str | PathLike[str]) -> None:
+def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathLike[str]) -> None:
     """Writes the graph of a model to a file."""
+    graph = to_onnx(model)
     import onnx
 
-    onnx.save(to_onnx(model), path)
+    onnx.save(graph, path)
 
 
 def linear(graph: Graph, model: Model) -> list[str]:

@@ -34,14 +34,24 @@ def kind_of_frame(frame: object) -> str:
     return f"{type(frame).__module__.partition('.')[0]} {type(frame).__qualname__}"
 
 
+def is_lazy(frame: object) -> bool:
+    """Whether it is a Polars query that is still to be run."""
+    return kind_of_frame(frame) == "polars LazyFrame"
+
+
 @contextmanager
 def registered(database: Database, frame: Frame) -> Iterator[str]:
-    """The name under which DuckDB sees a frame while the context lasts; nothing is copied."""
+    """The name under which DuckDB sees a frame while the context lasts; nothing is copied.
+
+    A Polars LazyFrame is collected.
+    """
     if not isinstance(database, DuckDB):
         raise DataError(
             f"source is a {kind_of_frame(frame)}, which only DuckDB reads: expected a table or a "
             "query of this database, or ':memory:' as connection"
         )
+    if is_lazy(frame):
+        frame = frame.collect()  # type: ignore[attr-defined]
     name = f"tuskml_frame_{next(_numbers)}"
     try:
         database.connection.register(name, frame)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tuskml.any_model import model_in
 from tuskml.databases import Database, Postgres
 from tuskml.errors import DataError
 from tuskml.expressions import column_named, quoted
@@ -72,6 +73,8 @@ def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Jo
         return of_mapping(database, model, scope, keys)
     if isinstance(model, str):
         return of_table(database, model, scope, keys)
+    if hasattr(model, "fit"):
+        return of_model(database, model_in(model))
     raise DataError(
         f"model is of type {type(model).__qualname__}, expected a tuskml.Model, a mapping of "
         "models by group, or the name of a table of models"

@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml import model_file, scoring
@@ -102,6 +104,19 @@ class Model:
         DataError for text that is no model, is damaged, or has the format of a later version.
         """
         return cls(**model_file.read(text))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes `to_json` to a file, which appears when it is complete."""
+        model_file.save(self.to_json(), Path(path))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Model":
+        """The model of a file that `save` wrote. DataError where it is none, or is damaged."""
+        text = model_file.load(Path(path))
+        try:
+            return cls.from_json(text)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
 
     @property
     def feature_names(self) -> tuple[str, ...]:

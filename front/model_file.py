@@ -9,7 +9,9 @@ PLDI 1990), those that JSON does not have as 'NaN', 'Infinity' and '-Infinity'.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tuskml.errors import DataError
@@ -47,6 +49,27 @@ def read(text: str | bytes) -> dict[str, Any]:
         wrong = f"lacks '{missing[0]}'" if missing else f"has an unknown field '{unknown[0]}'"
         raise DataError(f"the model {wrong}, {EXPECTED}")
     return {name: decoded(name, content[name]) for name in KINDS}
+
+
+def save(text: str, path: Path) -> None:
+    """Writes a file, which appears when it is complete. DataError where it cannot be written."""
+    partial = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise DataError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def load(path: Path) -> bytes:
+    """What is in a file. DataError where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist, expected a file that Model.save wrote") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def parsed(text: str | bytes) -> Any:

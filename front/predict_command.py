@@ -12,13 +12,13 @@ from tuskml.databases import Database, Postgres, Row, opened
 from tuskml.errors import DataError
 from tuskml.expressions import column_named, quoted, renamed
 from tuskml.joining import of_columns
+from tuskml.keeping import is_file, keep, named
 from tuskml.model_tables import ModelTable, model_table
 from tuskml.prediction import NAMES, Scoring
-from tuskml.rows_arguments import add_database, add_source, keys
+from tuskml.rows_arguments import add_database, add_into, add_source, keys
 from tuskml.script import plain
 from tuskml.sources import Scope, find_source, listed, scope_of
 from tuskml.table import table
-from tuskml.training import new_table
 from tuskml.usage import Commands, add_command, add_json
 
 MOST_ROWS = 100
@@ -31,6 +31,9 @@ each flight by its carrier's model, of a table that tuskml train --into made:
 the same rows into a new table, the probability in a column late:
   tuskml predict flights.duckdb --models models --source flights \\
       --features dep_delay,distance --output probability --name late --into scored
+into a Parquet file, in the place of one that is there:
+  tuskml predict flights.duckdb --models models --source flights \\
+      --features dep_delay,distance --into scored.parquet --replace
 a key that is an expression over the rows:
   tuskml predict postgresql:///shop --models monthly --source sales \\
       --features price,hour --group-by 'extract(month FROM day) AS month' --json
@@ -59,18 +62,19 @@ def add_predict(commands: "Commands[Any]") -> None:
     add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
     add("--name", help="of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="where there are several columns of models")
-    add("--into", metavar="TABLE", help="keep the rows in a new table instead of printing them")
+    into = "keep the rows in a new table, or a .parquet or .csv file, instead of printing them"
+    add_into(command, into)
     add_json(command, "print one JSON object a row, a line each")
 
 
 def show_predictions(given: argparse.Namespace) -> None:
     """Predicts, and prints rows or keeps them."""
-    with opened(given.database) as database:
+    with opened(given.database, given.into is not None) as database:
         query, names = prediction_query(database, given)
         if given.into is not None:
-            count = database.create(new_table(given.into), query)
-            kept = {"rows": count, "table": given.into}
-            print(json.dumps(kept) if given.json else f"{count:,} rows in table {given.into}")
+            count = keep(database, given.into, query, given.replace)
+            kept = {"rows": count, "file" if is_file(given.into) else "table": given.into}
+            print(json.dumps(kept) if given.json else f"{count:,} rows in {named(given.into)}")
         elif given.json:
             for row in streamed(database, query):
                 line = dict(zip(names, map(plain, row), strict=True))

@@ -14,9 +14,10 @@ from tuskml.errors import DataError, nearest, one_of
 from tuskml.expressions import column_named, one, quoted
 from tuskml.frames import Form, checked_form, fetched
 from tuskml.joining import Joined, ModelLike, joined
+from tuskml.keeping import Into, keep
 from tuskml.scoring import Answers, Kind
 from tuskml.sources import Rows, Scope, listed, rows_of, scope_of
-from tuskml.training import new_table
+from tuskml.training import refuse_replace
 
 NAMES = {"predict": "prediction", "predict_proba": "probability", "decision": "decision"}
 Metrics = dict[str, Any]
@@ -33,7 +34,8 @@ def predict(
     kind: Kind = "predict",
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
-    into: str | None = None,
+    into: Into | None = None,
+    replace: bool = False,
     returns: Form | None = None,
 ) -> Any:
     """Predicts each row of a source, in the database.
@@ -48,8 +50,10 @@ def predict(
     predictions, by default prediction, probability or decision.
 
     Returns the rows as a pandas frame; of a Polars or Arrow source as a frame like it; returns:
-    'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, makes a table of them
-    and returns their number. The rows of one model are in the source's order.
+    'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, makes a table or, of a
+    name such as "scored.parquet" or "scored.csv", a file of them and returns their number;
+    replace: whether it may take the place of one that is there. The rows of one model are in the
+    source's order.
     Raises DataError for a source, column, model or rows.
 
     >>> import tuskml
@@ -63,11 +67,12 @@ def predict(
     if kind not in NAMES:
         raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
     form: Form = "numpy" if into is not None else checked_form(returns, source)
-    with opened(connection) as database, rows_of(database, source) as rows:
+    refuse_replace(replace, into)
+    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
         query = scoring.rows(kind, name or NAMES[kind], chosen(scoring.scope, columns))
         if into is not None:
-            return database.create(new_table(into), query)
+            return keep(database, into, query, replace)
         return fetched(database, query, form)
 
 

@@ -74,7 +74,7 @@ COLUMNS = tuple(Entry.__dataclass_fields__)
 
 def create(connection: Any) -> None:
     """Makes the registry, unless the database has it."""
-    with opened(connection) as database:
+    with opened(connection, make=True) as database:
         if isinstance(database, DuckDB):
             if database.fetch("SELECT lower(current_database())") == [("tuskml",)]:
                 raise DataError(SAME_NAME)

@@ -4,12 +4,13 @@ import argparse
 import json
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from tuskml.errors import DataError
 from tuskml.expressions import renamed, split
 from tuskml.script import plain
-from tuskml.udas.options import TABLE
+from tuskml.udas.options import BOOLEAN, TABLE
 from tuskml.udas.tasks import TASKS
 from tuskml.usage import files
 
@@ -38,8 +39,33 @@ def add_training(command: argparse.ArgumentParser) -> None:
     add("--label", required=True, metavar="SQL", help="what to predict: a column or an expression")
     keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"
     add("--group-by", default="", metavar="SQL", help=keys)
-    one = "an option of train_model such as l2=0.01 or algorithm=sgd; may be repeated"
+    one = "an option of train_model such as l2=0.01, may be repeated; --l2 0.01 is the same"
     add("--option", action="append", default=[], type=option, metavar="NAME=VALUE", help=one)
+    add_options(command)
+
+
+def add_into(command: argparse.ArgumentParser, text: str) -> None:
+    """Where results are kept."""
+    files(command.add_argument("--into", metavar="TABLE", help=text))
+    replace = "let --into take the place of a table or file that is there"
+    command.add_argument("--replace", action="store_true", help=replace)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Each option of train_model by its own flag, as the list of options in the help says."""
+    for name, one in TABLE.items():
+        flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
+        truth = {"nargs": "?", "const": (name, True)} if one.kind is BOOLEAN else {}
+        command.add_argument(
+            *flags,
+            dest="option",
+            action="append",
+            default=[],
+            type=partial(named_value, name),
+            metavar="VALUE",
+            help=argparse.SUPPRESS,
+            **truth,
+        )
 
 
 def all_options() -> str:
@@ -52,7 +78,7 @@ def all_options() -> str:
         )
         for one in TABLE.values()
     ]
-    return "\n".join(["options for --option NAME=VALUE:", *lines])
+    return "\n".join(["options for --option NAME=VALUE, or --NAME VALUE:", *lines])
 
 
 def option(text: str) -> tuple[str, Any]:
@@ -60,10 +86,15 @@ def option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as l2=0.01")
+    return named_value(name.strip(), value)
+
+
+def named_value(name: str, text: str) -> tuple[str, Any]:
+    """An option's name and value; a value that is no JSON is text."""
     try:
-        return name.strip(), json.loads(value)
+        return name, json.loads(text)
     except ValueError:
-        return name.strip(), value
+        return name, text
 
 
 def options(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tuskml.databases import Columns, Database, DuckDB, kind_of
 from tuskml.errors import DataError, nearest
 from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
-from tuskml.frames import Frame, kind_of_frame, registered
+from tuskml.frames import Frame, is_lazy, kind_of_frame, registered
 
 FilePath = str | PathLike[str]
 Rows = FilePath | Sequence[FilePath] | Frame
@@ -57,17 +57,30 @@ def listed(given: str | Sequence[str], what: str) -> list[str]:
 
 @contextmanager
 def rows_of(database: Database, given: Rows) -> Iterator[Source]:
-    """What follows FROM; a frame can be read while the context lasts."""
+    """What follows FROM; a frame can be read while the context lasts.
+
+    NaN in a frame is a missing value, whatever made the frame: pandas cannot tell them apart.
+    """
     if isinstance(given, str | PathLike | list | tuple):
         yield find_source(database, given)
-    elif isinstance(given, Frame):
+    elif isinstance(given, Frame) or is_lazy(given):
         with registered(database, given) as name:
-            yield Source(quoted(name), f"the {kind_of_frame(given)}")
+            yield Source(without_nan(database, name), f"the {kind_of_frame(given)}")
     else:
         raise DataError(
             f"source is a {kind_of_frame(given)}, expected a table, a query (SELECT ...), Parquet "
             "files or a pandas, Polars or Arrow frame"
         )
+
+
+def without_nan(database: Database, name: str) -> str:
+    """What follows FROM for a frame: NaN of its numbers is NULL, as DuckDB has it of pandas'."""
+    columns = database.columns(f"SELECT * FROM {quoted(name)}")
+    floats = [quoted(column) for column, kind in columns if kind in ("FLOAT", "DOUBLE")]
+    if not floats:
+        return quoted(name)
+    known = ", ".join(f"CASE WHEN isnan({c}) THEN NULL ELSE {c} END AS {c}" for c in floats)
+    return f"(SELECT * REPLACE ({known}) FROM {quoted(name)}) AS source"
 
 
 def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
@@ -110,6 +123,11 @@ def parquet(database: Database, paths: list[str]) -> Source:
     return Source(f"read_parquet([{listed_paths}]) AS source", paths[0], files=tuple(paths))
 
 
+def bare(sql: str) -> str:
+    """What a caller wrote, of an expression that stands in parentheses here."""
+    return sql[1:-1] if sql.startswith("(") and sql.endswith(")") else sql
+
+
 @dataclass(frozen=True)
 class Scope:
     """The columns that expressions may use."""
@@ -129,11 +147,10 @@ class Scope:
 
     def no_column(self, name: str, what: str) -> str:
         """That there is no such column, and which is near."""
-        shown = ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
         hint = nearest(name, self.columns)
         return (
             f"{what} names column '{name}', which {self.source.name} does not have: its columns "
-            f"are {shown}{hint}"
+            f"are {self.shown()}{hint}"
         )
 
     def types(self, sql: Sequence[str], what: str) -> list[str]:
@@ -144,11 +161,41 @@ class Scope:
                 f"SELECT {', '.join(names)} FROM {self.source.sql}"
             )
         except DataError as error:
-            lost = COLUMN.search(str(error))
-            if lost:
-                raise DataError(self.no_column(lost[1] or lost[2], what)) from error
-            raise DataError(f"{what}: {error}") from error
+            raise DataError(self.wrong(sql, what, str(error))) from error
         return [kind for _, kind in found]
+
+    def wrong(self, sql: Sequence[str], what: str, error: str) -> str:
+        """What is wrong with one of some expressions, of which the database says error."""
+        spaced = [column for column in self.columns if not is_name(column)]
+        for text in map(bare, sql):
+            if nearest(text, spaced) and text not in self.columns and self.fails(text):
+                return f"{self.neither(text, what)}{nearest(text, spaced)}"
+        lost = COLUMN.search(error)
+        if lost:
+            return self.no_column(lost[1] or lost[2], what)
+        for text in map(bare, sql) if "syntax error" in error else ():
+            if self.fails(text):
+                return f"{self.neither(text, what)} ({error}): its columns are {self.shown()}"
+        return f"{what}: {error}"
+
+    def neither(self, text: str, what: str) -> str:
+        """That text is no column and no expression."""
+        return (
+            f"{what} has {text!r}, which is neither a column of {self.source.name} nor an SQL "
+            "expression"
+        )
+
+    def fails(self, text: str) -> bool:
+        """Whether the database refuses an expression by itself."""
+        try:
+            self.database.columns(f"SELECT ({text}) AS tusk FROM {self.source.sql}")
+        except DataError:
+            return True
+        return False
+
+    def shown(self) -> str:
+        """The columns' names, the first dozen."""
+        return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
     def label(self, text: str) -> str:
         """The label: a number or a boolean."""

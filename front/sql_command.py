@@ -2,16 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tuskml.bar import bar
 from tuskml.connection import connect
+from tuskml.database_files import IN_MEMORY, file_of, removed_on_failure
 from tuskml.databases import URLS
+from tuskml.errors import DataError
+from tuskml.prompt import prompt
 from tuskml.script import Result, run
 from tuskml.usage import Commands, add_command, add_json, files
 
+Execute = Callable[[str, str], Iterator[Result]]
+MAGIC, MAGIC_AT = b"DUCK", 8
+"""What a DuckDB file has behind its checksum."""
 EXAMPLES = """
 a tutorial, in memory:
   tuskml sql sql/examples/first_model.sql
@@ -19,6 +27,8 @@ a database file that keeps its tables:
   tuskml sql train.sql --database flights.duckdb
 the same in PostgreSQL:
   tuskml sql sql/examples/first_model.sql --database postgresql:///shop
+a prompt for statements, on a terminal:
+  tuskml sql --database flights.duckdb
 a statement from another program, its result to another:
   echo "SELECT * FROM models" | tuskml sql - --database flights.duckdb --json | jq '.[0]'
 """
@@ -36,7 +46,8 @@ def add_sql(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add = command.add_argument
-    files(add("file", metavar="FILE", help="the script; - reads standard input"))
+    what = "the script; - reads standard input; without it a terminal gets a prompt"
+    files(add("file", nargs="?", metavar="FILE", help=what))
     where = "a DuckDB file, or a URL such as postgresql://user@host/name (else in memory)"
     files(add("--database", default=":memory:", metavar="PATH|URL", help=where))
     add_json(command, "print each result as JSON, an array in one line")
@@ -44,21 +55,45 @@ def add_sql(commands: "Commands[Any]") -> None:
 
 def show_script(given: argparse.Namespace) -> None:
     """Runs a script and prints its results as they come."""
-    for place, result in enumerate(results(given.database, *script(given.file))):
-        print(result.as_json() if given.json else as_text(result, place))
+    file, database = given.file, given.database
+    if file is not None and is_database(file):
+        if database != IN_MEMORY:
+            raise DataError(f"{file} is a database, and so is --database {database}: expected one")
+        file, database = None, file
+    if file is None and sys.stdin.isatty():
+        with session(database) as execute:
+            prompt(execute, given.json)
+        return
+    text, name = script(file or "-")
+    with session(database) as execute:
+        for place, result in enumerate(execute(text, name)):
+            print(result.as_json() if given.json else as_text(result, place))
 
 
-def results(database: str, text: str, name: str) -> Iterator[Result]:
-    """What the script's statements return, as they come."""
+def is_database(file: str) -> bool:
+    """Whether a database stands where a script is expected."""
+    if file.startswith(URLS):
+        return True
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(len(MAGIC) + MAGIC_AT)[MAGIC_AT:] == MAGIC
+    except OSError:
+        return False
+
+
+@contextmanager
+def session(database: str) -> Iterator[Execute]:
+    """What runs a script, of a name, and yields what its statements return as they come."""
     if database.startswith(URLS):
         from tuskml.postgres import connected
         from tuskml.postgres_script import run_in_postgres
 
-        with connected(database) as session:
-            yield from run_in_postgres(session, text, name)
+        with connected(database) as connection:
+            yield partial(run_in_postgres, connection)
     else:
-        with connect(database) as connection, bar():
-            yield from run(connection, text, name)
+        path = file_of(database, make=True)
+        with removed_on_failure(path), connect(path) as opened, bar():
+            yield partial(run, opened)
 
 
 def script(file: str) -> tuple[str, str]:

@@ -9,8 +9,10 @@ from typing import Any
 from tuskml.bar import training_bar
 from tuskml.databases import Database, DuckDB, opened
 from tuskml.expressions import split
+from tuskml.keeping import is_file, named
 from tuskml.model import Model
 from tuskml.rows_arguments import (
+    add_into,
     add_training,
     all_options,
     by_name,
@@ -56,20 +58,20 @@ def add_train(commands: "Commands[Any]") -> None:
     )
     command.epilog = f"{command.epilog}\n\n{all_options()}"
     add_training(command)
-    into = "keep the models in a new table instead of printing them"
-    command.add_argument("--into", metavar="TABLE", help=into)
+    add_into(command, "keep the models in a new table instead of printing them")
     add_json(command, "print one JSON object a model, a line each")
 
 
 def show_training(given: argparse.Namespace) -> None:
     """Trains, and prints the models."""
     expressions = keys(given.group_by)
-    with opened(given.database) as database:
+    with opened(given.database, given.into is not None) as database:
         groups = number_of_groups(database, given, expressions)
         with training_bar(database, groups):
             found: Any = trained(database, given, expressions)
     if given.into is not None:
-        as_text = json.dumps({"models": found, "table": given.into}) if given.json else None
+        place = "file" if is_file(given.into) else "table"
+        as_text = json.dumps({"models": found, place: given.into}) if given.json else None
         print(as_text or kept(given, found))
         return
     names = key_names(expressions)
@@ -93,6 +95,7 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         features=given.features,
         group_by=expressions,
         into=given.into,
+        replace=given.replace,
         **options(given.option),
     )
 
@@ -116,7 +119,7 @@ def number_of_groups(
 
 def kept(given: argparse.Namespace, count: int) -> str:
     """Where the models are."""
-    return f"{count:,} model{'s' if count != 1 else ''} in table {given.into}"
+    return f"{count:,} model{'s' if count != 1 else ''} in {named(given.into)}"
 
 
 def feature_names(text: str) -> list[str]:

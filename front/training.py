@@ -14,17 +14,18 @@ from tuskml.connection import connect
 from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
 from tuskml.errors import DataError, OptionError, nearest, one_of
-from tuskml.expressions import dotted, one, quoted
+from tuskml.expressions import one, quoted
 from tuskml.groups import last_training
 from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
+from tuskml.keeping import Into, keep
 from tuskml.model import Model
 from tuskml.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
 from tuskml.udas.options import TABLE, parse
 from tuskml.udas.tasks import TASKS, Task, task_named
 
-KEYWORDS = ("source", "label", "features", "group_by", "into")
+KEYWORDS = ("source", "label", "features", "group_by", "into", "replace")
 """What `train` takes besides options."""
 
 
@@ -107,7 +108,8 @@ def train(
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str] = (),
-    into: str,
+    into: Into,
+    replace: bool = False,
     **options: Any,
 ) -> int: ...
 def train(
@@ -118,7 +120,8 @@ def train(
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str] = (),
-    into: str | None = None,
+    into: Into | None = None,
+    replace: bool = False,
     **options: Any,
 ) -> Model | Models | int:
     """Trains on the rows of a source; one model, or with group_by one a group.
@@ -129,8 +132,9 @@ def train(
     Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
     features, group_by: columns, or SQL expressions over the source's columns; features is a list
     of numbers, or one expression that is an array or `sparse(indices, values)`;
-    `month(date) AS month` names a key. into: keep the models in a new table of this name.
-    options: as for `train_model`.
+    `month(date) AS month` names a key. into: keep the models in a new table of this name, or in
+    DuckDB in a Parquet file, "models.parquet". replace: whether into may take the place of one
+    that is there. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (by a tuple of keys if there are
     several), None for a group without a usable row; with into the number of models. Raises
@@ -149,7 +153,8 @@ def train(
     refuse_unknown(options)
     text = options_text(options)
     parse(text)
-    with opened(connection) as database, rows_of(database, source) as rows:
+    refuse_replace(replace, into)
+    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
         training = resolve(database, chosen, rows, label, features, group_by, text)
         if into is None:
             model = streamed(database, training)
@@ -157,7 +162,7 @@ def train(
                 return training.given.named(model)
         query = training.query(database)
         if into is not None:
-            return database.create(new_table(into), query)
+            return keep(database, into, query, replace)
         return collected(database.models(query), training)
 
 
@@ -177,6 +182,12 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
         hint = nearest(name, KEYWORDS)
         if hint:
             raise OptionError(f"train has no argument and no option '{name}'{hint}")
+
+
+def refuse_replace(replace: bool, into: object) -> None:
+    """replace belongs to into."""
+    if replace and into is None:
+        raise OptionError("replace is True without into, expected into, the table to replace")
 
 
 def streamed(database: Database, training: Training) -> Model | None:
@@ -261,14 +272,6 @@ def options_text(options: Mapping[str, Any]) -> str:
         )
 
     return json.dumps(options, default=plain)
-
-
-def new_table(name: str) -> str:
-    """The name of a table to make, as SQL."""
-    names = dotted(name)
-    if names is None:
-        raise DataError(f"into is {name!r}, expected the name of a new table")
-    return ".".join(map(quoted, names))
 
 
 def resolve(

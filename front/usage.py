@@ -3,12 +3,13 @@
 import argparse
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import shtab
 
 from tuskml.errors import nearest
+from tuskml.udas.other_names import hint
 
 Commands = argparse._SubParsersAction
 Run = Callable[[argparse.Namespace], None]
@@ -20,6 +21,7 @@ exit status:
   2    wrong usage: one sentence on standard error says what is allowed
   130  ended by Ctrl-C
 """
+UNKNOWN = re.compile(r"unrecognized arguments: --([\w-]+)")
 INVALID = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
@@ -44,7 +46,24 @@ class Parser(argparse.ArgumentParser):
         """Ends with status 2: what is wrong, which name is near, and where help is."""
         found = INVALID.search(message)
         near = nearest(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        unknown = UNKNOWN.search(message)
+        if unknown:
+            near = hint(unknown[1]) + ";" if hint(unknown[1]) else self._near(unknown[1])
         self.exit(2, f"{self.prog}: {' '.join(message.split())}{near or ';'} see {self.prog} -h\n")
+
+    def _near(self, name: str) -> str:
+        """The flag that is like a name."""
+        flags = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
+        return nearest(name, flags).replace("'", "--", 1).replace("'", "")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses what is left over here, where the flags are known."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
 
 
 def add_command(

@@ -75,7 +75,7 @@ class Roles:
         text = self._library.tuskml_store_roots(name.encode())
         if text is None:
             raise StoreError("looking for stores failed")
-        return [Path(line) for line in text.decode().splitlines()]
+        return [Path(line) for line in os.fsdecode(text).splitlines()]
 
 
 def trainer(version: str) -> Callable[[], None]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError, StoreError, nearest, one_of
+from tuskml.udas.other_names import hint
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
@@ -151,9 +152,18 @@ def _schedule(value: Any) -> str:
     return str(choice(*SCHEDULES, "line_search").parse(value))
 
 
+def _by_class(value: dict[str, Any]) -> list[Any]:
+    """The weights of {class: weight}, the lower class first; JSON has its keys as text."""
+    truth = {"false": 0.0, "true": 1.0}
+    known = {truth[key] if key in truth else float(key): weight for key, weight in value.items()}
+    return [known[key] for key in sorted(known)]
+
+
 def _class_weight(value: Any) -> str | tuple[float, float]:
     if value == "balanced":
         return "balanced"
+    if isinstance(value, dict):
+        value = _by_class(value)
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError
     low, high = (_number(weight) for weight in value)
@@ -265,7 +275,11 @@ TABLE = {
         Option("fit_intercept", BOOLEAN, True, "whether the margin has a constant term"),
         Option(
             "class_weight",
-            Kind("'balanced' or [weight of lower class, weight of higher class]", _class_weight),
+            Kind(
+                "'balanced', [weight of lower class, weight of higher class] or {class: weight} "
+                "of both classes",
+                _class_weight,
+            ),
             None,
             "weights of the two classes' losses",
         ),
@@ -473,7 +487,7 @@ def read(text: str, table: Mapping[str, Option]) -> tuple[dict[str, Any], frozen
         if name not in table:
             raise OptionError(
                 f"unknown option '{shortened(name)}', expected one of "
-                f"{', '.join(table)}{nearest(name, table)}"
+                f"{', '.join(table)}{hint(name) or nearest(name, table)}"
             )
     values = {
         name: _value(option, given[name]) if name in given else option.default

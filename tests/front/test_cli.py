@@ -111,9 +111,7 @@ def test_text_that_is_no_text(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "argv", [[], ["sql"], ["dmeo"], ["sql", "a", "b"], ["demo", "--rows", "0"]]
-)
+@pytest.mark.parametrize("argv", [[], ["dmeo"], ["sql", "a", "b"], ["demo", "--rows", "0"]])
 def test_wrong_usage_is_2(argv: list[str], capsys) -> None:
     assert main(argv) == 2
     out, err = capsys.readouterr()

@@ -15,6 +15,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set settings = tuskml.model_settings() -%}
+  {%- set gates = tuskml.model_gates(settings['task']) -%}
   {%- set name = tuskml.registry_name(model) -%}
   {%- set recipe = tuskml.recipe_of(settings) -%}
   {% call statement('begin') %}select 1{% endcall %}
@@ -29,9 +30,11 @@
     {% do tuskml.evaluate_trained(settings) %}
     {% do tuskml.register_trained(name, recipe) %}
   {% endif %}
-  {%- set newest = tuskml.newest_models(name, settings['group_by'], tuskml.temporary('groups')) -%}
+  {%- set held = tuskml.find_held(name, gates) if gates else '' -%}
+  {%- set newest = tuskml.newest_models(
+      name, settings['group_by'], tuskml.temporary('groups'), held=tuskml.temporary('held') if held else none) -%}
   {% do run_query(get_create_table_as_sql(False, intermediate_relation, newest)) %}
-  {%- set message = 'TRAIN ' ~ found['due'] ~ ' of ' ~ found['groups'] -%}
+  {%- set message = 'TRAIN ' ~ found['due'] ~ ' of ' ~ found['groups'] ~ ('; held back: ' ~ held if held else '') -%}
   {% call noop_statement('main', message, 'TRAIN', found['due']) %}{{ newest }}{% endcall %}
 
   {% if existing_relation is not none %}
@@ -39,7 +42,7 @@
   {% endif %}
   {{ adapter.rename_relation(intermediate_relation, target_relation) }}
   {% do create_indexes(target_relation) %}
-  {% for part in ['rows', 'groups', 'trained', 'metrics'] %}
+  {% for part in ['rows', 'groups', 'trained', 'metrics', 'held'] %}
     {% do run_query('drop table if exists ' ~ tuskml.temporary(part)) %}
   {% endfor %}
 

@@ -2,7 +2,7 @@
 {% macro model_settings() %}
   {% set meta = config.get('meta', {}) or {} %}
   {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'model_name'] %}
-  {% do tuskml.refuse_misspelt(keys, model.config.keys() | list + meta.keys() | list) %}
+  {% do tuskml.refuse_misspelt(keys + ['gates'], model.config.keys() | list + meta.keys() | list) %}
   {% set given = {} %}
   {% for key in keys %}
     {% do given.update({key: config.get(key, meta.get(key))}) %}
@@ -23,18 +23,24 @@
   }) }}
 {% endmacro %}
 
-{# dbt keeps what it does not know of a config, so a slip such as heldout= would go unseen, and change what is trained. Like
-   one of ours is what has most of its pairs of letters, or all of its letters in another order (Dice, Measures of the Amount
-   of Ecologic Association Between Species, 1945); `group` is a key of dbt's own. #}
+{# How alike two names are, from 0 to 1: the share of common pairs of letters (Dice, Measures of the Amount of Ecologic
+   Association Between Species, 1945), and 1 where one has the other's letters in another order. #}
+{% macro likeness(one, other) %}
+  {% set a = one | replace('_', '') | lower %}
+  {% set b = other | replace('_', '') %}
+  {% if (a | list | sort) == (b | list | sort) %}{{ return(1) }}{% endif %}
+  {% set pairs = [] %}
+  {% for place in range(1, a | length) if a[place - 1:place + 1] in b %}{% do pairs.append(place) %}{% endfor %}
+  {% set most = (a | length) + (b | length) - 2 %}
+  {{ return(2 * (pairs | length) / most if most > 0 else 0) }}
+{% endmacro %}
+
+{# dbt keeps what it does not know of a config, so a slip such as heldout= would go unseen, and change what is trained;
+   `group` is a key of dbt's own. #}
 {% macro refuse_misspelt(keys, given) %}
   {% for key in given if key not in keys and key != 'group' %}
     {% for ours in keys %}
-      {% set a = key | replace('_', '') | lower %}
-      {% set b = ours | replace('_', '') %}
-      {% set pairs = [] %}
-      {% for place in range(1, a | length) if a[place - 1:place + 1] in b %}{% do pairs.append(place) %}{% endfor %}
-      {% set alike = 2 * (pairs | length) / ((a | length) + (b | length) - 2) if (a | length) + (b | length) > 2 else 0 %}
-      {% if alike > 0.6 or (a | list | sort) == (b | list | sort) %}
+      {% if tuskml.likeness(key, ours) > 0.6 %}
         {% do exceptions.raise_compiler_error("materialization 'model' has no config " ~ key ~ "; did you mean " ~ ours ~ "?") %}
       {% endif %}
     {% endfor %}

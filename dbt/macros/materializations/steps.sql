@@ -133,12 +133,18 @@
 
 {# What the relation holds: of each group the newest version of these stages. groups: a relation with the keys and
    group_key. #}
-{% macro newest_models(name, keys, groups, stages=['candidate', 'deployed', 'retired']) %}
+{# The query of the relation: each group's newest version, of a group that is held back the deployed one.
+
+   groups: a relation with the groups' keys; held: one with the keys of those that are held back. #}
+{% macro newest_models(name, keys, groups, stages=['candidate', 'deployed', 'retired'], held=none) %}
     with newest as (
       select m.*, row_number() over (partition by m.group_key order by m.version desc) as place
       from tuskml.models as m
       where m.name = {{ tuskml.literal(name) }}
         and m.stage in ({% for stage in stages %}{{ tuskml.literal(stage) }}{{ ', ' if not loop.last }}{% endfor %})
+        {%- if held %}
+        and (m.stage = 'deployed' or m.group_key not in (select h.group_key from {{ held }} as h))
+        {%- endif %}
     )
     select
       {%- for key in keys %}

@@ -23,6 +23,28 @@
   {% endif %}
 {% endmacro %}
 
+{# Why this user may not deploy, with the GRANT that mends it; '' where the user may. DuckDB has no users. #}
+{% macro deployment_refused() %}{{ return(adapter.dispatch('deployment_refused', 'tuskml')()) }}{% endmacro %}
+
+{% macro duckdb__deployment_refused() %}{{ return('') }}{% endmacro %}
+
+{% macro default__deployment_refused() %}
+  {% set found = run_query("
+    select pg_catalog.has_column_privilege(c.oid, 'stage', 'UPDATE')
+             and pg_catalog.has_column_privilege(c.oid, 'deployed_at', 'UPDATE'),
+           current_user::text, pg_catalog.quote_ident(current_user), pg_catalog.pg_get_userbyid(c.relowner)::text
+    from pg_catalog.pg_class as c where c.oid = pg_catalog.to_regclass('tuskml.models')").rows %}
+  {% if not found or found[0][0] %}{{ return('') }}{% endif %}
+  {{ return(found[0][1] ~ ' may not deploy models: GRANT UPDATE (stage, deployed_at) ON tuskml.models TO '
+            ~ found[0][2] ~ ' lets it, which ' ~ found[0][3] ~ ' may do') }}
+{% endmacro %}
+
+{# A statement that fails with a sentence. #}
+{% macro raising(sentence) %}
+  {{ return('do $tuskml$ begin raise exception using errcode = ' ~ tuskml.literal('insufficient_privilege') ~ ', message = '
+            ~ tuskml.literal(sentence) ~ '; end $tuskml$') }}
+{% endmacro %}
+
 {% macro rollback_statement(name, group=none) %}
   {{ return(adapter.dispatch('rollback_statement', 'tuskml')(name, group)) }}
 {% endmacro %}

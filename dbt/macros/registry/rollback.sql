@@ -10,6 +10,8 @@
     {% do exceptions.raise_compiler_error(
         "tuskml_rollback: model is '" ~ model ~ "', expected a model of materialization 'model': " ~ names) %}
   {% endif %}
+  {% set refusal = tuskml.deployment_refused() %}
+  {% if refusal %}{% do exceptions.raise_compiler_error('tuskml_rollback: ' ~ refusal) %}{% endif %}
   {% set name = tuskml.registry_name(nodes[0]) %}
   {% do tuskml.run_and_commit(tuskml.rollback_statement(name, group)) %}
   {% do tuskml.hold_deployed(nodes[0]) %}

@@ -15,12 +15,13 @@
       'invocation_id': invocation_id, 'run_started_at': run_started_at.strftime('%Y-%m-%d %H:%M:%S'), 'model': name,
       'built': seen['built'], 'models': found['groups'], 'trained': seen['trained'], 'deployed': seen['deployed'],
       'waiting': found['waiting'], 'not_converged': found['not_ok'], 'tests_passed': seen['passed'],
-      'tests_failed': seen['failed'], 'tests_not_run': seen['not_run'],
+      'tests_failed': seen['failed'], 'tests_not_run': seen['not_run'], 'held_back': seen['held_back'],
   }) }}
 {% endmacro %}
 
-{% macro keep_summary(rows) %}
-  {% set types = {'invocation_id': 'text', 'run_started_at': 'timestamp', 'model': 'text', 'built': 'text'} %}
+{# failures: by model, the tests that failed, for the log. #}
+{% macro keep_summary(rows, failures) %}
+  {% set types = {'invocation_id': 'text', 'run_started_at': 'timestamp', 'model': 'text', 'built': 'text', 'held_back': 'text'} %}
   {% set relation = api.Relation.create(database=target.database, schema=target.schema, identifier='tuskml_runs') %}
   {% set columns = [] %}
   {% for column in rows[0] %}{% do columns.append(column ~ ' ' ~ types.get(column, 'integer')) %}{% endfor %}
@@ -32,10 +33,17 @@
     {% endfor %}
     {% do values.append('(' ~ items | join(', ') ~ ')') %}
     {% set kept = '; deployed stays what was' if row['tests_failed'] and row['waiting'] else '' %}
+    {% set held = ', held back: ' ~ row['held_back'] if row['held_back'] else '' %}
+    {% set failed = ' (' ~ failures[row['model']] ~ ')' if failures.get(row['model']) else '' %}
     {% do log('tuskml: ' ~ row['model'] ~ ': ' ~ row['models'] ~ ' models, ' ~ row['trained'] ~ ' trained, '
-              ~ row['deployed'] ~ ' deployed, ' ~ row['waiting'] ~ ' waiting; tests: ' ~ row['tests_passed'] ~ ' passed, '
-              ~ row['tests_failed'] ~ ' failed, ' ~ row['tests_not_run'] ~ ' not run' ~ kept, info=true) %}
+              ~ row['deployed'] ~ ' deployed, ' ~ row['waiting'] ~ ' waiting' ~ held ~ '; tests: ' ~ row['tests_passed']
+              ~ ' passed, ' ~ row['tests_failed'] ~ ' failed' ~ failed ~ ', ' ~ row['tests_not_run'] ~ ' not run' ~ kept,
+              info=true) %}
   {% endfor %}
   {% do tuskml.run_and_commit('create table if not exists ' ~ relation ~ ' (' ~ columns | join(', ') ~ ')') %}
-  {% do tuskml.run_and_commit('insert into ' ~ relation ~ ' values ' ~ values | join(', ')) %}
+  {% set there = adapter.get_columns_in_relation(relation) | map(attribute='name') | list %}
+  {% for column in columns if column.split(' ')[0] not in there %}  {# the table of an earlier version #}
+    {% do tuskml.run_and_commit('alter table ' ~ relation ~ ' add column ' ~ column) %}
+  {% endfor %}
+  {% do tuskml.run_and_commit('insert into ' ~ relation ~ ' (' ~ rows[0].keys() | join(', ') ~ ') values ' ~ values | join(', ')) %}
 {% endmacro %}

@@ -1,0 +1,34 @@
+"""A model however a caller holds it: a `tuskml.Model`, or a fitted estimator of one."""
+
+from dataclasses import replace
+from typing import Any
+
+from tuskml.errors import DataError
+from tuskml.model import Model
+
+
+def model_in(given: Any) -> Model:
+    """The one model. Of a classifier whose classes are numbers it predicts these, else 0 and 1.
+
+    DataError for what is no model, is not fitted, or has a model a class.
+    """
+    if isinstance(given, Model):
+        return given
+    name = type(given).__qualname__
+    if not name.startswith("Tusk") or not hasattr(given, "fit"):
+        raise DataError(
+            f"model is of type {name}, expected a tuskml.Model or a fitted TuskClassifier or "
+            "TuskRegressor"
+        )
+    models = getattr(given, "models_", None)
+    if not models:
+        raise DataError(f"the {name} is not fitted: call fit before")
+    if len(models) > 1:
+        raise DataError(
+            f"the {name} has {len(models)} models, one a class, expected one model: each of "
+            "estimator.models_ is one, of whether a row is of the class"
+        )
+    classes = getattr(given, "classes_", None)
+    if classes is None or classes.dtype.kind not in "iuf":
+        return models[0]  # type: ignore[no-any-return]
+    return replace(models[0], classes=[float(value) for value in classes])

@@ -1,0 +1,56 @@
+"""What options are called elsewhere: scikit-learn, XGBoost, Keras and Spark, with the conversion."""
+
+OTHER_NAMES = {
+    "c": "scikit-learn's C is l2 = 1 / (C * n) here, n the number of rows",
+    "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of SGDClassifier "
+    "and SGDRegressor, l1 = alpha of Lasso",
+    "penalty": "the penalty is a number here: l2 = 0.01, l1 = 0.01, or both for elastic net",
+    "l1_ratio": "elastic net is l1 = alpha * l1_ratio and l2 = alpha * (1 - l1_ratio) here",
+    "reg_param": "Spark's regParam r with elasticNetParam e is l1 = r * e and l2 = r * (1 - e) here",
+    "regularization": "give l2 = 0.01, l1 = 0.01, or both",
+    "lambda": "lambda is l2 or l1 here, weights of a penalty beside the mean loss",
+    "reg_lambda": "XGBoost's reg_lambda is l2 here, as a weight beside the mean loss",
+    "reg_alpha": "XGBoost's reg_alpha is l1 here, as a weight beside the mean loss",
+    "weight_decay": "weight decay is l2 here",
+    "tol": "the tolerance is epsilon here",
+    "solver": "the solver is algorithm here",
+    "optimizer": "the optimizer is algorithm here",
+    "loss": "the loss is the task here: 'linear', 'logistic' or 'svm'",
+    "n_jobs": "n_jobs is threads here",
+    "random_state": "random_state is seed here",
+    "learning_rate": "the learning rate is step here, and its decay schedule",
+    "lr": "the learning rate is step here, and its decay schedule",
+    "eta": "eta is step here",
+    "eta0": "eta0 is step here",
+    "epochs": "the most epochs are max_iter here",
+    "n_epochs": "the most epochs are max_iter here",
+    "num_epochs": "the most epochs are max_iter here",
+    "n_iter": "the most iterations are max_iter here",
+    "iterations": "the most iterations are max_iter here",
+    "num_iterations": "the most iterations are max_iter here",
+    "batchsize": "the rows of a step are batch_size here",
+    "early_stopping": "a share of rows held out for early stopping is validation = 0.1 here",
+    "validation_fraction": "a share of rows held out for early stopping is validation = 0.1 here",
+    "validation_split": "a share of rows held out for early stopping is validation = 0.1 here",
+    "timeout": "the most time is time = '90s' here",
+    "intercept": "the constant term is fit_intercept = true or false here",
+    "bias": "the constant term is fit_intercept = true or false here",
+    "n_factors": "the number of factors is rank here",
+    "factors": "the number of factors is rank here",
+    "scale_pos_weight": "XGBoost's scale_pos_weight w is class_weight = [1, w] here",
+    "sample_weight": "rows have no weights of their own, class_weight weighs classes",
+    "normalize": "features are centred and scaled inside, so there is nothing to set",
+    "standardize": "features are centred and scaled inside, so there is nothing to set",
+    "standardization": "features are centred and scaled inside, so there is nothing to set",
+    "verbose": "tuskml.progress() shows how far a training is",
+    "checkpoint": "a training with the option store checkpoints itself; resume = true goes on",
+}
+"""By lower-case name. Objectives are those of the packages' manuals; ours is mean(loss) + l2/2 ‖w‖²
++ l1 ‖w‖₁: scikit-learn's LogisticRegression and LinearSVC minimise C sum(loss) + 1/2 ‖w‖², Ridge
+‖y - Xw‖² + alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) + alpha/2 ‖w‖²."""
+
+
+def hint(name: str) -> str:
+    """`; ` and what the option of another package is here, or nothing where there is none."""
+    text = OTHER_NAMES.get(name.lower().replace("-", "_"))
+    return f"; {text}" if text else ""
