@@ -111,7 +111,7 @@ def choose(
         algorithm=algorithm,
         max_iter=options.max_iter or MAX_ITER.get(family, EPOCHS) * (1 if smooth else 5),
         epsilon=options.epsilon,
-        converge=default_converge(task, options, family, smooth),
+        converge=options.converge,
         step=options.step,
         schedule=schedule,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else BATCH.get(family, 1)),
@@ -139,17 +139,6 @@ def default_schedule(algorithm: str, seen: Statistics) -> str:
         return "line_search"
     wide = seen.sparse and seen.n_features > seen.most_rows
     return "constant" if algorithm == "svrg" or wide else "1/sqrt(i)"
-
-
-def default_converge(task: Task, options: Options, algorithm: str, smooth: bool) -> str:
-    """At the hinge's corners the gradient does not vanish: look at the objective instead.
-
-    dcd has the duality gap to look at.
-    """
-    measured = not task.smooth and smooth and algorithm != "dcd"
-    if measured and "converge" not in options.given:
-        return "loss"
-    return options.converge
 
 
 def follows_corners(algorithm: str, schedule: str) -> bool:
