@@ -48,7 +48,7 @@ from tuskml.udas.tasks import Task
 
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
-KNOW_GAP = ("dcd",)
+KNOW_GAP = ("dcd", "newton")
 """Algorithms with dual variables of their own."""
 
 
@@ -181,7 +181,7 @@ def fit(
             plan = chosen.plan
             timing.planned(chosen, time.monotonic() - asked)
         if gpu:
-            plan = replace(plan, device=placement.gpu_name())
+            plan = devices.placed(plan, request.task)
         state = descend(problem, labels, held, plan, options, began, timing)
         if not gpu:  # its seconds say nothing of the CPU's
             timing.report(plan, question)
@@ -295,7 +295,8 @@ def descend(
 
 def ends_by_gap(problem: Problem, plan: Plan) -> bool:
     """Whether a training ends by a duality gap that its algorithm does not know itself."""
-    return plan.family not in KNOW_GAP and wants_gap(problem, plan.converge, plan.epsilon)
+    known = plan.family in KNOW_GAP and plan.smoothing == (0.0,)
+    return not known and wants_gap(problem, plan.converge, plan.epsilon)
 
 
 def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:

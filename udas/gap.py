@@ -85,13 +85,19 @@ def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
         share = np.minimum(best, 1.0)
         found = share * total - share**2 * squared / 2
     else:
-        allowed = l1 / np.maximum(pull.max(axis=1, initial=0.0), l1)
-        found = allowed * total
+        largest = np.maximum(pull.max(axis=1, initial=0.0), l1)
+        found = np.maximum(l1 / largest * total, total - (largest - l1) * worst(problem) / l1)
         for share in SHARES if l2 else ():
             excess = np.maximum(share * pull - l1, 0.0)
             less = np.einsum("gd,gd->g", excess, excess) / (2 * l2)
             found = np.maximum(found, share * total - less)
     return np.maximum(found, 0.0)
+
+
+def worst(problem: Problem) -> Floats:
+    """What no optimum's objective is above, (G,): the loss of weights that are all 0, at most."""
+    given = problem.rows.class_weight
+    return np.ones(problem.n_groups) if given is None else np.asarray(given.max(axis=1))
 
 
 def raise_bound(problem: Problem, state: State, which: Index, corner: float) -> None:
