@@ -42,6 +42,7 @@ from tuskml.groups.skipping import ALGORITHM, may_skip, most_chunks
 from tuskml.groups.trainer import classes_of, report, settle_unknown
 from tuskml.udas import kernels
 from tuskml.udas.algorithms.sgd import MeanOfEpoch, RunEpoch, StageEpochs, finish
+from tuskml.udas.gap import WithinGap, wants_gap
 from tuskml.udas.kernels import Pass
 from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows, as_given, run
 from tuskml.udas.options import Options
@@ -217,7 +218,9 @@ class Training:
             all_rows,
             HeldOut(plan, unit_of(first, self.request)),
             update,
-            Tolerance(plan.converge, plan.epsilon),
+            WithinGap(problem, plan.epsilon)
+            if wants_gap(problem, plan.converge, plan.epsilon)
+            else Tolerance(plan.converge, plan.epsilon),
             Budget(plan.max_iter, None if options.time is None else self.began + options.time),
         )
         state = run(problem, operators, report)

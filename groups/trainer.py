@@ -35,6 +35,7 @@ from tuskml.udas.algorithms import operators_of
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
 from tuskml.udas.charged import Charges
+from tuskml.udas.gap import WithinGap, settle_gap, wants_gap
 from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
 from tuskml.udas.kernels import Floats, Pass
@@ -47,6 +48,8 @@ from tuskml.udas.tasks import Task
 
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
+KNOW_GAP = ("dcd", "newton")
+"""Algorithms with dual variables of their own."""
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
@@ -178,7 +181,7 @@ def fit(
             plan = chosen.plan
             timing.planned(chosen, time.monotonic() - asked)
         if gpu:
-            plan = replace(plan, device=placement.gpu_name())
+            plan = devices.placed(plan, request.task)
         state = descend(problem, labels, held, plan, options, began, timing)
         if not gpu:  # its seconds say nothing of the CPU's
             timing.report(plan, question)
@@ -270,7 +273,10 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        operators, clock = timing.watched(operators_of(part, within, v, deadline))
+        chosen = operators_of(part, within, v, deadline)
+        if settings is plan and ends_by_gap(problem, plan):
+            chosen = replace(chosen, converge=WithinGap(part, plan.epsilon))
+        operators, clock = timing.watched(chosen)
         state = run(part, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
@@ -281,8 +287,16 @@ def descend(
     if "current" in state.memory:
         finish_epochs(problem, state)
     settle_unknown(problem, state)
+    if ends_by_gap(problem, plan):
+        settle_gap(problem, state, plan.smoothing[-1], plan.epsilon)
     refuse_lost(problem, state)
     return state
+
+
+def ends_by_gap(problem: Problem, plan: Plan) -> bool:
+    """Whether a training ends by a duality gap that its algorithm does not know itself."""
+    known = plan.family in KNOW_GAP and plan.smoothing == (0.0,)
+    return not known and wants_gap(problem, plan.converge, plan.epsilon)
 
 
 def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:

@@ -4,10 +4,10 @@ The rule plans what is instant anyway; beyond, `choice.py` leaves it where anoth
 auto takes newton where its p x p systems are small beside the passes over the rows, lbfgs else:
 
 1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
-2. The hinge: lbfgs. Its smoothed corner asks newton for about as many iterations, each dearer.
-3. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
-   it yields standard errors.
-4. Otherwise: lbfgs.
+2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
+   it yields standard errors; those of the hinge are of an interior-point method, which the
+   condition of the problem does not slow down as it does what follows a smoothed corner.
+3. Otherwise: lbfgs.
 
 Large groups start on a sample of their rows, which leaves one or two iterations for all of them.
 """
@@ -84,8 +84,6 @@ def no_newton(task: Task | None, options: Options) -> str | None:
         return f"task '{task.name}' has no curvature for newton"
     if options.l1 > 0:
         return NO_L1["newton"]
-    if task is not None and not task.smooth:
-        return f"the loss of '{task.name}' has a corner, where newton is slow"
     return None
 
 
@@ -111,7 +109,7 @@ def choose(
         algorithm=algorithm,
         max_iter=options.max_iter or MAX_ITER.get(family, EPOCHS) * (1 if smooth else 5),
         epsilon=options.epsilon,
-        converge=default_converge(task, options, family, smooth),
+        converge=options.converge,
         step=options.step,
         schedule=schedule,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else BATCH.get(family, 1)),
@@ -121,7 +119,7 @@ def choose(
         seed=options.seed,
         threads=threads or options.threads or cores(),
         smoothing=(0.0,) if smooth else corners(options.epsilon),
-        sample_stride=stride(algorithm, options, seen),
+        sample_stride=stride(algorithm, options, seen, task),
         reason=reason,
         base=None if family == algorithm else family,
         sampler=sampler,
@@ -141,20 +139,9 @@ def default_schedule(algorithm: str, seen: Statistics) -> str:
     return "constant" if algorithm == "svrg" or wide else "1/sqrt(i)"
 
 
-def default_converge(task: Task, options: Options, algorithm: str, smooth: bool) -> str:
-    """At the hinge's corners the gradient does not vanish: look at the objective instead.
-
-    dcd has the duality gap to look at.
-    """
-    measured = not task.smooth and smooth and algorithm != "dcd"
-    if measured and "converge" not in options.given:
-        return "loss"
-    return options.converge
-
-
 def follows_corners(algorithm: str, schedule: str) -> bool:
-    """Whether an algorithm needs a gradient that is continuous."""
-    return algorithm in ("lbfgs", "newton") or schedule == "line_search"
+    """Whether an algorithm needs a gradient that is continuous; newton goes round the corners."""
+    return algorithm == "lbfgs" or schedule == "line_search"
 
 
 def corners(epsilon: float) -> tuple[float, ...]:
@@ -166,9 +153,12 @@ def corners(epsilon: float) -> tuple[float, ...]:
     return (*found, last) if last < 1 else (last,)
 
 
-def stride(algorithm: str, options: Options, seen: Statistics) -> int:
+def stride(
+    algorithm: str, options: Options, seen: Statistics, task: Task | None = None
+) -> int:
     """The start reads every so-maniest chunk; 1 for groups that are small anyway."""
-    if algorithm not in ("newton", "lbfgs") or options.warm_start or options.epsilon == 0:
+    sampled = algorithm == "lbfgs" or (algorithm == "newton" and (task is None or task.smooth))
+    if not sampled or options.warm_start or options.epsilon == 0:
         return 1
     if seen.most_rows < SAMPLED_ROWS or seen.sparse:
         return 1

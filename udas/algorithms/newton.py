@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.udas.algorithms import interior
 from tuskml.udas.algorithms.batch import Evaluate, settle_move
 from tuskml.udas.algorithms.search import backtrack
 from tuskml.udas.kernels import Floats, Triangles, solve
@@ -135,7 +136,12 @@ def evaluate(
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
-    """Newton's method as a choice of operators; on a device many small groups have their own."""
+    """Newton's method as a choice of operators; on a device many small groups have their own.
+
+    Of the hinge, where its corner is not smoothed, it is an interior-point method.
+    """
+    if not problem.task.smooth and problem.rows.smoothing == 0:
+        return interior.operators(problem, plan, start, deadline)
     update = problem.rows.newton_update(problem, plan) or NewtonStep(plan, problem)
     return Operators(
         as_given,

@@ -186,6 +186,47 @@ TK_API int tk_dual_start(const tk_pass *pass, tk_dual *dual);
 TK_API int tk_dual_epoch(const tk_pass *pass, tk_dual *dual, double *weights);
 TK_API int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights);
 
+/* The hinge by an interior-point method (interior.cpp). Each array with an item a row has a group's
+ * from offset[g] on, in the order in which the pass reads them. */
+enum tk_interior_mode {
+    TK_AFFINE = 0,    /* towards the optimum itself */
+    TK_CORRECTED = 1, /* towards where all products of a variable and its slack are `target` */
+    TK_DUAL_LOW = 2,  /* of tk_interior_slopes: the dual variables of the class -1 */
+    TK_DUAL_HIGH = 3
+};
+typedef struct tk_interior_group {
+    int64_t n_rows;
+    double target;  /* the caller's */
+    double step;    /* the longest that leaves all variables positive, at most 1 */
+    double product; /* mean product of variables and their slacks, after that step or as it is */
+    double loss;    /* mean hinge */
+    double total;   /* mean dual variable */
+} tk_interior_group;
+typedef struct tk_interior {
+    const int64_t *offset; /* (n_groups,) */
+    double *alpha;         /* (rows,) dual variables, between 0 and the row's class weight */
+    double *slack;         /* (rows,) y m + excess - 1 > 0 */
+    double *excess;        /* (rows,) > 0: what the hinge is at most */
+    double *affine, *move; /* (rows,) change of the margin, by mode */
+    double *slope;         /* (rows,) scratch: what tk_interior_slopes leaves */
+    double *curvature;     /* (rows,) scratch */
+    int8_t *sign;          /* (rows,) the class */
+    tk_interior_group *groups;
+} tk_interior;
+/* Fills what lies in the arrays for margins of weights (n_groups, d + 1). */
+TK_API int tk_interior_start(const tk_pass *pass, tk_interior *rows, const double *weights);
+/* Each row's share of the right side, and its curvature, by mode. */
+TK_API int tk_interior_slopes(const tk_pass *pass, tk_interior *rows, int mode);
+/* (n_groups, d + 3): like tk_gradient, sums of the slopes times the rows; loss is 0. */
+TK_API int tk_interior_gradient(const tk_pass *pass, const tk_interior *rows, double *out);
+/* The same and the curvature like tk_curvature, all in double. */
+TK_API int tk_interior_curvature(const tk_pass *pass, const tk_interior *rows, const double *shift,
+                                 const double *scale, double *out);
+/* Changes of the margins by changes of the weights, by mode; and how far to go. */
+TK_API int tk_interior_aim(const tk_pass *pass, tk_interior *rows, const double *weights, int mode);
+/* Moves all variables by `step` of each group. */
+TK_API int tk_interior_move(const tk_pass *pass, tk_interior *rows);
+
 /* --- order --- */
 /* Copies each group's rows in the order of a seeded hash of their content: the same order whatever
  * order they came in, and a uniform shuffle. The first held_out[g] rows go to held, the others to

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sparse.hpp"
+#include "numbered.hpp"
 
 namespace tusk {
 namespace {
@@ -128,6 +128,16 @@ void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, dou
     add_gradient(rows, r, g);
 }
 
+template <class E> void add_sums(const Scratch<E> &s, const Chunk &c, int64_t d, double *out) {
+    out[1] += (double)c.rows;
+    for (int64_t k = 0; k < d; k++)
+        out[2 + k] += s.gradient[k];
+    double *h_out = out + d + 3;
+    for (int64_t j = 0; j <= d; j++)
+        for (int64_t k = 0; k <= j; k++)
+            *h_out++ += s.product[j * s.width + k];
+}
+
 template <class E, class T, class Loss>
 void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels,
                      int64_t d, const Model &model, double *out) {
@@ -147,13 +157,7 @@ void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels
                              [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
     else
         for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
-    out[1] += (double)c.rows;
-    for (int64_t k = 0; k < d; k++)
-        out[2 + k] += s.gradient[k];
-    double *h_out = out + d + 3;
-    for (int64_t j = 0; j <= d; j++)
-        for (int64_t k = 0; k <= j; k++)
-            *h_out++ += s.product[j * s.width + k];
+    add_sums(s, c, d, out);
 }
 
 template <class E, class T, class Loss>
@@ -172,6 +176,31 @@ int curvature(const tk_pass *pass, const Loss &loss, const double *weights, cons
         });
 }
 
+// The same with each row's slope and curvature as they are given, from the chunk's first row on.
+template <class T>
+void given_chunk(const Chunk &c, bool sparse, int64_t d, const Model &model, const double *slope,
+                 const double *curvature, double *out) {
+    static thread_local Scratch<double> s;
+    s.reset(d + 1, model.shift, model.scale);
+    alignas(64) double r[BLOCK_ROWS] = {0};
+    auto block = [&](const auto &rows, const double *, int n) {
+        std::copy_n(slope, n, r);
+        std::fill(r + n, r + BLOCK_ROWS, 0.0);
+        add_gradient(rows, n, d, r, s.gradient.data());
+        out[2 + d] += sum_block(r);
+        fill_panel(rows, n, d, curvature, s);
+        multiply(s, d + 1, n);
+        slope += n;
+        curvature += n;
+    };
+    if (sparse)
+        for_sparse_blocks<T>(c, BLOCK_ROWS,
+                             [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
+    else
+        for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
+    add_sums(s, c, d, out);
+}
+
 } // namespace
 } // namespace tusk
 
@@ -185,6 +214,25 @@ int tk_curvature(const tk_pass *pass, const double *weights, const double *shift
                     return curvature<double, T>(pass, loss, weights, shift, scale, out);
                 return curvature<float, T>(pass, loss, weights, shift, scale, out);
             });
+        });
+    });
+}
+
+int tk_interior_curvature(const tk_pass *pass, const tk_interior *rows, const double *shift,
+                          const double *scale, double *out) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim, p = d + 1;
+        bool sparse = tusk_is_sparse(pass->groups[0].kind);
+        Numbered all(pass, make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p)));
+        return with_storage(pass, [&]<class T>(const T *) {
+            return sum_over_chunks(
+                pass, all.chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
+                    int64_t at = rows->offset[c.group] + all.first_of(c);
+                    Model model{nullptr, nullptr, shift + c.group * d, scale + c.group * d};
+                    given_chunk<T>(c, sparse, d, model, rows->slope + at, rows->curvature + at,
+                                   acc);
+                });
         });
     });
 }

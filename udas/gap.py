@@ -1,0 +1,207 @@
+"""How far a model of the hinge may be from the best one: a bound below every objective.
+
+By weak duality: for any 0 <= a_i <= c_i with sum a_i y_i = 0 (where there is an intercept) no
+weights have an objective below
+
+    D(a) = mean a_i - max_w (g.w - l2/2 ||w||^2 - l1 ||w||_1),    g = mean a_i y_i z_i,
+
+which is mean a_i - sum_j max(|g_j| - l1, 0)^2 / (2 l2) with l2 > 0. Any weights make such an a: c_i
+times the slope of the hinge with a corner of some width. It is scaled down by class until the sums
+of both classes agree. Two gradients, one a class, tell all that is needed. Shapes: G groups, d
+features; all is in coordinates of z = x - shift.
+
+Without a penalty g has to vanish and hardly ever does. There the bound holds for weights whose
+standardised absolute values add up to at most REACH times those at hand, or REACH; and the hinge is
+never below 0.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.udas.kernels import Floats
+from tuskml.udas.operators import State
+from tuskml.udas.problem import ROUNDING, Found, Index, Problem
+
+REACH = 2.0
+SELDOM = 20
+"""Iterations between two looks at a gap that is not expected to be small."""
+CORNERS = tuple(10.0 ** (-k / 2) for k in range(13))
+"""Widths of the corner that make dual variables of weights that were not smoothed for."""
+FIRST_CORNER = 4
+SHARES = (1.0, 0.999, 0.99, 0.9, 0.5)
+"""Of the dual variables, that are tried where l1 > 0: smaller ones may be allowed by it."""
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Dual variables summed up: total (G,) is the mean of a, pull (G, d) that of a_i y_i z_i."""
+
+    total: Floats
+    pull: Floats
+
+
+def dual_point(problem: Problem, v: Floats, corner: float) -> DualPoint:
+    """The dual variables that weights v (G, p) make with a corner of that width."""
+    weights, d = problem.to_caller(v), problem.d
+    rows = replace(problem.rows, smoothing=corner, loss_only=False)
+    totals, pulls = [], []
+    for high in (False, True):
+        sums = replace(rows, class_weight=one_class(problem, high)).gradient(weights)
+        slope = sums[:, d + 2 : d + 3]
+        totals.append(np.abs(slope[:, 0]) / sums[:, 1])
+        pulls.append((problem.shift * slope - sums[:, 2 : d + 2]) / sums[:, 1:2])
+    return balanced(problem.rows.fit_intercept, np.array(totals), np.array(pulls))
+
+
+def balanced(fit_intercept: bool, totals: Floats, pulls: Floats) -> DualPoint:
+    """The classes' means (2, G) and (2, G, d), that of the heavier class scaled down."""
+    if fit_intercept:
+        least = totals.min(axis=0)
+        share = np.divide(least, totals, where=totals > 0, out=np.zeros_like(totals))
+        totals, pulls = totals * share, pulls * share[:, :, None]
+    return DualPoint(totals.sum(axis=0), pulls.sum(axis=0))
+
+
+def one_class(problem: Problem, high: bool) -> Floats:
+    """Class weights (G, 2) that leave out the rows of the other class."""
+    given = problem.rows.class_weight
+    weights = np.ones((problem.n_groups, 2)) if given is None else given.copy()
+    weights[:, 0 if high else 1] = 0.0
+    return weights
+
+
+def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
+    """The least objective that any weights may have, (G,); without a penalty, see above."""
+    pull = np.where(problem.scale > 0, np.abs(at.pull), 0.0)
+    total, l1, l2 = at.total, problem.l1, problem.l2
+    if not l1 and not l2:
+        size = np.maximum(np.abs(v[:, :-1]).sum(axis=1), 1.0)
+        found = total - REACH * size * (pull * problem.scale).max(axis=1, initial=0.0)
+    elif not l1:
+        squared = np.einsum("gd,gd->g", pull, pull) / l2
+        best = np.divide(total, squared, where=squared > 0, out=np.ones_like(total))
+        share = np.minimum(best, 1.0)
+        found = share * total - share**2 * squared / 2
+    else:
+        largest = np.maximum(pull.max(axis=1, initial=0.0), l1)
+        found = np.maximum(l1 / largest * total, total - (largest - l1) * worst(problem) / l1)
+        for share in SHARES if l2 else ():
+            excess = np.maximum(share * pull - l1, 0.0)
+            less = np.einsum("gd,gd->g", excess, excess) / (2 * l2)
+            found = np.maximum(found, share * total - less)
+    return np.maximum(found, 0.0)
+
+
+def worst(problem: Problem) -> Floats:
+    """What no optimum's objective is above, (G,): the loss of weights that are all 0, at most."""
+    given = problem.rows.class_weight
+    return np.ones(problem.n_groups) if given is None else np.asarray(given.max(axis=1))
+
+
+def raise_bound(problem: Problem, state: State, which: Index, corner: float) -> None:
+    """Keeps the bound of some groups where their weights make a higher one."""
+    part, v = problem.of(which), state.v[which]
+    found = bound(part, dual_point(part, v, corner), v)
+    below = state.memory["below"]
+    below[which] = np.maximum(below[which], found)
+
+
+def gaps(state: State, which: Index, objective: Floats) -> Floats:
+    """By how much objectives of some groups are above their bounds, but for rounding."""
+    slack = ROUNDING * np.maximum(np.abs(objective), 1.0)
+    return np.asarray(np.maximum(objective - state.memory["below"][which] - slack, 0.0))
+
+
+def wants_gap(problem: Problem, converge: str, epsilon: float) -> bool:
+    """Whether a training ends by its gap: of the hinge, unless another end was asked for."""
+    hinge = problem.task.name == "svm" and problem.rows.open is None
+    return hinge and converge == "gradient" and epsilon > 0
+
+
+@dataclass
+class WithinGap:
+    """Converge: the objective is proved to be within epsilon / 2 of the least.
+
+    Looks cost three passes: where the corner is smoothed, there is one as soon as the gradient says
+    that the gap may be small, and every SELDOM iterations. `problem` is of all groups.
+    """
+
+    problem: Problem
+    epsilon: float
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
+        done = np.zeros(len(active), bool)
+        if found is None:
+            return done
+        state.memory.setdefault("below", np.zeros(len(state.v)))
+        if self.problem.rows.smoothing > 0:
+            due = np.flatnonzero(self._near(active, found) | (state.iteration % SELDOM == 0))
+            done[due] = self._smoothed(state, active[due])
+        else:
+            for corner in self._corners(state, active):
+                which = active[state.memory["corner"][active] == corner]
+                raise_bound(self.problem, state, which, CORNERS[corner])
+            self._turn(state, active)
+            done[:] = gaps(state, active, found.objective) <= self.epsilon / 2
+        return done
+
+    def _near(self, active: Index, found: Found) -> NDArray[np.bool_]:
+        """Whether the gap of the smoothed problem is small: it is the gradient's, with l2 alone."""
+        if self.problem.l1 or not self.problem.l2:
+            return np.asarray(found.violation <= self.epsilon)
+        scale = self.problem.scale[active]
+        used = scale > 0
+        plain = np.divide(found.gradient[:, :-1], scale, where=used, out=np.zeros_like(scale))
+        gap = np.einsum("gd,gd->g", plain, plain) / (2 * self.problem.l2)
+        return np.asarray(gap <= self.epsilon / 2)
+
+    def _smoothed(self, state: State, which: Index) -> NDArray[np.bool_]:
+        if not len(which):
+            return np.zeros(0, bool)
+        raise_bound(self.problem, state, which, self.problem.rows.smoothing)
+        objective = sharp(self.problem, state, which)
+        return np.asarray(gaps(state, which, objective) <= self.epsilon / 2)
+
+    @staticmethod
+    def _corners(state: State, active: Index) -> list[int]:
+        """Numbers of the corners that are looked at next, of any of the groups."""
+        n = len(state.v)
+        known = state.memory.setdefault("corner", np.full(n, FIRST_CORNER))
+        state.memory.setdefault("turn", np.ones(n, int))
+        state.memory.setdefault("below before", np.zeros(n))
+        return sorted(set(known[active].tolist()))
+
+    @staticmethod
+    def _turn(state: State, active: Index) -> None:
+        """Goes on to the neighbouring corner, back where the bound has not risen."""
+        memory = state.memory
+        risen = memory["below"][active] > memory["below before"][active]
+        memory["turn"][active] *= np.where(risen, 1, -1)
+        memory["below before"][active] = memory["below"][active]
+        moved = memory["corner"][active] + memory["turn"][active]
+        memory["corner"][active] = np.clip(moved, 0, len(CORNERS) - 1)
+
+
+def sharp(problem: Problem, state: State, which: Index) -> Floats:
+    """The objective of some groups with the hinge's corner as it is."""
+    part = problem.of(which)
+    return part.on(replace(part.rows, smoothing=0.0)).objective(state.v[which])
+
+
+def settle_gap(problem: Problem, state: State, corner: float, epsilon: float) -> None:
+    """What converged is what the weights that are left prove, or another algorithm's bound.
+
+    corner: that of the last stage, 0 where there was none. Raises a bound once more where it is
+    not known to suffice. state.objective is that of the hinge itself.
+    """
+    state.memory.setdefault("below", np.zeros(len(state.v)))
+    for width in (corner,) if corner > 0 else CORNERS:
+        every = np.arange(len(state.v))
+        open_ = every[gaps(state, every, state.objective) > epsilon / 2]
+        if len(open_):
+            raise_bound(problem, state, open_, width)
+    state.converged = gaps(state, np.arange(len(state.v)), state.objective) <= epsilon / 2
+
+
