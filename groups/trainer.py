@@ -274,7 +274,7 @@ def descend(
         state = run(part, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
-        v = usable(state.v, v)
+        v = usable(problem, state.v, v)
     state.iterations = iterations
     if monitor is not None:
         monitor.restore(state)
@@ -301,9 +301,10 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
     yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
 
 
-def usable(v: Floats, before: Floats) -> Floats:
+def usable(problem: Problem, v: Floats, before: Floats) -> Floats:
     """Where a start on a sample ran away, the point before it."""
-    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3), axis=1)
+    size = np.ones(len(v)) if problem.label_size is None else problem.label_size
+    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3 * size[:, None]), axis=1)
     return np.where(wild[:, None], before, v)
 
 

@@ -53,6 +53,10 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     }
     out.mean = all.mean;
     out.variance = all.n ? all.m2 / all.n : 0;
+    if (out.low == out.high && !std::isfinite(out.variance)) { // of numbers that are all the same
+        out.mean = out.low;
+        out.variance = 0;
+    }
     return out;
 }
 
@@ -182,6 +186,21 @@ template <class T> void count_features(const tusk_group &group, double *count, d
     }
 }
 
+// Whether the size of each value that is not 0 lies between two numbers.
+template <class T> bool within(const tusk_group &group, T low, T high) {
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const T *value = (const T *)tusk_sparse_values(s);
+        int64_t outside = 0;
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            T size = std::fabs(value[k]);
+            outside += (size < low && size > 0) || size > high;
+        }
+        if (outside)
+            return false;
+    }
+    return true;
+}
+
 } // namespace
 } // namespace tusk
 
@@ -241,6 +260,9 @@ int tk_values_near_one(const tk_pass *pass) {
             if (largest < 1.0 / 16 || largest > 16)
                 return 0;
         }
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (!within<T>(pass->groups[g], (T)(1.0 / TK_NEAR_ONE), (T)TK_NEAR_ONE))
+                return 2;
         return 1;
     });
 }
