@@ -39,7 +39,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     else:
         shift, deviation = rows.feature_moments(MOMENT_ROWS)
         if not options.fit_intercept:  # nothing could take up the shift
-            deviation = np.sqrt(deviation**2 + shift**2)
+            deviation = root_of_squares(deviation**2, deviation, shift)
             shift = np.zeros_like(shift)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
     size = label_size(labels) if task.quadratic else None
@@ -49,10 +49,15 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
 
 def label_size(labels: NDArray[np.void]) -> Floats:
     """The root mean square of numbers, (G,)."""
-    variance, mean = labels["variance"], labels["mean"]
+    variance = labels["variance"]
+    return root_of_squares(variance, np.sqrt(variance), labels["mean"])
+
+
+def root_of_squares(square: Floats, a: Floats, b: Floats) -> Floats:
+    """The root of a^2 + b^2 with a^2 given, also where squares are no doubles."""
     with np.errstate(over="ignore", under="ignore"):
-        size = np.sqrt(variance + mean**2)
-    return np.where(np.isfinite(size) & (size > TINY), size, np.hypot(np.sqrt(variance), mean))
+        size = np.sqrt(square + b**2)
+    return np.where(np.isfinite(size) & (size > TINY), size, np.hypot(a, b))
 
 
 def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:

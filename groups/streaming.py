@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuskml.groups import events, skipping
+from tuskml.groups.finite import settle_lost, with_lost
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.objective import describe, start
 from tuskml.groups.outcome import Inference, judge
@@ -247,6 +248,7 @@ class Training:
     ) -> Models:
         """The model value; its counters say what was read."""
         weights = problem.to_caller(state.v)
+        status = with_lost(status, settle_lost(problem, state, first.labels, weights))
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
         read, there = counters["row_groups_read"], counters["row_groups"]
         told = f"{plan.describe()}, {read:,} of {there:,} row groups"

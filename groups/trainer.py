@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups import devices, events, factorization, outcome
+from tuskml.groups import devices, events, factorization, finite, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
@@ -60,7 +60,8 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_elsewhere(request.options)
     refuse_together(request.task, request.options)
     for places in alike(groups, request.options.ordered):
-        models = train_alike(groups[places], request, memory)
+        with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+            models = train_alike(groups[places], request, memory)
         yield models.numbered(places[models.group])
 
 
@@ -188,6 +189,9 @@ def fit(
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
+        lost = finite.settle_lost(problem, state, labels, weights)
+        seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
+        status = finite.with_lost(status, lost)
         told = plan.describe()
         if options.explain:
             told = explained(rows.groups, request, chosen, question, state, began)

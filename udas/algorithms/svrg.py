@@ -58,7 +58,8 @@ class AnchoredEpoch:
         state.memory["best"][active] = np.minimum(state.memory["best"][active], found.objective)
         state.memory["best_v"][active] = anchor
         full = found.gradient.copy()
-        full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]
+        if part.l2:
+            full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]
         v, mean = anchor.copy(), np.empty_like(anchor)
         epoch = epoch_of(part, self.plan, state.memory["step"][active], 0.0)
         part.rows.svrg(epoch, anchor, full, v, mean)
