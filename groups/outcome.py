@@ -130,7 +130,8 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
             weights = problem.d + int(problem.rows.fit_intercept)
             mark(problem.rows.groups["n_rows"] < weights, "too few rows")
         if problem.task.name == "logistic":
-            apart = state.objective < SEPARATED_LOSS
+            unit = 1.0 if problem.gradient_unit is None else problem.gradient_unit
+            apart = state.objective < SEPARATED_LOSS * unit
             apart |= (seen.conditioned > SEPARATED_ERROR).any(axis=1)
             mark(apart, "separable")
             state.converged[apart] = False

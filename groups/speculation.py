@@ -139,7 +139,7 @@ def trial(
             rows = problem.rows.head(max(1, int(problem.rows.groups["n_rows"].max()) // stride))
         part = problem.on(rows)
         operators = operators_of(part, settings, v, deadline)
-        watched = Errors(Tolerance(plan.converge, plan.epsilon), smoothing, errors)
+        watched = Errors(Tolerance.of(part, settings), smoothing, errors)
         state = run(part, replace(operators, converge=watched))
         if state.out_of_time:
             break

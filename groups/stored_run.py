@@ -33,6 +33,7 @@ from tuskml.kvstore.frames import frame_share
 from tuskml.partitioner import IndexMap
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
+from tuskml.udas.operators import LEAST_SIZE
 from tuskml.udas.plan import Plan
 from tuskml.udas.stored import Model, Training
 from tuskml.udas.stored_chunks import Chunks, Keys, Widths
@@ -370,7 +371,8 @@ class Online:
         history, epsilon = self.progress.history, self.run_of.plan.epsilon
         if not epsilon or len(history) < 2:
             return False
-        return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), 1e-12)
+        least = LEAST_SIZE * abs(history[0])
+        return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), least)
 
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):

@@ -6,14 +6,15 @@ held-out rows, whatever the size of the data.
 
 Convergence is the option `converge`, measured on rows that are held out and never trained on, at
 the mean of the last chunk's iterates: `gradient` (the default) is the largest violation of the
-optimality condition there, of features with mean 0 and standard deviation 1, and of a `linear`
-label in units of its standard deviation. In these units the derivative of the loss has a standard
-deviation s of at most 1 (linear) or 1/2 (labels of two classes) where a model is better than none,
-and a component of the gradient on n rows a standard error of s / sqrt(n). n is (4 s / epsilon)^2:
-epsilon is four standard errors, so that the sample's noise alone seldom exceeds it in any
-coordinate (Byrd, Chin, Nocedal, Wu, Sample size selection in optimization methods for machine
-learning, 2012, section 3, tie the sample to the gradient's variance likewise). An epsilon that
-would need more rows than fit is not for this sampler.
+optimality condition there, in the units in which trainings on all rows measure it
+(`objective.with_units`). Where a model is better than none the derivative of the loss has in these
+units a standard deviation s of at most 1 (linear), or 1/2 / sqrt(4 p (1 - p)) for classes with
+shares p and 1 - p, and a component of the gradient on n rows a standard error of s / sqrt(n). n is
+(4 s / epsilon)^2: epsilon is four standard errors, so that the sample's noise alone seldom exceeds
+it in any coordinate (Byrd, Chin, Nocedal, Wu, Sample size selection in optimization methods for
+machine learning, 2012, section 3, tie the sample to the gradient's variance likewise). The rows
+that are read first tell p; where more rows must be held out, reading starts again with more. An
+epsilon that would need more rows than fit, as with rare events, is not for this sampler.
 """
 
 import math
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuskml.groups import events, skipping
+from tuskml.groups.finite import settle_lost, with_lost
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.objective import describe, start
 from tuskml.groups.outcome import Inference, judge
@@ -48,7 +50,7 @@ from tuskml.udas.operators import Budget, Operators, State, Tolerance, all_rows,
 from tuskml.udas.options import Options
 from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
-from tuskml.udas.problem import Found, Problem, violations
+from tuskml.udas.problem import Found, Problem
 
 ALGORITHMS = ("sgd", "mgd")
 SAMPLER = "shuffled-partition"
@@ -61,6 +63,8 @@ MOST_BYTES = 32 << 20
 """Of a piece of a row group."""
 ERRORS = 4.0
 """Standard errors in epsilon."""
+SLACK = 1.25
+"""Times the rows held out that would have been right, from which on they are read again."""
 
 
 def wanted(request: Request) -> bool:
@@ -91,13 +95,18 @@ def in_force(options: Options) -> Options:
     return replace(options, algorithm=algorithm, epsilon=epsilon)
 
 
-def held_rows(request: Request, n_features: int) -> int | None:
-    """How many rows to hold out; None where epsilon needs more than fit."""
+def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
+    """How many rows to hold out; None where epsilon needs more than fit.
+
+    share: of the rarer class, as far as it is known.
+    """
     options = request.options
     most = min(MOST_HELD, rows_in(MOST_HELD_BYTES, n_features))
     if not options.epsilon or options.converge != "gradient":
         return min(4 * LEAST_HELD, most)
     deviation = 1.0 if request.task.quadratic else 0.5
+    if request.task.name == "logistic":
+        deviation /= math.sqrt(4 * share * (1 - share))
     needed = max(LEAST_HELD, math.ceil((ERRORS * deviation / options.epsilon) ** 2))
     return needed if needed <= most else None
 
@@ -119,27 +128,38 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     request = replace(request, options=in_force(request.options))
     options = request.options
     rng = np.random.default_rng(options.seed)
-    held = held_rows(request, n_features)
-    if held is None:
-        return None
     most = rows_in(MOST_BYTES, n_features)
     least = skipping.FIRST_ROW_GROUPS if tried else FIRST_ROW_GROUPS
-    layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
-    if layout is None:
-        return None
-    if tried:
-        most_iter = most_chunks(request, source.sizes, layout)
-        if not most_iter:
-            return None
     mark = kernels.cancel_count()
     threads = options.threads or 1
-    reader = Reader(source, request.task, options.seed, threads, mark)
-    with kernels.watching_sigint(), ExitStack() as stack:
-        first = stack.enter_context(reader.chunk(layout.first, held))
-        if first is None or not usable(first, request):
-            return None
-        models = Training(request, layout, reader, began, mark, most_iter).run(first, rng)
-    return None if tried and not models.converged.all() else models
+    held, rows_read = held_rows(request, n_features), 0
+    with kernels.watching_sigint():
+        while held is not None:
+            layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
+            if layout is None:
+                return None
+            if tried:
+                most_iter = most_chunks(request, source.sizes, layout)
+                if not most_iter:
+                    return None
+            reader = Reader(source, request.task, options.seed, threads, mark, rows_read)
+            with ExitStack() as stack:
+                first = stack.enter_context(reader.chunk(layout.first, held))
+                if first is None or not usable(first, request):
+                    return None
+                wanted = held_rows(request, n_features, rarer_share(first))
+                if wanted is not None and wanted <= SLACK * held:
+                    training = Training(request, layout, reader, began, mark, most_iter)
+                    models = training.run(first, rng)
+                    return None if tried and not models.converged.all() else models
+            held, rows_read = wanted, reader.rows_read
+    return None
+
+
+def rarer_share(first: Chunk) -> float:
+    """The share of the rarer class in the rows that were read first."""
+    high = float(first.labels["n_high"][0] / first.labels["n_rows"][0])
+    return min(high, 1 - high)
 
 
 def usable(first: Chunk, request: Request) -> bool:
@@ -147,22 +167,6 @@ def usable(first: Chunk, request: Request) -> bool:
     if not first.held["n_rows"][0] or not first.rows["n_rows"][0]:
         return False
     return not request.task.classifies or bool(first.labels["low"][0] != first.labels["high"][0])
-
-
-class HeldOut(MeanOfEpoch):
-    """Compute: what the held-out rows say, the violation in units without a scale."""
-
-    def __init__(self, plan: Plan, label_deviation: float) -> None:
-        super().__init__(plan)
-        self.unit = label_deviation
-
-    def __call__(self, part: Problem, state: State) -> Found | None:
-        found = super().__call__(part, state)
-        if found is None:
-            return None
-        at = state.v[state.active]
-        worst = violations(found.gradient, at, part.thresholds()).max(axis=1)
-        return replace(found, violation=worst / self.unit)
 
 
 @dataclass
@@ -216,11 +220,11 @@ class Training:
             as_given,
             StageEpochs(plan, v),
             all_rows,
-            HeldOut(plan, unit_of(first, self.request)),
+            MeanOfEpoch(plan),
             update,
             WithinGap(problem, plan.epsilon)
             if wants_gap(problem, plan.converge, plan.epsilon)
-            else Tolerance(plan.converge, plan.epsilon),
+            else Tolerance.of(problem, plan),
             Budget(plan.max_iter, None if options.time is None else self.began + options.time),
         )
         state = run(problem, operators, report)
@@ -247,6 +251,7 @@ class Training:
     ) -> Models:
         """The model value; its counters say what was read."""
         weights = problem.to_caller(state.v)
+        status = with_lost(status, settle_lost(problem, state, first.labels, weights))
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
         read, there = counters["row_groups_read"], counters["row_groups"]
         told = f"{plan.describe()}, {read:,} of {there:,} row groups"
@@ -282,13 +287,6 @@ def judged(problem: Problem, state: State, plan: Plan) -> Strings:
         plan,
         Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p))),
     )
-
-
-def unit_of(first: Chunk, request: Request) -> float:
-    """What a gradient is measured in: the deviation of a numeric label, 1 for classes."""
-    if not request.task.quadratic:
-        return 1.0
-    return float(np.sqrt(first.labels["variance"][0])) or 1.0
 
 
 def varying(problem: Problem) -> Problem:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups import devices, events, factorization, outcome
+from tuskml.groups import devices, events, factorization, finite, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
@@ -63,7 +63,8 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_elsewhere(request.options)
     refuse_together(request.task, request.options)
     for places in alike(groups, request.options.ordered):
-        models = train_alike(groups[places], request, memory)
+        with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+            models = train_alike(groups[places], request, memory)
         yield models.numbered(places[models.group])
 
 
@@ -191,6 +192,9 @@ def fit(
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
+        lost = finite.settle_lost(problem, state, labels, weights)
+        seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
+        status = finite.with_lost(status, lost)
         told = plan.describe()
         if options.explain:
             told = explained(rows.groups, request, chosen, question, state, began)
@@ -280,7 +284,7 @@ def descend(
         state = run(part, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
-        v = usable(state.v, v)
+        v = usable(problem, state.v, v)
     state.iterations = iterations
     if monitor is not None:
         monitor.restore(state)
@@ -315,9 +319,10 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
     yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
 
 
-def usable(v: Floats, before: Floats) -> Floats:
+def usable(problem: Problem, v: Floats, before: Floats) -> Floats:
     """Where a start on a sample ran away, the point before it."""
-    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3), axis=1)
+    size = np.ones(len(v)) if problem.label_size is None else problem.label_size
+    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3 * size[:, None]), axis=1)
     return np.where(wild[:, None], before, v)
 
 

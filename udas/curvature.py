@@ -65,6 +65,7 @@ class Curvature:
         part, d = self.part, self.part.d
         if part.rows.sparse:
             squares[:, :d] *= part.scale**2
-        squares[:, :d] += part.l2 * part.scale**2
-        squares[squares <= 0] = 1.0
+        if part.l2:
+            squares[:, :d] += part.l2 * part.scale**2
+        squares[~((squares > 0) & np.isfinite(squares))] = 1.0
         return squares

@@ -30,6 +30,7 @@ __all__ = [
     "GROUP",
     "KINDS",
     "LABELS",
+    "NEAR_ONE",
     "Epoch",
     "Floats",
     "OwnedRows",
@@ -67,6 +68,8 @@ LABELS = np.dtype(
         ("variance", np.float64),
     ]
 )
+NEAR_ONE = 256.0
+"""Factor by which the largest values of sparse features may differ from 1 and not be scaled."""
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
 
 
@@ -219,9 +222,12 @@ class Pass:
         )
         return count, largest
 
-    def values_near_one(self) -> bool:
-        """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups."""
-        return bool(library().tk_values_near_one(ctypes.byref(self._struct())))
+    def values_near_one(self) -> bool | None:
+        """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups.
+
+        None: it is, but some values are not within NEAR_ONE of 1, which may be all of a feature's.
+        """
+        return (False, True, None)[library().tk_values_near_one(ctypes.byref(self._struct()))]
 
     def nonzeros(self) -> int:
         """Entries of sparse rows in all groups."""

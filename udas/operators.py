@@ -18,7 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Floats
+from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Index, Problem, room_for
+
+LEAST_SIZE = 1e-12
+"""Of the first objective: what a smaller one's changes are measured in."""
 
 
 @dataclass
@@ -199,10 +203,16 @@ class StartAt:
 
 @dataclass
 class Tolerance:
-    """Converge: the criterion fell to epsilon; never when epsilon is 0."""
+    """Converge: the criterion fell to epsilon; never when epsilon is 0.
+
+    unit (G,): what changes of the weights are measured in, None: 1. The objective's are relative
+    to its size, or to a trillionth of what it was at first, where it falls to nothing.
+    """
 
     criterion: str
     epsilon: float
+    unit: Floats | None = None
+    first: Floats | None = None
     before: Floats | None = None
     before_v: Floats | None = None
 
@@ -211,6 +221,11 @@ class Tolerance:
         if measured is None:
             return np.zeros(len(active), bool)
         return np.asarray(measured <= self.epsilon)
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan) -> "Tolerance":
+        """The plan's, in the units of the problem."""
+        return cls(plan.converge, plan.epsilon, problem.weight_unit)
 
     def measured(self, state: State, active: Index, found: Found | None) -> Floats | None:
         """The criterion by active group; None where nothing was found to judge by."""
@@ -222,12 +237,16 @@ class Tolerance:
         """Of the weights, or of the objective relative to its size."""
         if self.before is None or self.before_v is None:
             self.before, self.before_v = state.objective.copy(), state.v.copy()
+            self.first = LEAST_SIZE * np.abs(self.before)
             return np.full(len(active), np.inf)
         if self.criterion == "weights":
             change = np.abs(state.v[active] - self.before_v[active]).max(axis=1)
+            change = change if self.unit is None else change / self.unit[active]
         else:
-            size = np.maximum(np.abs(state.objective[active]), 1e-12)
-            change = np.abs(state.objective[active] - self.before[active]) / size
+            assert self.first is not None
+            size = np.maximum(np.abs(state.objective[active]), self.first[active])
+            change = np.abs(state.objective[active] - self.before[active])
+            change = np.divide(change, size, where=change > 0, out=np.zeros_like(change))
         self.before, self.before_v = state.objective.copy(), state.v.copy()
         rejected = state.memory.get("rejected")  # an epoch that was taken back changed nothing
         return np.asarray(

@@ -33,8 +33,8 @@ class Found:
     """What a pass at v found: objective and violation (G,), gradient (G, p), packed hessian.
 
     gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
-    violation of the optimality condition by a coordinate, in those or in the caller's units, that
-    rounding does not explain; slack is how much rounding may change the objective. Of dcd the
+    violation of the optimality condition by a coordinate of v that rounding does not explain, in
+    gradient units of the problem; slack is how much rounding may change the objective. Of dcd the
     violation is twice the duality gap, and the gradient, which the corner has none of, NaN.
     """
 
@@ -105,7 +105,11 @@ def room_for(packed: Triangles, n: int) -> Triangles:
 
 @dataclass(frozen=True)
 class Problem:
-    """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1."""
+    """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1.
+
+    weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
+    measured in, so that convergence does not depend on the units of labels or of class weights.
+    """
 
     rows: Pass
     task: Task
@@ -116,6 +120,8 @@ class Problem:
     frequency: Floats | None = None
     label_size: Floats | None = None
     precise: bool = False
+    weight_unit: Floats | None = None
+    gradient_unit: Floats | None = None
 
     @property
     def n_groups(self) -> int:
@@ -136,6 +142,8 @@ class Problem:
             scale=self.scale[which],
             frequency=None if self.frequency is None else self.frequency[which],
             label_size=None if self.label_size is None else self.label_size[which],
+            weight_unit=None if self.weight_unit is None else self.weight_unit[which],
+            gradient_unit=None if self.gradient_unit is None else self.gradient_unit[which],
         )
 
     def on(self, rows: Pass) -> "Problem":
@@ -206,22 +214,28 @@ class Problem:
         d = self.d
         coef = weights[:, :d]
         slope = sums[:, d + 2 : d + 3] / n
-        caller = sums[:, 2 : d + 2] / n
         gradient = np.empty_like(v)
-        gradient[:, :d] = (caller - self.shift * slope) * self.scale
+        gradient[:, :d] = (sums[:, 2 : d + 2] / n - self.shift * slope) * self.scale
         if self.l2:
-            caller = caller + self.l2 * coef
             gradient[:, :d] += self.l2 * self.scale * coef
         gradient[:, d:] = slope if self.rows.fit_intercept else 0.0
         objective = sums[:, 0] / n[:, 0] + self.penalty(coef)
-        rounding = ROUNDING * self._size_of_terms(v, coef)
+        rounding = self.rounding * self._size_of_terms(v, coef)
         return Found(
             objective,
             gradient,
-            self._violation(gradient, v, caller, coef, rounding),
+            self._violation(gradient, v, rounding),
             self._slack(objective, rounding),
             self._hessian(packed / n) if curvature else None,
         )
+
+    @property
+    def rounding(self) -> float | Floats:
+        """What is left of a zero by summing terms of size 1, in units of the weighted loss."""
+        weight = self.rows.class_weight
+        if weight is None:
+            return ROUNDING
+        return ROUNDING * np.clip(1.0, weight.min(axis=1), weight.max(axis=1))
 
     def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
         """How large the numbers are whose sum and difference a residual is, (G,)."""
@@ -243,18 +257,14 @@ class Problem:
         objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
         return objective
 
-    def _violation(
-        self, gradient: Floats, v: Floats, caller: Floats, coef: Floats, rounding: Floats
-    ) -> Floats:
-        """The larger of the violations in both units; rounding alone is none."""
-        conditioned = violations(gradient, v, self.thresholds() if self.l1 else 0.0)
-        used = self.scale > 0
-        reach = np.abs(self.shift)
-        np.add(reach, np.divide(1.0, self.scale, where=used, out=np.zeros_like(reach)), out=reach)
-        plain = violations(caller, coef, self.l1) - rounding[:, None] * reach
-        worst = np.where(used, plain, 0.0).max(axis=1)
-        found: Floats = np.maximum(conditioned.max(axis=1) - rounding, worst)
-        return np.maximum(found, 0.0)
+    def _violation(self, gradient: Floats, v: Floats, rounding: Floats) -> Floats:
+        """The largest violation in gradient units; rounding alone is none."""
+        worst = violations(gradient, v, self.thresholds() if self.l1 else 0.0).max(axis=1)
+        return self.in_gradient_units(np.maximum(worst - rounding, 0.0))
+
+    def in_gradient_units(self, size: Floats) -> Floats:
+        """Sizes of gradients by v, (G,), as the tolerance measures them."""
+        return size if self.gradient_unit is None else size / self.gradient_unit
 
     def _hessian(self, packed: Triangles) -> Triangles:
         if self.l2:

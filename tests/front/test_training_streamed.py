@@ -342,7 +342,7 @@ def test_auto_gives_up_after_a_third(
         read.append(sum(piece.n_rows for piece in pieces))
 
     monkeypatch.setattr(streaming.Reader, "_count", counted)
-    monkeypatch.setattr(streaming, "HeldOut", NeverThere)
+    monkeypatch.setattr(streaming, "MeanOfEpoch", NeverThere)
     model = auto(parquet, epsilon=0.02)
     assert model.converged
     assert model.n_rows == ROWS
@@ -350,9 +350,36 @@ def test_auto_gives_up_after_a_third(
     assert 0 < sum(read) <= ROWS / 3 + 2 * streaming.CHUNK_ROWS
 
 
-class NeverThere(streaming.HeldOut):
+class NeverThere(streaming.MeanOfEpoch):
     """Held-out rows on which no tolerance is met."""
 
     def __call__(self, part: Any, state: Any) -> Any:
         found = super().__call__(part, state)
         return None if found is None else replace(found, violation=found.violation + 1)
+
+
+RARE = """
+SELECT *, (noise < {share} * exp(x0 - x1 / 2 - 0.625))::INT AS event
+FROM (SELECT sqrt(-2 * ln((1 + hash(i) % 1000000) / 1000001)) * cos(6.283185 * (hash(-i) % 100003) / 100003) AS x0,
+             sqrt(-2 * ln((1 + hash(i) % 1000000) / 1000001)) * sin(6.283185 * (hash(-i) % 100003) / 100003) AS x1,
+             (hash(i * 3 + 2) % 10000000) / 10000000 AS noise
+      FROM range({rows}) t(i))
+"""  # noqa: E501, SQL
+"""Of independent normal numbers; the log of the odds is nearly x0 - x1 / 2 + log(share)."""
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "mgd", "auto"])
+@pytest.mark.parametrize("share", [0.1, 0.004])
+def test_rare_events(tmp_path: Path, few_are_usual: None, share: float, algorithm: str) -> None:
+    """An absolute tolerance would hold where the training starts, and leave the constant model."""
+    with duckdb.connect() as con:
+        made = RARE.format(share=share, rows=ROWS)
+        con.execute(f"COPY ({made}) TO '{tmp_path}/rare.parquet' (ROW_GROUP_SIZE {GROUP})")
+    given = {"label": "event", "features": ["x0", "x1"], "source": tmp_path / "rare.parquet"}
+    model = train(":memory:", "logistic", algorithm=algorithm, epsilon=0.01, **given)
+    best = train(":memory:", "logistic", **given)
+    assert model.status == "ok"
+    np.testing.assert_allclose(model.coef, best.coef, atol=0.1)
+    assert ("counters" in model.options) == (share == 0.1)  # the rarer ask for all rows
+    if share == 0.1:
+        assert model.options["counters"]["rows_held_out"] > 90_000

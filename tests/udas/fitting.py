@@ -69,3 +69,25 @@ def violation(task, x, y, model, l1=0.0, l2=0.0, class_weight=None, fit_intercep
     resting = np.maximum(np.abs(gradient) - l1, 0)
     constant = abs(slope.mean()) if fit_intercept else 0
     return np.append(np.where(w != 0, pushed, resting), constant).astype(float)
+
+
+def conditioned(task, x, y, model, l1=0.0, l2=0.0, class_weight=None, fit_intercept=True):
+    """`violation` by features with mean 0 and deviation 1, in the units of `epsilon`.
+
+    Those are the label's deviation, or 4 a b / (a + b) for classes with weighted shares a and b.
+    """
+    x, w = np.asarray(x, np.longdouble), model.coef.astype(np.longdouble)
+    weight = row_weights(y, class_weight)
+    _, slope = losses(task, x @ w + model.intercept, y)
+    slope = weight * slope
+    z = x - x.mean(axis=0) if fit_intercept else x
+    gradient = z.T @ slope / len(y) + l2 * w
+    pushed = np.abs(gradient + l1 * np.sign(w))
+    resting = np.maximum(np.abs(gradient) - l1, 0)
+    off = np.where(w != 0, pushed, resting) / np.sqrt((z * z).mean(axis=0))
+    constant = abs(slope.mean()) if fit_intercept else 0
+    unit = y.std() if fit_intercept else np.sqrt((y * y).mean())
+    if task == "logistic":
+        low, high = ((weight * (y == label)).mean() for label in (0, 1))
+        unit = 4 * low * high / (low + high)
+    return (np.append(off, constant) / unit).astype(float)

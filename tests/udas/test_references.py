@@ -222,7 +222,7 @@ def test_ridge(con, diabetes, algorithm, l2):
 
     x, y = diabetes
     put(con, x, y)
-    model = fit(con, "linear", algorithm=algorithm, l2=l2, epsilon=1e-9, max_iter=20_000)
+    model = fit(con, "linear", algorithm=algorithm, l2=l2, epsilon=1e-11, max_iter=20_000)
     reference = Ridge(alpha=len(y) * l2, solver="svd").fit(x, y)
     np.testing.assert_allclose(model.coef, reference.coef_, rtol=1e-6, atol=1e-9)
     assert model.intercept == pytest.approx(reference.intercept_, rel=1e-8)

@@ -32,13 +32,22 @@ def curvature_bound(problem: Problem) -> Floats:
 
     Dense z have unit variance; sparse ones about one in each of their entries.
     """
-    loss = 0.25 if problem.task.name == "logistic" else 1.0
+    loss = problem.task.steepest
     if problem.task.name == "svm" and problem.rows.smoothing > 0:
         loss = 1.0 / problem.rows.smoothing
     norm = np.full(problem.n_groups, float(problem.d))
     if problem.rows.sparse:
         norm[:] = problem.rows.nonzeros() / problem.rows.groups["n_rows"].sum()
-    return loss * (norm + 1.0)
+    return weighted(problem) * loss * (norm + 1.0)
+
+
+def weighted(problem: Problem) -> Floats:
+    """A power of 4 (G,) near both class weights where both are well above or below 1; else 1."""
+    weight = problem.rows.class_weight
+    if weight is None:
+        return np.ones(problem.n_groups)
+    near = np.clip(1.0, weight.min(axis=1), weight.max(axis=1))
+    return np.asarray(4.0 ** np.round(np.log2(near) / 2))
 
 
 def first_steps(plan: Plan, problem: Problem) -> Floats:
@@ -119,6 +128,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         Evaluate(),
         SearchedStep(plan, problem) if searched else ScheduledStep(plan, problem),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

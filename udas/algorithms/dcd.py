@@ -138,6 +138,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         Gap(),
         DualEpoch(plan, deadline),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

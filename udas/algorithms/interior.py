@@ -140,6 +140,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         InteriorGap(plan),
         InteriorStep(plan),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

@@ -99,7 +99,7 @@ def first_guess(problem: Problem) -> Floats | None:
     """
     if problem.frequency is None:
         return None
-    bend = 0.25 if problem.task.response == "logistic" else 1.0
+    bend = problem.task.steepest
     diagonal = np.full((problem.n_groups, problem.d + 1), bend)
     diagonal[:, :-1] = bend * problem.frequency + problem.l2 * problem.scale**2
     return np.asarray(1.0 / np.sqrt(diagonal))
@@ -157,7 +157,10 @@ class QuasiNewtonStep:
         direction = -moves.guessed(active, slope)
         step = np.ones(len(slope))
         if moves.guess is None:
-            step /= np.maximum(1.0, np.sqrt(np.einsum("gp,gp->g", slope, slope)))
+            length = np.sqrt(np.einsum("gp,gp->g", slope, slope))
+            step /= np.maximum(
+                1.0, length if part.weight_unit is None else length / part.weight_unit
+            )
         if not new.all():
             known = ~new
             quasi = -moves.times(active, slope)
@@ -177,6 +180,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         Evaluate(),
         QuasiNewtonStep(plan, first_guess(problem)),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

@@ -37,6 +37,9 @@ ILL_CONDITIONED = 1e-5
 NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
 DAMPING = 0.1
+FINER = 0.01
+"""Of epsilon, to which a loss that is not quadratic is trained: the last iterations, with an H
+that was kept, gain few digits each and cost little, and p-values are read to many digits."""
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
@@ -135,6 +138,14 @@ def evaluate(
     return found
 
 
+def tolerance(problem: Problem, plan: Plan) -> Tolerance:
+    """The plan's, finer where the curvature is kept for the last iterations on all rows."""
+    task = problem.task
+    keeps = task.smooth and not task.quadratic and problem.rows.stride == 1
+    finer = keeps and plan.converge == "gradient"
+    return Tolerance.of(problem, replace(plan, epsilon=FINER * plan.epsilon) if finer else plan)
+
+
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
     """Newton's method as a choice of operators; on a device many small groups have their own.
 
@@ -142,13 +153,14 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
     """
     if not problem.task.smooth and problem.rows.smoothing == 0:
         return interior.operators(problem, plan, start, deadline)
-    update = problem.rows.newton_update(problem, plan) or NewtonStep(plan, problem)
+    goal = tolerance(problem, plan)
+    on_device = problem.rows.newton_update(problem, replace(plan, epsilon=goal.epsilon))
     return Operators(
         as_given,
         StartAt(start),
         all_rows,
         Evaluate(curvature=True),
-        update,
-        Tolerance(plan.converge, plan.epsilon),
+        on_device or NewtonStep(plan, problem),
+        goal,
         Budget(plan.max_iter, deadline),
     )

@@ -14,7 +14,6 @@ import math
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.udas.algorithms.batch import Evaluate, settle_move
 from tuskml.udas.algorithms.search import backtrack
@@ -123,13 +122,8 @@ def dots(a: Floats, b: Floats) -> Floats:
 
 
 def violation(part: Problem, gradient: Floats) -> Floats:
-    """The largest component (G,) of a gradient in coordinates of v, in those or the caller's."""
-    d = part.d
-    used: NDArray[np.bool_] = part.scale > 0
-    caller = np.divide(gradient[:, :d], part.scale, where=used, out=np.zeros_like(part.scale))
-    caller += np.where(used, part.shift * gradient[:, d:], 0.0)
-    worst = np.abs(caller).max(axis=1, initial=0.0)
-    return np.asarray(np.maximum(worst, np.abs(gradient).max(axis=1)))
+    """The largest component (G,) of a gradient in coordinates of v, in gradient units."""
+    return part.in_gradient_units(np.abs(gradient).max(axis=1))
 
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
@@ -140,6 +134,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         Evaluate(),
         TruncatedStep(plan, problem, deadline),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

@@ -139,6 +139,6 @@ def operators(
         all_rows,
         MeanOfEpoch(plan),
         SampledEpoch(plan, sampler),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

@@ -175,6 +175,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         MeanOfEpoch(plan),
         RunEpoch(plan),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

@@ -58,7 +58,8 @@ class AnchoredEpoch:
         state.memory["best"][active] = np.minimum(state.memory["best"][active], found.objective)
         state.memory["best_v"][active] = anchor
         full = found.gradient.copy()
-        full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]
+        if part.l2:
+            full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]
         v, mean = anchor.copy(), np.empty_like(anchor)
         epoch = epoch_of(part, self.plan, state.memory["step"][active], 0.0)
         part.rows.svrg(epoch, anchor, full, v, mean)
@@ -77,6 +78,6 @@ def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | Non
         all_rows,
         Anchor(),
         AnchoredEpoch(plan),
-        Tolerance(plan.converge, plan.epsilon),
+        Tolerance.of(problem, plan),
         Budget(plan.max_iter, deadline),
     )

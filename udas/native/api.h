@@ -82,8 +82,9 @@ TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
                               double *deviation);
 /* Rows in which each sparse feature occurs and its largest |value|, shape (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
-/* Whether the largest sparse value of each group's first segment is between 1/16 and 16 in size.
- */
+/* Whether the largest sparse value of each group's first segment is between 1/16 and 16 in size:
+ * 1, or 2 where some values other than 0 are not within a factor of TK_NEAR_ONE of 1. */
+#define TK_NEAR_ONE 256
 TK_API int tk_values_near_one(const tk_pass *pass);
 TK_API int64_t tk_nonzeros(const tusk_group *group);
 

@@ -53,6 +53,10 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     }
     out.mean = all.mean;
     out.variance = all.n ? all.m2 / all.n : 0;
+    if (out.low == out.high && !std::isfinite(out.variance)) { // of numbers that are all the same
+        out.mean = out.low;
+        out.variance = 0;
+    }
     return out;
 }
 
@@ -130,10 +134,11 @@ tk_label_stats class_labels(const tusk_group &group) {
 // swallowing the spread.
 template <class T> struct ColumnSums {
     int64_t d;
-    std::vector<double> origin, sum, square;
+    std::vector<double> origin, sum, square, reach; // reach: the largest |x - first row|
     int64_t n = 0;
 
-    explicit ColumnSums(int64_t width) : d(width), origin(width), sum(width), square(width) {}
+    explicit ColumnSums(int64_t width)
+        : d(width), origin(width), sum(width), square(width), reach(width) {}
 
     void add(const T *x) {
         if (n++ == 0)
@@ -143,7 +148,13 @@ template <class T> struct ColumnSums {
             double v = (double)x[k] - origin[k];
             sum[k] += v;
             square[k] += v * v;
+            reach[k] = std::max(reach[k], std::fabs(v));
         }
+    }
+
+    // Whether a column varies, but its squares are no numbers to go by.
+    bool lost(int64_t k) const {
+        return reach[k] > 0 && (square[k] < 1e-280 || !std::isfinite(square[k]));
     }
 
     // Returns whether some feature was constant.
@@ -153,22 +164,54 @@ template <class T> struct ColumnSums {
             mean[k] = origin[k] + sum[k] / n;
             double variance = square[k] / n - (sum[k] / n) * (sum[k] / n);
             deviation[k] = square[k] > 0 ? std::sqrt(std::max(variance, 1e-300)) : 0;
-            constant |= square[k] == 0;
+            constant |= reach[k] == 0;
         }
         return constant;
     }
 };
 
-template <class T>
-bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
-    ColumnSums<T> sums(group.dim);
+// Each step-th row.
+template <class T, class Visit>
+void each_row(const tusk_group &group, int64_t step, const Visit &visit) {
     int64_t next = 0;
     for (const tusk_segment *s = group.head; s; s = s->next) {
         for (; next < s->n_rows; next += step)
-            sums.add((const T *)tusk_dense_values(s) + next * group.dim);
+            visit((const T *)tusk_dense_values(s) + next * group.dim);
         next -= s->n_rows;
     }
-    return sums.finish(mean, deviation);
+}
+
+// Mean and deviation of a column whose squares are beyond the doubles: by a power of two that
+// brings it to about 1. Halves first, since even a difference may be too large.
+template <class T>
+void scaled_moments(const tusk_group &group, int64_t step, int64_t k, const ColumnSums<T> &sums,
+                    double *mean, double *deviation) {
+    double half = sums.origin[k] / 2, reach = 0;
+    each_row<T>(group, step,
+                [&](const T *x) { reach = std::max(reach, std::fabs((double)x[k] / 2 - half)); });
+    if (!(reach > 0)) // half of the smallest double is 0
+        return;
+    int power = std::ilogb(reach) + 1;
+    double origin = std::scalbn(sums.origin[k], -power), sum = 0, square = 0;
+    each_row<T>(group, step, [&](const T *x) {
+        double v = std::scalbn((double)x[k], -power) - origin;
+        sum += v;
+        square += v * v;
+    });
+    double centre = sum / (double)sums.n;
+    *mean = std::scalbn(origin + centre, power);
+    *deviation = std::scalbn(std::sqrt(std::max(square / sums.n - centre * centre, 0.0)), power);
+}
+
+template <class T>
+bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
+    ColumnSums<T> sums(group.dim);
+    each_row<T>(group, step, [&](const T *x) { sums.add(x); });
+    bool constant = sums.finish(mean, deviation);
+    for (int64_t k = 0; k < group.dim; k++)
+        if (sums.lost(k))
+            scaled_moments<T>(group, step, k, sums, mean + k, deviation + k);
+    return constant;
 }
 
 template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
@@ -180,6 +223,21 @@ template <class T> void count_features(const tusk_group &group, double *count, d
             largest[index[k]] = std::max(largest[index[k]], (double)std::fabs(value[k]));
         }
     }
+}
+
+// Whether the size of each value that is not 0 lies between two numbers.
+template <class T> bool within(const tusk_group &group, T low, T high) {
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const T *value = (const T *)tusk_sparse_values(s);
+        int64_t outside = 0;
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            T size = std::fabs(value[k]);
+            outside += (size < low && size > 0) || size > high;
+        }
+        if (outside)
+            return false;
+    }
+    return true;
 }
 
 } // namespace
@@ -241,6 +299,9 @@ int tk_values_near_one(const tk_pass *pass) {
             if (largest < 1.0 / 16 || largest > 16)
                 return 0;
         }
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (!within<T>(pass->groups[g], (T)(1.0 / TK_NEAR_ONE), (T)TK_NEAR_ONE))
+                return 2;
         return 1;
     });
 }

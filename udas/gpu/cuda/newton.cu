@@ -4,7 +4,7 @@
 // those of udas/problem.py; but the curvature is made anew in each iteration, in double. Between
 // two passes nothing leaves the block, and the rows of groups this small come from the cache.
 
-#define ROUNDING 4e-15
+#define ROUNDING 4e-15 // of terms of size 1; of weighted losses see udas/problem.py
 #define SUFFICIENT 1e-4
 #define MOST_TRIALS 40
 
@@ -12,7 +12,7 @@ struct Group {
     const T *values;
     const double *labels;
     int n_rows;
-    double label_size, l2;
+    double label_size, gradient_unit, rounding, l2;
     bool fit_intercept;
 };
 
@@ -38,15 +38,12 @@ __device__ Looked look(const Panel &s, const Group &g, const Labels &meaning, co
     add_up(s, g.values, g.labels, g.n_rows, meaning, intercept, sums);
     __syncthreads();
 
-    const double n = sums[1], slope = sums[2 + D] / n, rounding = ROUNDING * terms;
-    double conditioned = g.fit_intercept ? fabs(slope) : 0.0, plain = 0.0;
+    const double n = sums[1], slope = sums[2 + D] / n, rounding = g.rounding * terms;
+    double worst = g.fit_intercept ? fabs(slope) : 0.0;
     for (int k = 0; k < D; k++) {
         double caller = sums[2 + k] / n, scale = s.scale[k], shift = s.shift[k];
         double here = (caller - shift * slope) * scale + g.l2 * scale * s.w[k];
-        conditioned = fmax(conditioned, fabs(here));
-        if (scale > 0.0)
-            plain = fmax(plain, fabs(caller + g.l2 * s.w[k]) -
-                                    rounding * (fabs(shift) + 1.0 / scale));
+        worst = fmax(worst, fabs(here));
         if (threadIdx.x == k % THREADS)
             gradient[k] = here;
     }
@@ -54,7 +51,7 @@ __device__ Looked look(const Panel &s, const Group &g, const Labels &meaning, co
         gradient[D] = g.fit_intercept ? slope : 0.0;
     Looked found;
     found.objective = sums[0] / n + 0.5 * g.l2 * penalty;
-    found.violation = fmax(fmax(conditioned - rounding, plain), 0.0);
+    found.violation = fmax(worst - rounding, 0.0) / g.gradient_unit;
     double size = fabs(found.objective), change = rounding;
     if (meaning.kind == SQUARED)
         change = sqrt(2.0 * size) * rounding + rounding * rounding;
@@ -78,15 +75,17 @@ __device__ inline double curved(const Panel &s, const Group &g, const double *su
 extern "C" __global__ void __launch_bounds__(THREADS)
 newton(const T *values, const double *labels, const int64 *start, const int64 *n_rows,
        const double *all_shift, const double *all_scale, const double *label_size,
-       LOSS_PARAMETERS, int fit_intercept, double l2, double epsilon, int most, double *all_v,
-       double *found, double *gradients, double *curvatures, int64 *iterations, int64 *stuck,
-       double *history) {
+       const double *gradient_unit, const double *rounding, LOSS_PARAMETERS, int fit_intercept,
+       double l2, double epsilon, int most, double *all_v, double *found, double *gradients,
+       double *curvatures, int64 *iterations, int64 *stuck, double *history) {
     DYNAMIC_SHARED
     const Panel s(shared);
     const int64 which = blockIdx.x;
     const Labels meaning(LOSSES, (int)which);
     const Group g = {values + start[which] * D, labels + start[which], (int)n_rows[which],
-                     label_size ? label_size[which] : 1.0, l2, fit_intercept != 0};
+                     label_size ? label_size[which] : 1.0,
+                     gradient_unit ? gradient_unit[which] : 1.0, rounding[which], l2,
+                     fit_intercept != 0};
     const int width = D + 3 + P * (P + 1) / 2;
     double *sums = shared + BEHIND_PANEL, *v = sums + width, *candidate = v + P;
     double *step = candidate + P, *gradient = step + P;
