@@ -10,7 +10,7 @@ from tuskml.groups import determined
 from tuskml.groups.models import Strings
 from tuskml.groups.statuses import MEANINGS
 from tuskml.udas import separation
-from tuskml.udas.algorithms.newton import evaluate
+from tuskml.udas.algorithms.newton import FLOATS, evaluate
 from tuskml.udas.kernels import Floats, Solution, solve
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
@@ -99,7 +99,8 @@ def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, whi
         step = solve(end.hessian, end.gradient, plan.threads).step
         seen.parted[which] = parted(part, state.v[which], step, solution, plan.threads)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
-    steep = np.flatnonzero(~suspect & (solution.pivot < STEEP) & ~seen.parted[which])
+    steep = (solution.pivot < STEEP) | seen.constant[which]
+    steep = np.flatnonzero(steep & ~suspect & ~seen.parted[which])
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution)
     odd = np.flatnonzero(suspect)
@@ -240,10 +241,10 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
         renew = state.memory.get("stale", np.zeros(len(state.v), bool))[which]
         renew = renew | ~state.known[which]
         precise = state.memory.get("precise", np.zeros(len(state.v), bool))[which]
-        renewed_by_newton = precise & (not problem.task.quadratic)
-        if problem.rows.groups["kind"][0] in (0, 2):
-            loose = solve(hessian, np.zeros((n, p)), threads).pivot < TIGHT
-            renew, precise = renew | (loose & ~renewed_by_newton), precise | loose
+        if problem.rows.groups["kind"][0] in FLOATS:
+            rough = solve(hessian, np.zeros((n, p)), threads)
+            loose = (rough.pivot < TIGHT) | (rough.rank < free_weights(part))
+            renew, precise = renew | (loose & ~precise), precise | loose
     gradient = None
     if renew.any() or problem.task.name == "logistic":
         found = evaluate(part, state.v[which], hessian, renew, precise)

@@ -17,7 +17,7 @@ from tuskml.groups import devices, events, factorization, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
-from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned, with_freedom
 from tuskml.groups.objective import describe, start
 from tuskml.groups.own import (
     loss_of_one_class,
@@ -210,8 +210,11 @@ def fit(
         status=status,
         plan=Strings.same(told, n),
         seconds=share,
-        options=Strings.same(
-            resolved(options, plan, timing.shown() | (own_members(request.task) or {})), n
+        options=with_freedom(
+            resolved(options, plan, timing.shown() | (own_members(request.task) or {})),
+            seen.freedom,
+            seen.std_err,
+            n_rows,
         ),
     )
 
