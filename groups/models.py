@@ -139,19 +139,14 @@ def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -
     return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
-def with_freedom(text: str, models_freedom: Floats, std_err: Floats, n_rows: Ints) -> Strings:
-    """Options as JSON by group, with the degrees of freedom where these are not the rows less the
-    standard errors: where rows were held out, or weights have none that count.
-    """
-    known = ~np.isnan(std_err)
-    usual = n_rows - known.sum(axis=1)
-    odd = np.flatnonzero(known.any(axis=1) & (models_freedom != usual))
-    if not len(odd):
-        return Strings.same(text, len(n_rows))
-    freedom, code = np.unique(models_freedom[odd], return_inverse=True)
-    numbers = np.zeros(len(n_rows), np.int32)
-    numbers[odd] = 1 + code
-    return Strings((text, *(f'{text[:-1]},"freedom":{df:.0f}}}' for df in freedom)), numbers)
+def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
+    """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
+    pool, code = [text], np.zeros(n, np.int32)
+    for name, (where, numbers) in more.items():
+        values, place = np.unique(numbers[where], return_inverse=True)
+        code[where] = len(pool) + place
+        pool += [f'{text[:-1]},"{name}":{value:.15g}}}' for value in values]
+    return Strings(tuple(pool), code)
 
 
 def joined(parts: list[Models]) -> Models:

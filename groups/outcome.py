@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from tuskml.groups import determined
 from tuskml.groups.models import Strings
 from tuskml.groups.statuses import MEANINGS
+from tuskml.groups.tempered import strength, temper
 from tuskml.udas import separation
 from tuskml.udas.algorithms.newton import FLOATS, evaluate
 from tuskml.udas.kernels import Floats, Solution, solve
 from tuskml.udas.operators import State
+from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
 
@@ -78,13 +80,24 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     if problem.d < MOST_WEIGHTS and len(which):
         _infer_some(problem, state, plan, seen, which)
     if problem.task.name == "logistic" and not state.out_of_time:
-        rest = np.arange(problem.n_groups)
-        if problem.d < MOST_WEIGHTS:
-            rest = np.flatnonzero(~state.converged)
+        looked = state.converged & (problem.d < MOST_WEIGHTS)
+        stopped = state.memory.get("early_stop", np.zeros(problem.n_groups, bool))
+        rest = np.flatnonzero(~looked & ~(stopped & ~state.converged))
         if len(rest):
             seen.parted[rest] = separation.completely(problem.of(rest), state.v[rest])
     seen.std_err[seen.parted] = np.nan
     return seen
+
+
+def soften(
+    problem: Problem, state: State, seen: Inference, plan: Plan, options: Options, began: float
+) -> Bools:
+    """Fits groups without an optimum with a ridge where no penalty was named; which ones, (G,)."""
+    which = np.flatnonzero(seen.parted)
+    if "l2" in options.given or problem.d >= MOST_WEIGHTS or not len(which):
+        return np.zeros(problem.n_groups, bool)
+    temper(problem, state, which, plan, None if options.time is None else began + options.time)
+    return seen.parted
 
 
 def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, which: Index) -> None:
@@ -120,6 +133,19 @@ def parted(problem: Problem, v: Floats, step: Floats, solution: Solution, thread
     if len(open_):
         found[open_] = separation.decide(problem.of(open_), threads)
     return found
+
+
+def noted(
+    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools
+) -> dict[str, tuple[Bools, Floats]]:
+    """Members of options that some of the groups have, which and what, (G,) each.
+
+    freedom: where it is not the rows less the standard errors, since rows were held out or weights
+    have none that count; l2_standardized: of groups with the ridge of `tempered.py`.
+    """
+    known = ~np.isnan(seen.std_err)
+    odd = known.any(axis=1) & (seen.freedom != n_rows - known.sum(axis=1))
+    return {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
 
 
 def free_weights(problem: Problem) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from tuskml.groups import devices, events, factorization, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
-from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned, with_freedom
+from tuskml.groups.models import Lists, Models, Strings, by_group, joined, resolved, thinned
 from tuskml.groups.objective import describe, start
 from tuskml.groups.own import (
     loss_of_one_class,
@@ -185,6 +185,7 @@ def fit(
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
+        ridge = outcome.soften(problem, state, seen, plan, options, began)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
@@ -210,11 +211,10 @@ def fit(
         status=status,
         plan=Strings.same(told, n),
         seconds=share,
-        options=with_freedom(
+        options=by_group(
             resolved(options, plan, timing.shown() | (own_members(request.task) or {})),
-            seen.freedom,
-            seen.std_err,
-            n_rows,
+            n,
+            outcome.noted(problem, seen, n_rows, ridge),
         ),
     )
 

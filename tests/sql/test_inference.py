@@ -16,7 +16,13 @@ import statsmodels.api as sm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.special import expit
 from scipy.stats import t as student
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
 FIELDS = ("coef", "intercept", "std_err", "status", "converged", "loss", "options", "n_rows")
 FITTED = ", ".join(f"(m).{name}" for name in FIELDS)
@@ -411,3 +417,73 @@ def test_no_standard_errors_of_separable_classes(door: Door) -> None:
         model = door.fit("logistic", x, i > 20)
         assert model.status == "separable"
         assert np.isnan(model.std_err).all()
+
+
+# --- separable classes without a word of a penalty ---
+
+
+def on_scaled(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """scikit-learn's defaults on scaled features, in the units of x."""
+    scaler = StandardScaler().fit(x)
+    found = LogisticRegression(C=1, tol=1e-12, max_iter=20_000).fit(scaler.transform(x), y)
+    coef = found.coef_[0] / scaler.scale_
+    return coef, found.intercept_[0] - coef @ scaler.mean_
+
+
+def apart(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    i = np.arange(n)
+    x = np.column_stack([1e4 * np.sin(i) + 1e5, 1e-3 * np.cos(3 * i), i % 7])
+    return x, np.sin(i) + 0.3 * np.cos(3 * i) > 0.1
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "sgd"])
+def test_separable_classes_get_a_ridge(door: Door, storage: str, algorithm: str) -> None:
+    """scikit-learn's C = 1 on scaled features, whatever the algorithm and the storage."""
+    x, y = apart()
+    if storage == "sparse":
+        x = np.column_stack([x[:, 0] - 1e5, x[:, 1:]])
+    options = {} if algorithm == "auto" else {"algorithm": algorithm, "max_iter": 2000}
+    model = door.fit("logistic", x, y, storage, **options)
+    coef, constant = on_scaled(x, y)
+    assert model.coef == pytest.approx(coef, rel=1e-5)
+    assert model.intercept == pytest.approx(constant, rel=1e-5, abs=1e-5)
+    assert (model.status, model.converged) == ("separable", False)
+    assert model.options["l2_standardized"] == pytest.approx(1 / len(x))
+    assert np.isnan(model.std_err).all()
+
+
+def test_a_ridge_of_dependent_features(door: Door) -> None:
+    x, y = apart()
+    x = np.column_stack([x, 2 * x[:, 0] + 1, np.full(len(x), 3.0)])
+    with_copy = door.fit("logistic", x, y)
+    coef, _ = on_scaled(x[:, :4], y)
+    assert with_copy.coef == pytest.approx([*coef, 0], rel=1e-5)
+
+
+def test_a_named_penalty_is_kept(door: Door) -> None:
+    x, y = apart()
+    runaway = door.fit("logistic", x, y, l2=0)
+    assert runaway.status == "separable"
+    assert "l2_standardized" not in runaway.options
+    assert runaway.loss < 1e-5
+    penalised = door.fit("logistic", x[:, 2:], y, l2=0.1)
+    assert penalised.status == "ok"
+    assert "l2_standardized" not in penalised.options
+    overlapping = door.fit("logistic", x[:, 2:], y)
+    assert overlapping.status == "ok"
+    assert "l2_standardized" not in overlapping.options
+
+
+def test_held_out_loss_of_breast_cancer(door: Door) -> None:
+    """1.8 without a penalty, 0.0894 by scikit-learn's defaults on scaled features."""
+    x, y = load_breast_cancer(return_X_y=True)
+    for_fit, held, y_fit, y_held = train_test_split(x, y, random_state=0, test_size=0.3)
+    model = door.fit("logistic", for_fit, y_fit)
+    coef, constant = on_scaled(for_fit, y_fit)
+    ours, theirs = (
+        log_loss(y_held, expit(held @ w + b))
+        for w, b in ((model.coef, model.intercept), (coef, constant))
+    )
+    assert ours == pytest.approx(theirs, abs=1e-4)
+    assert ours < 0.1
