@@ -153,7 +153,8 @@ def terms(model: "Model") -> list[Term]:
     if len(errors) != len(estimates):
         return [Term(name, value) for name, value in zip(names, estimates, strict=True)]
     known = sum(error is not None for error in errors)
-    freedom = float(model.n_rows - known) if test_of(model) == "t" else math.inf
+    freedom = float(model.options.get("freedom", model.n_rows - known))
+    freedom = freedom if test_of(model) == "t" else math.inf
     rows = zip(names, estimates, errors, strict=True)
     return [tested(name, estimate, error, freedom) for name, estimate, error in rows]
 

@@ -139,6 +139,16 @@ def resolved(options: Options, plan: Plan, more: dict[str, Any] | None = None) -
     return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
+def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
+    """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
+    pool, code = [text], np.zeros(n, np.int32)
+    for name, (where, numbers) in more.items():
+        values, place = np.unique(numbers[where], return_inverse=True)
+        code[where] = len(pool) + place
+        pool += [f'{text[:-1]},"{name}":{value:.15g}}}' for value in values]
+    return Strings(tuple(pool), code)
+
+
 def joined(parts: list[Models]) -> Models:
     """Several batches of models as one."""
 

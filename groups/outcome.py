@@ -1,123 +1,292 @@
 """From where the weights ended to what a person is told: status, standard errors."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups import determined
 from tuskml.groups.models import Strings
 from tuskml.groups.statuses import MEANINGS
-from tuskml.udas.algorithms.newton import evaluate
-from tuskml.udas.kernels import Floats, solve
+from tuskml.groups.tempered import strength, temper
+from tuskml.udas import separation
+from tuskml.udas.algorithms.newton import FLOATS, evaluate
+from tuskml.udas.kernels import Floats, Solution, solve
 from tuskml.udas.operators import State
+from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
-from tuskml.udas.problem import Problem
+from tuskml.udas.problem import Index, Problem
 
+Bools = NDArray[np.bool_]
 STATUSES = tuple(MEANINGS)
 """In rising order of what a person must know first."""
 
-SEPARATED_LOSS = 1e-4
-"""Mean log-loss below which the classes are apart: without a penalty there is no optimum."""
-SEPARATED_ERROR = 1e2
-"""Standard error of a standardised coefficient that only (quasi-)separation explains."""
 NEARLY_DEPENDENT = 1e-9
 """Relative pivot below which double precision leaves too few digits."""
+SUSPECT = 1e-8
+"""Relative pivot below which it is looked at what the rows determine."""
+TIGHT = 0.05
+"""Relative pivot below which products of floats leave too few digits of standard errors."""
+STEEP = 1e-3
+"""Relative pivot below which the weights are refined."""
+REFINEMENTS = 2
 MOST_WEIGHTS = 513
 
 
 @dataclass(frozen=True)
 class Inference:
-    """std_err (G, p), intercept first, NaN where it has no meaning; rank of the curvature (G,)."""
+    """What is known of G models where they ended.
+
+    std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
+    freedom of its tests, NaN where nobody looked; constant, dependent, parted (G,): a feature
+    never varies, features depend on each other, no optimum because the classes are apart.
+    """
 
     std_err: Floats
-    rank: NDArray[np.int64] | None
-    pivot: Floats
-    conditioned: Floats
+    freedom: Floats
+    constant: Bools
+    dependent: Bools
+    parted: Bools
+
+    @classmethod
+    def none(cls, problem: Problem) -> "Inference":
+        n, dense = problem.n_groups, not problem.rows.sparse
+        return cls(
+            np.full((n, problem.d + 1), np.nan),
+            np.full(n, np.nan),
+            np.any(problem.scale == 0, axis=1) & dense,
+            np.zeros(n, bool),
+            np.zeros(n, bool),
+        )
 
 
 def wants_inference(problem: Problem) -> bool:
     """Standard errors are those of unpenalised, unweighted maximum likelihood."""
-    return (
-        problem.task.test is not None
-        and not problem.l1
-        and not problem.l2
-        and problem.rows.class_weight is None
-        and problem.d < MOST_WEIGHTS
-    )
+    return problem.task.test is not None and problem.rows.class_weight is None
 
 
 def infer(problem: Problem, state: State, plan: Plan) -> Inference:
-    """Standard errors from the inverse curvature at the optimum.
+    """Standard errors from the inverse curvature at the optimum, and what stands against them.
 
     The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic
-    loss and the residual variance for the squared one; the intercept's in the caller's units is
-    c' cov c with c = (-scale * shift, 1).
+    loss and the residual variance for the squared one. Where features depend on each other the
+    weights become those of the least norm (`determined.py`).
     """
-    n_groups, p = state.v.shape
-    none = Inference(
-        np.full((n_groups, p), np.nan), None, np.ones(n_groups), np.zeros((n_groups, p))
-    )
-    if not wants_inference(problem) or not state.converged.any():
-        return none
-    hessian = hessian_at(problem, state)
-    direction = np.ones((n_groups, p))
+    seen = Inference.none(problem)
+    if problem.l1 or problem.l2:
+        return seen
+    which = np.flatnonzero(state.converged)
+    if problem.d < MOST_WEIGHTS and len(which):
+        _infer_some(problem, state, plan, seen, which)
+    if problem.task.name == "logistic" and not state.out_of_time:
+        looked = state.converged & (problem.d < MOST_WEIGHTS)
+        stopped = state.memory.get("early_stop", np.zeros(problem.n_groups, bool))
+        rest = np.flatnonzero(~looked & ~(stopped & ~state.converged))
+        if len(rest):
+            seen.parted[rest] = separation.completely(problem.of(rest), state.v[rest])
+    seen.std_err[seen.parted] = np.nan
+    return seen
+
+
+def soften(
+    problem: Problem, state: State, seen: Inference, plan: Plan, options: Options, began: float
+) -> Bools:
+    """Fits groups without an optimum with a ridge where no penalty was named; which ones, (G,)."""
+    which = np.flatnonzero(seen.parted)
+    if "l2" in options.given or problem.d >= MOST_WEIGHTS or not len(which):
+        return np.zeros(problem.n_groups, bool)
+    temper(problem, state, which, plan, None if options.time is None else began + options.time)
+    return seen.parted
+
+
+def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, which: Index) -> None:
+    """The same for the groups that converged, into seen."""
+    part, smooth = problem.of(which), problem.task.test is not None
+    if not smooth:
+        _settle(problem, state, seen, which, determined.span(part), None)
+        return
+    end = end_of(problem, state, which, plan.threads)
+    solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
+    if end.gradient is not None:
+        step = solve(end.hessian, end.gradient, plan.threads).step
+        seen.parted[which] = parted(part, state.v[which], step, solution, plan.threads)
+    suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
+    steep = (solution.pivot < STEEP) | seen.constant[which]
+    steep = np.flatnonzero(steep & ~suspect & ~seen.parted[which])
+    refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
+    _put(problem, state, seen, which, solution)
+    odd = np.flatnonzero(suspect)
+    if len(odd):
+        spanned = determined.span(part.of(odd))
+        _settle(problem, state, seen, which[odd], spanned, end.hessian[odd])
+        near = (solution.pivot[odd] < NEARLY_DEPENDENT) & ~seen.constant[which[odd]]
+        seen.dependent[which[odd]] |= near & (spanned.rank >= free_weights(part.of(odd)))
+
+
+def parted(problem: Problem, v: Floats, step: Floats, solution: Solution, threads: int) -> Bools:
+    """Groups (G,) whose classes are apart, so that there is no optimum (`udas/separation.py`)."""
+    whole = np.where(solution.rank == free_weights(problem), solution.pivot, 0.0)
+    said = separation.verdict(problem, v, step, whole)
+    found = said.parted
+    open_ = np.flatnonzero(~(said.parted | said.exists))
+    if len(open_):
+        found[open_] = separation.decide(problem.of(open_), threads)
+    return found
+
+
+def noted(
+    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools
+) -> dict[str, tuple[Bools, Floats]]:
+    """Members of options that some of the groups have, which and what, (G,) each.
+
+    freedom: where it is not the rows less the standard errors, since rows were held out or weights
+    have none that count; l2_standardized: of groups with the ridge of `tempered.py`.
+    """
+    known = ~np.isnan(seen.std_err)
+    odd = known.any(axis=1) & (seen.freedom != n_rows - known.sum(axis=1))
+    return {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
+
+
+def free_weights(problem: Problem) -> NDArray[np.int64]:
+    """Weights (G,) of features that vary in what was seen of them, and of the intercept."""
+    return np.asarray((problem.scale > 0).sum(axis=1) + int(problem.rows.fit_intercept))
+
+
+def directions(problem: Problem) -> Floats:
+    """The intercept in the caller's units is v times this, (G, p): (-scale * shift, 1)."""
+    direction = np.ones((problem.n_groups, problem.d + 1))
     direction[:, :-1] = -problem.scale * problem.shift
-    solution = solve(hessian, direction, plan.threads, inverse=True)
+    return direction
+
+
+def _put(
+    problem: Problem, state: State, seen: Inference, which: Index, solution: Solution
+) -> None:
+    """Standard errors of groups all of whose weights the rows determine."""
+    part = problem.of(which)
     assert solution.inverse_diagonal is not None
-    n = problem.rows.groups["n_rows"].astype(float)
-    variance = residual_variance(problem, state, solution.rank) / n
-    with np.errstate(invalid="ignore"):
-        conditioned = np.sqrt(solution.inverse_diagonal * variance[:, None])
-        constant = np.sqrt(np.einsum("gp,gp->g", direction, solution.step) * variance)
-    std_err = np.empty((n_groups, p))
-    std_err[:, 0] = constant if problem.rows.fit_intercept else np.nan
-    std_err[:, 1:] = conditioned[:, :-1] * problem.scale
-    std_err[~state.converged] = conditioned[~state.converged] = np.nan
-    return Inference(std_err, solution.rank, solution.pivot, conditioned)
+    constant = np.einsum("gp,gp->g", directions(part), solution.step)
+    own = solution.inverse_diagonal[:, :-1] * part.scale**2
+    _put_variances(problem, state, seen, which, own, constant, solution.rank)
 
 
-def hessian_at(problem: Problem, state: State) -> Floats:
-    """The curvature where the weights ended, as Newton left it or by one more pass."""
-    kept = state.memory.get("hessian")
-    stale = state.memory.get("stale", np.full(len(state.v), kept is None)) | ~state.known
-    renewed = np.flatnonzero(stale & state.converged)
-    if kept is None:
-        p = problem.d + 1
-        kept = np.zeros((len(state.v), p * (p + 1) // 2))
-    if len(renewed):
-        everywhere = np.full(len(state.v), "hessian" not in state.memory)
-        precise = state.memory.get("precise", everywhere)[renewed]
-        every = np.ones(len(renewed), bool)
-        found = evaluate(problem.of(renewed), state.v[renewed], kept[renewed], every, precise)
-        kept[renewed] = found.hessian
-    return np.asarray(kept)
+def _settle(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    which: Index,
+    spanned: determined.Span,
+    hessian: Floats | None,
+) -> None:
+    """Least norm and standard errors where the rows may not determine all weights."""
+    part, intercept = problem.of(which), problem.rows.fit_intercept
+    lacking = np.flatnonzero(spanned.rank < problem.d + int(intercept))
+    if len(lacking):
+        moved = determined.least_norm(spanned.of(lacking), state.v[which[lacking]])
+        state.v[which[lacking]] = moved
+    seen.constant[which] |= spanned.constant.any(axis=1) & intercept
+    seen.dependent[which] = spanned.dependent(intercept)
+    if hessian is None:
+        return
+    bent = determined.curved(spanned, hessian, intercept)
+    whole = np.flatnonzero(~seen.parted[which])
+    refine(problem, state, which[whole], bent.of(whole).step)
+    _put_variances(problem, state, seen, which, *bent.variances(part), spanned.rank)
 
 
-def residual_variance(problem: Problem, state: State, rank: NDArray[np.int64]) -> Floats:
-    """2 n loss / (n - rank) for the squared loss, NaN without degrees of freedom; else 1."""
-    if not problem.task.quadratic:
-        return np.ones(len(rank))
-    n = problem.rows.groups["n_rows"].astype(float)
+def _put_variances(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    which: Index,
+    own: Floats,
+    constant: Floats,
+    rank: NDArray[np.int64],
+) -> None:
+    """Standard errors from variances but for s2 / n, and their degrees of freedom."""
+    if not wants_inference(problem):
+        return
+    n = problem.rows.groups["n_rows"][which].astype(float)
     freedom = n - rank
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(freedom > 0, 2 * n * state.objective / freedom, np.nan)
+    variance = np.ones(len(which))
+    if problem.task.quadratic:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(freedom > 0, 2 * n * state.objective[which] / freedom, np.nan)
+    with np.errstate(invalid="ignore"):
+        scaled = np.sqrt(own * (variance / n)[:, None])
+        seen.std_err[which, 0] = np.sqrt(constant * variance / n)
+    seen.std_err[which, 1:] = np.where(own > 0, scaled, np.nan)
+    if not problem.rows.fit_intercept:
+        seen.std_err[which, 0] = np.nan
+    seen.freedom[which] = freedom
+
+
+def refine(
+    problem: Problem, state: State, which: Index, step_of: Callable[[Floats], Floats]
+) -> None:
+    """Newton's steps with residuals of all rows, which normal equations alone leave too large.
+
+    step_of: from gradients (len(which), p); a step that does not help is not taken.
+    """
+    if not len(which):
+        return
+    part = problem.of(which)
+    v = state.v[which]
+    found = part.evaluate(v)
+    for _ in range(REFINEMENTS):
+        moved = v - step_of(found.gradient)
+        there = part.evaluate(moved)
+        better = there.objective <= found.objective + found.slack
+        v[better] = moved[better]
+        found.put(np.flatnonzero(better), there.of(better))
+    state.v[which] = v
+    state.objective[which], state.violation[which] = found.objective, found.violation
+
+
+@dataclass(frozen=True)
+class End:
+    """Where groups ended: packed hessian, and the gradient (G, p) where one was needed."""
+
+    hessian: Floats
+    gradient: Floats | None
+
+
+def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
+    """The curvature where the weights of some groups ended, as Newton left it or by one pass."""
+    part, kept = problem.of(which), state.memory.get("hessian")
+    n, p = len(which), problem.d + 1
+    if kept is None:
+        hessian, renew, precise = (
+            np.zeros((n, p * (p + 1) // 2)),
+            np.ones(n, bool),
+            np.ones(n, bool),
+        )
+    else:
+        hessian = np.array(kept[which])
+        renew = state.memory.get("stale", np.zeros(len(state.v), bool))[which]
+        renew = renew | ~state.known[which]
+        precise = state.memory.get("precise", np.zeros(len(state.v), bool))[which]
+        if problem.rows.groups["kind"][0] in FLOATS:
+            rough = solve(hessian, np.zeros((n, p)), threads)
+            loose = (rough.pivot < TIGHT) | (rough.rank < free_weights(part))
+            renew, precise = renew | (loose & ~precise), precise | loose
+    gradient = None
+    if renew.any() or problem.task.name == "logistic":
+        found = evaluate(part, state.v[which], hessian, renew, precise)
+        hessian, gradient = np.asarray(found.hessian), found.gradient
+    return End(hessian, gradient if problem.task.name == "logistic" else None)
 
 
 def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> Strings:
     """One status a group; also withdraws `converged` where there is no optimum to converge to."""
-    n_groups = len(state.v)
-    code = np.zeros(n_groups, np.int32)
-    used = problem.scale > 0
-    free = used.sum(axis=1) + int(problem.rows.fit_intercept)
+    code = np.zeros(len(state.v), np.int32)
 
-    def mark(where: NDArray[np.bool_], status: str) -> None:
+    def mark(where: Bools, status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
 
-    if not problem.rows.sparse:
-        mark(np.any(~used, axis=1), "constant feature")
-    if seen.rank is not None:
-        dependent = (seen.rank < free) | (seen.pivot < NEARLY_DEPENDENT)
-        mark(state.converged & dependent, "collinear features")
+    mark(seen.constant, "constant feature")
+    mark(state.converged & seen.dependent, "collinear features")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     elif plan.epsilon > 0:
@@ -129,10 +298,6 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
         if not problem.rows.sparse:
             weights = problem.d + int(problem.rows.fit_intercept)
             mark(problem.rows.groups["n_rows"] < weights, "too few rows")
-        if problem.task.name == "logistic":
-            unit = 1.0 if problem.gradient_unit is None else problem.gradient_unit
-            apart = state.objective < SEPARATED_LOSS * unit
-            apart |= (seen.conditioned > SEPARATED_ERROR).any(axis=1)
-            mark(apart, "separable")
-            state.converged[apart] = False
+        mark(seen.parted, "separable")
+        state.converged[seen.parted] = False
     return Strings(STATUSES, code)

@@ -17,7 +17,7 @@ from tuskml.groups import devices, events, factorization, finite, outcome
 from tuskml.groups.explanation import Actual, document
 from tuskml.groups.explanation_text import written
 from tuskml.groups.factorization_settings import refuse_elsewhere
-from tuskml.groups.models import Lists, Models, Strings, joined, resolved, thinned
+from tuskml.groups.models import Lists, Models, Strings, by_group, joined, resolved, thinned
 from tuskml.groups.objective import describe, start
 from tuskml.groups.own import (
     loss_of_one_class,
@@ -189,6 +189,7 @@ def fit(
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan)
+        ridge = outcome.soften(problem, state, seen, plan, options, began)
         status = outcome.judge(problem, state, plan, seen)
         n_rows = rows.groups["n_rows"] + (0 if held is None else held["n_rows"])
         weights = problem.to_caller(state.v)
@@ -217,8 +218,10 @@ def fit(
         status=status,
         plan=Strings.same(told, n),
         seconds=share,
-        options=Strings.same(
-            resolved(options, plan, timing.shown() | (own_members(request.task) or {})), n
+        options=by_group(
+            resolved(options, plan, timing.shown() | (own_members(request.task) or {})),
+            n,
+            outcome.noted(problem, seen, n_rows, ridge),
         ),
     )
 

@@ -54,7 +54,8 @@ tuskml_estimates AS (
            fitted.std_err[feature + 1] AS std_err,
            CASE WHEN fitted.task = 'linear' THEN 't'
                 WHEN fitted.task = 'logistic' OR fitted.std_err IS NOT NULL THEN 'z' END AS test,
-           fitted.n_rows - len(list_filter(fitted.std_err, lambda e: e IS NOT NULL)) AS freedom
+           coalesce((fitted.options::JSON->>'freedom')::BIGINT,
+                    fitted.n_rows - len(list_filter(fitted.std_err, lambda e: e IS NOT NULL))) AS freedom
     FROM tuskml_terms)
 SELECT feature, term, estimate, std_err, test, estimate / std_err AS statistic,
        _tusk_p_value(estimate / std_err, CASE test WHEN 't' THEN freedom::DOUBLE ELSE 'inf'::DOUBLE END) AS p_value

@@ -32,7 +32,9 @@ WITH terms AS MATERIALIZED (
     WHERE (model).coef IS NOT NULL OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
     SELECT array_agg(statistic ORDER BY feature) AS statistics,
-           CASE (model).task WHEN 'linear' THEN (model).n_rows - count(std_err) ELSE 'Infinity'::float8 END AS freedom
+           CASE (model).task WHEN 'linear'
+                THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
+                ELSE 'Infinity'::float8 END AS freedom
     FROM terms),
 p AS (
     SELECT p.value, p.place - 1 AS feature

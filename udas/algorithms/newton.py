@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tuskml.udas.algorithms import interior
 from tuskml.udas.algorithms.batch import Evaluate, settle_move
 from tuskml.udas.algorithms.search import backtrack
-from tuskml.udas.kernels import Floats, Triangles, solve
+from tuskml.udas.kernels import Floats, Solution, Triangles, solve
 from tuskml.udas.operators import (
     Budget,
     Operators,
@@ -34,6 +34,8 @@ ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""
 
 
+FLOATS = (0, 2)
+"""Kinds of rows whose products are of floats unless they must not be (`kernels.KINDS`)."""
 NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
 DAMPING = 0.1
@@ -59,8 +61,10 @@ class NewtonStep:
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
         solution = solve(self._damped(hessian, found), gradient, self.threads)
-        precise = self._precise(state, active, solution.pivot)
+        before, precise = self._precise(part, state, solution)
         renew = self._renew(state, active, found)
+        if part.rows.groups["kind"][0] in FLOATS:
+            renew |= precise & ~before
 
         def propose(which: Index, by: Floats) -> Floats:
             return v[which] - by[:, None] * solution.step[which]
@@ -103,12 +107,18 @@ class NewtonStep:
         return renew
 
     @staticmethod
-    def _precise(state: State, active: Index, pivot: Floats) -> NDArray[np.bool_]:
-        """Groups whose products must be of doubles, from the first small pivot on."""
+    def _precise(
+        part: Problem, state: State, solution: Solution
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Active groups whose products must be of doubles, before and from now on: from the first
+        small pivot on, or the first that vanishes, which rounding may have done.
+        """
         known = state.memory.setdefault("precise", np.zeros(len(state.v), bool))
-        known[active] |= pivot < ILL_CONDITIONED
-        precise: NDArray[np.bool_] = known[active]
-        return precise
+        before = known[state.active]
+        free = (part.scale > 0).sum(axis=1) + int(part.rows.fit_intercept)
+        small = (solution.pivot < ILL_CONDITIONED) | (solution.rank < free)
+        known[state.active] = before | small
+        return before, before | small
 
 
 def evaluate(

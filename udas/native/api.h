@@ -104,6 +104,11 @@ TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double
  * x_i^2), of dense rows sum(h_i), and behind the features sum(h_i) and the number of rows. */
 TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
                               const int64_t *offset, double *h, double *out, double *diagonal);
+/* How far margins y m, y = -1 or 1, are from 0 and how they move along a direction: out, shape
+ * (n_groups, 4), gets over each group's rows the least y (x.w + b), the least and the largest
+ * y (x.u + u_b), and the largest |x.u + u_b| / (1 + exp(-y (x.w + b))). */
+TK_API int tk_margin_reach(const tk_pass *pass, const double *weights, const double *direction,
+                           double *out);
 /* A loss of the caller's own: fills loss, its derivative and, unless NULL, its curvature by the
  * margin, each (n,), from margins and labels (n,), which are -1 and 1 where pass->loss is one of
  * classes. Not 0: it failed. */

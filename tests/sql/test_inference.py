@@ -1,0 +1,489 @@
+"""What a model says of its own certainty, in both databases: one answer where features depend on each other, standard
+errors of what rows determine and of nothing else, and separable classes where there are some.
+"""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.special import expit
+from scipy.stats import t as student
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+FIELDS = ("coef", "intercept", "std_err", "status", "converged", "loss", "options", "n_rows")
+FITTED = ", ".join(f"(m).{name}" for name in FIELDS)
+
+
+class Door:
+    """A database: trains on columns of numbers."""
+
+    def __init__(self, connection: Any, mark: str) -> None:
+        self.connection, self.mark = connection, mark
+
+    def rows(self, x: Any, y: Any) -> tuple[str, list[Any]]:
+        """A query of the columns y, c0, c1, ... and its parameters."""
+        columns = [np.asarray(y, float), *np.asarray(x, float).T]
+        names = ["y", *(f"c{j}" for j in range(len(columns) - 1))]
+        cast = "double precision[]"
+        if self.mark == "?":
+            listed = ", ".join(f"unnest(?::{cast}) AS {name}" for name in names)
+            return f"(SELECT {listed}) AS r", [list(map(float, c)) for c in columns]
+        arrays = ", ".join([f"%s::{cast}"] * len(columns))
+        return f"unnest({arrays}) AS r({', '.join(names)})", [list(map(float, c)) for c in columns]
+
+    def fit(
+        self, task: str, x: Any, y: Any, storage: str = "dense", **options: Any
+    ) -> SimpleNamespace:
+        """The model, coef and std_err as arrays; storage: dense, sparse or float."""
+        d = np.shape(x)[1]
+        features = f"ARRAY[{', '.join(f'c{j}' for j in range(d))}]"
+        if storage == "sparse":
+            features = f"sparse(ARRAY[{', '.join(map(str, range(d)))}], {features})"
+        elif storage == "float":
+            features = f"CAST({features} AS real[])"
+        source, parameters = self.rows(x, y)
+        call = f"train_model('{task}', y, {features}, '{json.dumps(options)}')"
+        sql = f"SELECT {FITTED} FROM (SELECT {call} AS m FROM {source}) AS t"
+        found = self.connection.execute(sql, parameters).fetchone()
+        model = SimpleNamespace(**dict(zip(FIELDS, found, strict=True)))
+        model.coef = np.array(model.coef)
+        nothing = [None] * (d + 1)
+        model.std_err = np.array(
+            [np.nan if e is None else e for e in model.std_err or nothing], float
+        )
+        model.options = json.loads(model.options)
+        return model
+
+    def summary(self, x: Any, y: Any, **options: Any) -> list[Any]:
+        """p-values of a linear model."""
+        features = f"ARRAY[{', '.join(f'c{j}' for j in range(np.shape(x)[1]))}]"
+        source, parameters = self.rows(x, y)
+        call = (
+            f"SELECT train_model('linear', y, {features}, '{json.dumps(options)}') FROM {source}"
+        )
+        sql = f"SELECT estimate, std_err, p_value FROM model_summary(({call})) ORDER BY feature"
+        return self.connection.execute(sql, parameters).fetchall()
+
+
+@pytest.fixture(scope="module")
+def there(cluster: Any) -> Iterator[Door]:
+    cluster.create_database("inference")
+    with cluster.connect("inference") as connection:
+        yield Door(connection, "%s")
+    cluster.drop_database("inference")
+
+
+@pytest.fixture
+def here(con: duckdb.DuckDBPyConnection) -> Door:
+    return Door(con, "?")
+
+
+@pytest.fixture(params=["here", "there"])
+def door(request: pytest.FixtureRequest) -> Door:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Door)
+    return found
+
+
+# --- dependent features ---
+
+
+def standardised(x: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns, their centres and their scales; a constant beside an intercept is 0."""
+    centre = x.mean(axis=0) if intercept else np.zeros(x.shape[1])
+    scale = np.sqrt(((x - centre) ** 2).mean(axis=0))
+    scale[scale < 1e-12 * np.abs(centre)] = 0
+    unit = np.divide(1, scale, where=scale > 0, out=np.zeros_like(scale))
+    return (x - centre) * unit, centre, unit
+
+
+def least_norm(x: np.ndarray, y: np.ndarray, intercept: bool) -> tuple[np.ndarray, float]:
+    z, centre, unit = standardised(x, intercept)
+    level = y.mean() if intercept else 0.0
+    coef = unit * np.linalg.lstsq(z, y - level, rcond=1e-10)[0]
+    return coef, level - coef @ centre
+
+
+def dependent(kind: str, n: int = 60) -> np.ndarray:
+    i = np.arange(n)
+    a, b = (i * 7919 % 101) / 16, (i * 31 % 17) / 4 - 1
+    dummies = np.eye(3)[i % 3]
+    return {
+        "copy": np.column_stack([a, b, 3 * a]),
+        "sum": np.column_stack([a, b, a + b + 3]),
+        "one-hot": np.column_stack([dummies, a]),
+        "two one-hots": np.column_stack([dummies, np.eye(2)[i % 2]]),
+        "constant": np.column_stack([a, np.full(n, 7.0)]),
+        "constant and copy": np.column_stack([np.full(n, 7.0), a, b, a]),
+        "zeros": np.column_stack([a, np.zeros(n), b]),
+    }[kind]
+
+
+KINDS = ["copy", "sum", "one-hot", "two one-hots", "constant", "constant and copy", "zeros"]
+ALGORITHMS = ["newton", "newton_cg", "lbfgs", "bgd", "svrg"]
+
+
+def labels(x: np.ndarray, task: str) -> np.ndarray:
+    i = np.arange(len(x))
+    noise = (i * 10473 % 97) / 24 - 2
+    margins = x @ np.arange(1, x.shape[1] + 1) / 4 + noise
+    return (
+        margins
+        if task == "linear"
+        else (margins - np.median(margins) + 2 * noise > 0).astype(float)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_least_norm_of_linear(door: Door, kind: str, intercept: bool, storage: str) -> None:
+    """`numpy.linalg.lstsq` of standardised columns."""
+    x = dependent(kind)
+    y = labels(x, "linear")
+    coef, constant = least_norm(x, y, intercept)
+    for algorithm in ALGORITHMS:
+        options = {"algorithm": algorithm, "fit_intercept": intercept, "max_iter": 3000}
+        model = door.fit("linear", x, y, storage, **options)
+        assert model.converged
+        assert model.status == status_of(x, intercept, storage)
+        size = 1e-5 if model.status == "ok" else 1e-9  # the tolerance, where all is determined
+        np.testing.assert_allclose(model.coef, coef, rtol=size, atol=size, err_msg=algorithm)
+        assert model.intercept == pytest.approx(constant, rel=size, abs=size)
+
+
+def status_of(x: np.ndarray, intercept: bool, storage: str) -> str:
+    z, _, unit = standardised(x, intercept)
+    if np.linalg.matrix_rank(z) < (unit > 0).sum():
+        return "collinear features"
+    seen = (np.abs(x).max(axis=0) > 0) | (storage == "dense")
+    return "constant feature" if ((unit == 0) & seen).any() else "ok"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_least_norm_of_logistic(door: Door, kind: str, storage: str) -> None:
+    """statsmodels' weights of an orthonormal basis of the standardised columns."""
+    x = dependent(kind)
+    y = labels(x, "logistic")
+    z, centre, unit = standardised(x, True)
+    _, size, basis = np.linalg.svd(z, full_matrices=False)
+    basis = basis[size > 1e-9]
+    truth = sm.Logit(y, sm.add_constant(z @ basis.T)).fit(disp=0, method="newton", tol=1e-14)
+    coef = unit * (basis.T @ truth.params[1:])
+    for algorithm in ALGORITHMS:
+        model = door.fit("logistic", x, y, storage, algorithm=algorithm, max_iter=3000)
+        assert model.converged
+        size = 1e-4 if model.status == "ok" else 1e-8  # the tolerance, where all is determined
+        np.testing.assert_allclose(model.coef, coef, rtol=size, atol=size, err_msg=algorithm)
+        assert model.intercept == pytest.approx(
+            truth.params[0] - coef @ centre, rel=size, abs=size
+        )
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_standard_errors_of_what_is_determined(door: Door, task: str, storage: str) -> None:
+    """Those of the same model without the last category, where its coefficients are the same."""
+    x = dependent("one-hot")
+    y = labels(x, task)
+    model = door.fit(task, x, y, storage, epsilon=1e-10)
+    kept = sm.add_constant(x[:, 1:])
+    truth = sm.OLS(y, kept).fit() if task == "linear" else sm.Logit(y, kept).fit(disp=0, tol=1e-14)
+    assert model.status == "collinear features"
+    assert np.isnan(model.std_err[:4]).all()  # the intercept and a category each
+    assert model.std_err[4] == pytest.approx(truth.bse[3], rel=1e-7)
+    assert model.coef[3] == pytest.approx(truth.params[3], rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["one-hot", "copy", "two one-hots"])
+def test_p_values_of_what_is_determined(door: Door, kind: str) -> None:
+    """Degrees of freedom count independent weights, not standard errors."""
+    x = np.column_stack([dependent(kind), np.sin(np.arange(60.0))])
+    y = labels(x, "linear")
+    *_, (_, error, p) = door.summary(x, y)
+    truth = sm.OLS(y, sm.add_constant(x, has_constant="add")).fit()
+    assert (error, p) == pytest.approx((truth.bse[-1], truth.pvalues[-1]), rel=1e-7)
+
+
+def test_more_weights_than_rows(door: Door) -> None:
+    x = dependent("sum")[:3, [0, 1]] ** 2
+    x = np.column_stack([x, x[:, 0] * x[:, 1], np.sqrt(x[:, 0])])
+    y = np.array([1.0, -2, 3])
+    coef, constant = least_norm(x, y, True)
+    model = door.fit("linear", x, y)
+    assert model.status == "too few rows"
+    np.testing.assert_allclose([*model.coef, model.intercept], [*coef, constant], rtol=1e-9)
+    assert np.isnan(model.std_err).all()
+
+
+few = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@st.composite
+def dependent_rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    d, rank = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    n = draw(st.integers(2, 40))
+    x = (
+        rng.integers(-3, 4, size=(n, rank))
+        @ rng.integers(-2, 3, size=(rank, d))
+        * 10.0 ** rng.integers(-3, 4, d)
+    )
+    return x + rng.integers(0, 2) * 5.0, rng.normal(size=n)
+
+
+@few
+@given(
+    drawn=dependent_rows(), storage=st.sampled_from(["dense", "sparse"]), intercept=st.booleans()
+)
+def test_least_norm_of_any_rows(here: Door, drawn: Any, storage: str, intercept: bool) -> None:
+    x, y = drawn
+    z, *_ = standardised(x, intercept)
+    coef, constant = least_norm(x, y, intercept)
+    model = here.fit("linear", x, y, storage, fit_intercept=intercept)
+    size = np.abs(coef).max(initial=1e-9)
+    np.testing.assert_allclose(model.coef, coef, rtol=1e-8, atol=1e-8 * size)
+    assert model.intercept == pytest.approx(constant, rel=1e-7, abs=1e-7)
+    whole = np.column_stack([np.ones(len(x)), x]) if intercept else x
+    free = np.linalg.svd(z)[2][np.linalg.matrix_rank(z) :]
+    determined = np.abs(free).max(axis=0, initial=0) < 1e-6
+    if len(x) > np.linalg.matrix_rank(whole):
+        assert (np.isfinite(model.std_err[1:]) == determined).all()
+    else:
+        assert np.isnan(model.std_err).all()
+
+
+# --- degrees of freedom, precision ---
+
+
+def test_held_out_rows_count_nowhere(door: Door) -> None:
+    x = np.sin(np.arange(30.0))[:, None]
+    y = 1 + x[:, 0] + np.cos(np.arange(30.0) ** 2)
+    (estimate, error, p) = door.summary(x, y, validation=0.5)[1]
+    assert p == pytest.approx(2 * student.sf(abs(estimate / error), 15 - 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e3, 1e4])
+@pytest.mark.parametrize("algorithm", ["newton", "lbfgs"])
+def test_errors_of_floats_far_from_zero(door: Door, ratio: float, algorithm: str) -> None:
+    """Rows of 32 bits have the standard errors of the same numbers in 64."""
+    i = np.arange(400)
+    x = np.float32(
+        np.column_stack([np.ones(400), ratio + np.sin(i), np.cos(i) + np.sin(i) * 0.01 + 1])
+    )
+    y = x @ [1.0, 2.0, 3.0] + np.sin(i**2)
+    model = door.fit("linear", x, y, "float", fit_intercept=False, algorithm=algorithm)
+    truth = sm.OLS(y, np.float64(x)).fit()
+    assert model.std_err[1:] == pytest.approx(truth.bse, rel=1e-4)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+@pytest.mark.parametrize("gap", [0.1, 0.01, 0.001])
+def test_errors_of_correlated_floats(door: Door, task: str, gap: float) -> None:
+    i = np.arange(600)
+    x = np.float32(np.column_stack([np.sin(i), np.sin(i) + gap * np.cos(7 * i)]))
+    noise = np.sin(i**2) * 2
+    y = x.sum(axis=1) + noise if task == "linear" else (x.sum(axis=1) + noise > 0).astype(float)
+    model = door.fit(task, x, y, "float", epsilon=1e-9)
+    design = sm.add_constant(np.float64(x))
+    truth = (
+        sm.OLS(y, design).fit() if task == "linear" else sm.Logit(y, design).fit(disp=0, tol=1e-12)
+    )
+    assert model.std_err == pytest.approx(truth.bse, rel=1e-4)
+
+
+WAMPLER_X = np.arange(21.0)[:, None] ** np.arange(1, 6)
+WAMPLER_E = np.array([
+    759, -2048, 2048, -2048, 2523, -2048, 2048, -2048, 1838, -2048, 2048,
+    -2048, 1838, -2048, 2048, -2048, 2523, -2048, 2048, -2048, 759.0,
+])  # fmt: skip
+"""NIST, Statistical Reference Datasets, linear regression: Wampler 1 to 5."""
+
+
+@pytest.mark.parametrize(
+    ("coef", "residual", "digits"),
+    [(1.0, 0, 9), (0.1, 0, 11), (1.0, 1, 9), (1.0, 100, 7.5), (1.0, 10_000, 5.5)],
+)
+def test_wampler(door: Door, coef: float, residual: float, digits: float) -> None:
+    truth = coef ** np.arange(6)
+    y = truth[0] + WAMPLER_X @ truth[1:] + residual * WAMPLER_E
+    model = door.fit("linear", WAMPLER_X, y)
+    found = np.array([model.intercept, *model.coef])
+    assert -np.log10(np.abs(found / truth - 1).max() + 1e-16) >= digits
+
+
+# --- separable classes ---
+
+
+def separable(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether a direction parts the classes, by a linear program (Konis 2007)."""
+    z = np.column_stack([x, np.ones(len(x))]) * np.where(y > 0, 1, -1)[:, None]
+    found = linprog(-z.sum(axis=0), A_ub=-z, b_ub=np.zeros(len(z)), bounds=[(-1, 1)] * z.shape[1])
+    return bool(-found.fun > 1e-7)
+
+
+@st.composite
+def small_classes(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d, most = draw(st.integers(3, 24)), draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    x = rng.integers(-most, most + 1, size=(n, d)).astype(float)
+    y = (
+        x @ rng.normal(size=d) + draw(st.sampled_from([0.0, 0.5, 2.0])) * rng.logistic(size=n) > 0
+    ).astype(float)
+    y[:2] = 0, 1
+    return x * 10.0 ** rng.integers(-3, 4, size=d), y
+
+
+@settings(few, max_examples=80)
+@given(
+    drawn=small_classes(),
+    algorithm=st.sampled_from(["newton", "lbfgs", "bgd"]),
+    epsilon=st.sampled_from([1e-6, 1e-2, 1e-9]),
+    storage=st.sampled_from(["dense", "sparse"]),
+)
+def test_separable_as_a_linear_program_has_it(
+    here: Door, drawn: Any, algorithm: str, epsilon: float, storage: str
+) -> None:
+    x, y = drawn
+    apart = separable(x / np.abs(x).max(axis=0, initial=1e-9), y)
+    options = {"algorithm": algorithm, "epsilon": epsilon, "max_iter": 2000}
+    model = here.fit("logistic", x, y, storage, **options)
+    if model.status == "not converged":  # nothing is claimed
+        return
+    assert (model.status == "separable") == apart
+    assert model.converged != apart
+    if apart:
+        assert np.isnan(model.std_err).all()
+
+
+def quasi(n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of a rare category are of one class."""
+    i = np.arange(n)
+    rare = i % 20 == 0
+    return np.column_stack([rare, np.sin(i)]), rare | (i * 7919 % 13 > 6)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "epsilon"),
+    [("newton", 0.01), ("newton", 1e-6), ("newton", 1e-12), ("lbfgs", 1e-6), ("bgd", 0.01)],
+)
+@pytest.mark.parametrize("storage", ["dense", "sparse", "float"])
+def test_quasi_separable(door: Door, algorithm: str, epsilon: float, storage: str) -> None:
+    model = door.fit("logistic", *quasi(), storage, epsilon=epsilon, algorithm=algorithm, l2=0)
+    assert (model.status, model.converged) == ("separable", False)
+    assert np.isnan(model.std_err).all()
+
+
+def test_nearly_dependent_is_not_separable(door: Door) -> None:
+    i = np.arange(1000)
+    x = np.column_stack([np.sin(i), np.sin(i) + 1e-5 * np.cos(7 * i)])
+    model = door.fit("logistic", x, i * 7919 % 13 > 6)
+    assert model.status in ("ok", "collinear features")
+    assert model.converged
+
+
+def test_rare_events_are_not_separable(door: Door) -> None:
+    """Three events in 400,000 rows: a mean loss below 1e-4."""
+    n = 400_000
+    sql = f"SELECT train_model('logistic', i IN (7, 1000, 200000), ARRAY[sin(i), cos(3.0 * i)]) AS m FROM generate_series(1, {n}) AS s(i)"
+    status, converged, loss, errors = door.connection.execute(
+        f"SELECT (m).status, (m).converged, (m).loss, (m).std_err FROM ({sql}) AS t"
+    ).fetchone()
+    assert (status, converged) == ("ok", True)
+    assert loss < 1e-4
+    assert None not in errors
+
+
+def test_no_standard_errors_of_separable_classes(door: Door) -> None:
+    i = np.arange(40.0)
+    for x in (i[:, None], np.column_stack([i, 2 * i]), np.column_stack([i, np.sin(i)])):
+        model = door.fit("logistic", x, i > 20)
+        assert model.status == "separable"
+        assert np.isnan(model.std_err).all()
+
+
+# --- separable classes without a word of a penalty ---
+
+
+def on_scaled(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """scikit-learn's defaults on scaled features, in the units of x."""
+    scaler = StandardScaler().fit(x)
+    found = LogisticRegression(C=1, tol=1e-12, max_iter=20_000).fit(scaler.transform(x), y)
+    coef = found.coef_[0] / scaler.scale_
+    return coef, found.intercept_[0] - coef @ scaler.mean_
+
+
+def apart(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    i = np.arange(n)
+    x = np.column_stack([1e4 * np.sin(i) + 1e5, 1e-3 * np.cos(3 * i), i % 7])
+    return x, np.sin(i) + 0.3 * np.cos(3 * i) > 0.1
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "sgd"])
+def test_separable_classes_get_a_ridge(door: Door, storage: str, algorithm: str) -> None:
+    """scikit-learn's C = 1 on scaled features, whatever the algorithm and the storage."""
+    x, y = apart()
+    if storage == "sparse":
+        x = np.column_stack([x[:, 0] - 1e5, x[:, 1:]])
+    options = {} if algorithm == "auto" else {"algorithm": algorithm, "max_iter": 2000}
+    model = door.fit("logistic", x, y, storage, **options)
+    coef, constant = on_scaled(x, y)
+    assert model.coef == pytest.approx(coef, rel=1e-5)
+    assert model.intercept == pytest.approx(constant, rel=1e-5, abs=1e-5)
+    assert (model.status, model.converged) == ("separable", False)
+    assert model.options["l2_standardized"] == pytest.approx(1 / len(x))
+    assert np.isnan(model.std_err).all()
+
+
+def test_a_ridge_of_dependent_features(door: Door) -> None:
+    x, y = apart()
+    x = np.column_stack([x, 2 * x[:, 0] + 1, np.full(len(x), 3.0)])
+    with_copy = door.fit("logistic", x, y)
+    coef, _ = on_scaled(x[:, :4], y)
+    assert with_copy.coef == pytest.approx([*coef, 0], rel=1e-5)
+
+
+def test_a_named_penalty_is_kept(door: Door) -> None:
+    x, y = apart()
+    runaway = door.fit("logistic", x, y, l2=0)
+    assert runaway.status == "separable"
+    assert "l2_standardized" not in runaway.options
+    assert runaway.loss < 1e-5
+    penalised = door.fit("logistic", x[:, 2:], y, l2=0.1)
+    assert penalised.status == "ok"
+    assert "l2_standardized" not in penalised.options
+    overlapping = door.fit("logistic", x[:, 2:], y)
+    assert overlapping.status == "ok"
+    assert "l2_standardized" not in overlapping.options
+
+
+def test_held_out_loss_of_breast_cancer(door: Door) -> None:
+    """1.8 without a penalty, 0.0894 by scikit-learn's defaults on scaled features."""
+    x, y = load_breast_cancer(return_X_y=True)
+    for_fit, held, y_fit, y_held = train_test_split(x, y, random_state=0, test_size=0.3)
+    model = door.fit("logistic", for_fit, y_fit)
+    coef, constant = on_scaled(for_fit, y_fit)
+    ours, theirs = (
+        log_loss(y_held, expit(held @ w + b))
+        for w, b in ((model.coef, model.intercept), (coef, constant))
+    )
+    assert ours == pytest.approx(theirs, abs=1e-4)
+    assert ours < 0.1
