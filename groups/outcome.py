@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tuskml.groups.models import Strings
 from tuskml.groups.statuses import MEANINGS
 from tuskml.udas.algorithms.newton import evaluate
-from tuskml.udas.kernels import Floats, solve
+from tuskml.udas.kernels import KINDS, Floats, solve
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
@@ -22,6 +22,10 @@ SEPARATED_ERROR = 1e2
 """Standard error of a standardised coefficient that only (quasi-)separation explains."""
 NEARLY_DEPENDENT = 1e-9
 """Relative pivot below which double precision leaves too few digits."""
+EXACT_IN_FLOAT = 2.0**24
+"""Up to which 32-bit floats hold every whole number."""
+ROUNDING = 1e-4
+"""Share of a feature's variance by its rounding, which moves a slope by as much."""
 MOST_WEIGHTS = 513
 
 
@@ -118,6 +122,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if seen.rank is not None:
         dependent = (seen.rank < free) | (seen.pivot < NEARLY_DEPENDENT)
         mark(state.converged & dependent, "collinear features")
+    mark(rounded(problem), "rounded feature")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     elif plan.epsilon > 0:
@@ -135,3 +140,18 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
             mark(apart, "separable")
             state.converged[apart] = False
     return Strings(STATUSES, code)
+
+
+def rounded(problem: Problem) -> NDArray[np.bool_]:
+    """Groups with a feature whose 32-bit floats lost much of what it varies by, of shape (G,).
+
+    DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
+    u^2 / 12, and such errors in a feature shrink its slope by their share of its variance (Fuller,
+    Measurement Error Models, 1987, 1.1).
+    """
+    if KINDS[problem.rows.groups["kind"][0]] != "dense float32":
+        return np.zeros(problem.rows.n_groups, bool)
+    center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
+    error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
+    large: NDArray[np.bool_] = (center > EXACT_IN_FLOAT) & (error > ROUNDING)
+    return np.any(large, axis=1)
