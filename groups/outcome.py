@@ -12,6 +12,7 @@ from tuskml.udas.kernels import KINDS, Floats, solve
 from tuskml.udas.operators import State
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Problem
+from tuskml.udas.tasks import Task
 
 STATUSES = tuple(MEANINGS)
 """In rising order of what a person must know first."""
@@ -134,12 +135,20 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
         if not problem.rows.sparse:
             weights = problem.d + int(problem.rows.fit_intercept)
             mark(problem.rows.groups["n_rows"] < weights, "too few rows")
-        if problem.task.name == "logistic":
+        if likely_classes(problem.task):
             apart = state.objective < SEPARATED_LOSS
             apart |= (seen.conditioned > SEPARATED_ERROR).any(axis=1)
             mark(apart, "separable")
             state.converged[apart] = False
     return Strings(STATUSES, code)
+
+
+def likely_classes(task: Task) -> bool:
+    """Whether the loss is a likelihood of two classes, which has no optimum where they part.
+
+    Other losses of classes, such as a squared hinge, have one there.
+    """
+    return task.classifies and "logistic" in (task.name, task.response) and task.test is not None
 
 
 def rounded(problem: Problem) -> NDArray[np.bool_]:
