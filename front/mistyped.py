@@ -23,6 +23,11 @@ EXPECTED = {
     "predict": PREDICTION,
     "predict_proba": PREDICTION,
     "decision": PREDICTION,
+    "sparse": ("(indices, values)", "the indices a list of whole numbers, the values of numbers"),
+    "hash_features": (
+        "(names, bits) or (names, values, bits)",
+        "the names a list of texts, the values one of numbers, the bits 1 to 30",
+    ),
     **dict.fromkeys(("auc", "log_loss", "accuracy", "rmse", "mae", "r2"), SCORE),
 }
 
@@ -32,6 +37,7 @@ def explained(message: str) -> str:
     for place, pattern in enumerate(NO_MATCH):
         found = pattern.match(message)
         name = found[1].removeprefix("_tusk_") if found else ""
+        name = "sparse" if name == "ids" else name
         if found and name in EXPECTED:
             arguments, kinds = EXPECTED[name]
             array = "ARRAY[a, b]" if place == 2 else "[a, b]"

@@ -12,11 +12,12 @@ from tuskml.groups.statuses import MEANINGS
 from tuskml.groups.tempered import strength, temper
 from tuskml.udas import separation
 from tuskml.udas.algorithms.newton import FLOATS, evaluate
-from tuskml.udas.kernels import Floats, Solution, solve
+from tuskml.udas.kernels import KINDS, Floats, Solution, solve
 from tuskml.udas.operators import State
 from tuskml.udas.options import Options
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
+from tuskml.udas.tasks import Task
 
 Bools = NDArray[np.bool_]
 STATUSES = tuple(MEANINGS)
@@ -31,6 +32,10 @@ TIGHT = 0.05
 STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
 REFINEMENTS = 2
+EXACT_IN_FLOAT = 2.0**24
+"""Up to which 32-bit floats hold every whole number."""
+ROUNDING = 1e-4
+"""Share of a feature's variance by its rounding, which moves a slope by as much."""
 MOST_WEIGHTS = 513
 
 
@@ -79,8 +84,9 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     which = np.flatnonzero(state.converged)
     if problem.d < MOST_WEIGHTS and len(which):
         _infer_some(problem, state, plan, seen, which)
-    if problem.task.name == "logistic" and not state.out_of_time:
-        looked = state.converged & (problem.d < MOST_WEIGHTS)
+    if likely_classes(problem.task) and not state.out_of_time:
+        proves = problem.task.name == "logistic" and problem.d < MOST_WEIGHTS
+        looked = state.converged & proves
         stopped = state.memory.get("early_stop", np.zeros(problem.n_groups, bool))
         rest = np.flatnonzero(~looked & ~(stopped & ~state.converged))
         if len(rest):
@@ -94,7 +100,8 @@ def soften(
 ) -> Bools:
     """Fits groups without an optimum with a ridge where no penalty was named; which ones, (G,)."""
     which = np.flatnonzero(seen.parted)
-    if "l2" in options.given or problem.d >= MOST_WEIGHTS or not len(which):
+    refused = problem.d >= MOST_WEIGHTS or problem.task.own is not None
+    if "l2" in options.given or refused or not len(which):
         return np.zeros(problem.n_groups, bool)
     temper(problem, state, which, plan, None if options.time is None else began + options.time)
     return seen.parted
@@ -287,6 +294,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
 
     mark(seen.constant, "constant feature")
     mark(state.converged & seen.dependent, "collinear features")
+    mark(rounded(problem), "rounded feature")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     elif plan.epsilon > 0:
@@ -301,3 +309,26 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
         mark(seen.parted, "separable")
         state.converged[seen.parted] = False
     return Strings(STATUSES, code)
+
+
+def likely_classes(task: Task) -> bool:
+    """Whether the loss is a likelihood of two classes, which has no optimum where they part.
+
+    Other losses of classes, such as a squared hinge, have one there.
+    """
+    return task.classifies and "logistic" in (task.name, task.response) and task.test is not None
+
+
+def rounded(problem: Problem) -> NDArray[np.bool_]:
+    """Groups with a feature whose 32-bit floats lost much of what it varies by, of shape (G,).
+
+    DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
+    u^2 / 12, and such errors in a feature shrink its slope by their share of its variance (Fuller,
+    Measurement Error Models, 1987, 1.1).
+    """
+    if KINDS[problem.rows.groups["kind"][0]] != "dense float32":
+        return np.zeros(problem.rows.n_groups, bool)
+    center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
+    error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
+    large: NDArray[np.bool_] = (center > EXACT_IN_FLOAT) & (error > ROUNDING)
+    return np.any(large, axis=1)

@@ -5,6 +5,8 @@ MEANINGS = {
     "constant feature": "converged; a feature that never varies got coefficient 0",
     "collinear features": "converged; a feature that others determine got no weight of its own "
     "in that step",
+    "rounded feature": "converged; a `FLOAT` feature beyond 16,777,216, where `FLOAT` skips whole "
+    "numbers, varies by few of its steps: cast it to `DOUBLE`",
     "not converged": "`max_iter` was reached, or no better point was found, before `epsilon` was",
     "early stop": "the held-out rows of `validation` stopped gaining; the best weights are kept",
     "time limit": "`time` was over",

@@ -44,10 +44,19 @@ class Function:
     comment: str = ""
 
     def shapes(self) -> list[tuple[list[Argument], list[str]]]:
-        """Arguments and results of overloads with the same names; some may lack the last ones."""
+        """Arguments and results of overloads with the same names; some may lack the last ones.
+
+        DuckDB's functions have no names: those that lack the last ones have the others' types.
+        """
+
+        def lacks(one: Overload, other: Overload) -> bool:
+            n = len(one[0])
+            same = n == len(other[0]) or any(one[0]) or other[1][:n] == one[1]
+            return other[0][:n] == one[0] and same
+
         found: list[list[Overload]] = []
         for one in sorted(set(self.overloads), key=lambda o: (-len(o[0]), repr(o))):
-            home = next((s for s in found if s[0][0][: len(one[0])] == one[0]), None)
+            home = next((s for s in found if any(lacks(one, other) for other in s)), None)
             if home is None:
                 found.append([one])
             else:

@@ -147,12 +147,13 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
     sentence = SENTENCES.get(name) or some.comment or (there.comment if there else "")
     if not sentence:
         raise LookupError(f"{name} has no sentence in scripts/docs/reference.py, nor a comment")
-    named = [argument.name for argument in (there or some).shapes()[0][0]]
+    shapes = [arguments for arguments, _ in (there or some).shapes()]
+    named = {len(arguments): [argument.name for argument in arguments] for arguments in shapes}
     rows = [
         (
             database,
             function.kind,
-            shown_arguments(arguments, named),
+            shown_arguments(arguments, named.get(len(arguments), [a.name for a in shapes[0]])),
             shown_results(function, results),
         )
         for database, function in (("DuckDB", here), ("PostgreSQL", there))

@@ -1,7 +1,7 @@
 -- What SQL itself can say of models; the rest is in the extension.
 
 -- Sparse features: ids >= 0 and their values, in any order; repeated ids add up.
-CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': indices::INTEGER[], 'values': vals};
+CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 
 -- What predict needs of a model, without its history: join this when many rows are scored by many models.
 CREATE OR REPLACE TEMP MACRO predictor(model) AS CAST(

@@ -27,8 +27,8 @@ INSERT INTO messages VALUES
     (15, false, 'works great on the first day'),
     (16, false, 'can I pay by invoice next time');
 
--- Words, in lower case, hashed into 2^16 ids. A name counts 1; 'age:37' would be the name age
--- with the value 37.
+-- Words, in lower case, hashed into 2^16 ids. Each word counts 1; features with values of their
+-- own, such as an age, have them in a second list: hash_features(ARRAY['age'], ARRAY[37], 16).
 
 DROP TABLE IF EXISTS features;
 CREATE TABLE features AS

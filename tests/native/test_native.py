@@ -266,6 +266,9 @@ def test_hashing(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(
             "SELECT hash_features(['a:' || v, 'g=' || g, NULL, ''], ?) FROM t", [bits]
         ).fetchall()
+        con.execute(
+            "SELECT hash_features(['a' || v, 'g', ''], [v, g, 1], ?) FROM t", [bits]
+        ).fetchall()
         con.execute("SELECT hash_features(MAP {'a': v, 'b': NULL}, ?) FROM t", [bits]).fetchall()
 
 

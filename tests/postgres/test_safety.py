@@ -167,6 +167,8 @@ REFUSED = (
     psycopg.errors.AmbiguousFunction,
     psycopg.errors.FeatureNotSupported,
     psycopg.errors.CannotCoerce,
+    psycopg.errors.DatatypeMismatch,  # of polymorphic functions, from the parser before the call
+    psycopg.errors.IndeterminateDatatype,
 )
 
 

@@ -137,12 +137,27 @@ def test_every_number_is_a_feature(pg):
         (
             "predict({}, sparse(ARRAY[0, 4000000000], ARRAY[1, 2]))",
             "22003",
-            "sparse: indices[2] is 4000000000, expected a feature id from 0 to 2147483646",
+            "sparse: indices[2] is 4000000000, expected a whole feature id from 0 to 2147483646",
         ),
         (
             "predict({}, sparse(ARRAY[0.5], ARRAY[1]))",
+            "22003",
+            "sparse: indices[1] is 0.5, expected a whole feature id from 0 to 2147483646",
+        ),
+        (
+            "predict({}, sparse(ARRAY['nan'::float4], ARRAY[1]))",
+            "22003",
+            "sparse: indices[1] is NaN, expected a whole feature id from 0 to 2147483646",
+        ),
+        (
+            "predict({}, sparse(ARRAY['a'], ARRAY[1]))",
             "42804",
-            "sparse: indices is numeric[], expected an array of integer or bigint",
+            "sparse: indices is text[], expected an array of whole numbers, integer or bigint",
+        ),
+        (
+            "predict({}, sparse(ARRAY[2147483647], ARRAY[1]))",
+            "22023",
+            "predict: feature id 2147483647 is too large, ids end at 2147483646",
         ),
         (
             "predict({}, sparse(ARRAY[0], ARRAY[[1]]))",
@@ -165,6 +180,14 @@ def test_sparse_keeps_real(pg):
     assert value(pg, query.format("numeric")) == "tuskml_sparse_double"
     text = value(pg, "SELECT sparse(ARRAY[1, NULL]::bigint[], ARRAY[NULL, 2]::smallint[])::text")
     assert text == '("{1,NULL}","{NULL,2}")'
+
+
+@pytest.mark.parametrize(
+    "type_name", ["smallint", "integer", "bigint", "real", "float8", "numeric"]
+)
+def test_whole_ids_of_any_type(pg, type_name):
+    text = value(pg, f"SELECT sparse(ARRAY[7, NULL]::{type_name}[], ARRAY[1, 2])::text")
+    assert text == '("{7,NULL}","{1,2}")'
 
 
 def test_predictor(pg):
@@ -278,13 +301,51 @@ def test_hash_features_as_in_duckdb(pg, duck, texts, bits):
     assert found == expected
 
 
+pairs = st.lists(st.tuples(st.none() | items, st.none() | st.floats(-1e9, 1e9)), max_size=6)
+
+
+@relaxed
+@given(pairs, st.integers(1, 30), st.sampled_from([0, 0, 0, 1]))
+def test_hashed_values_as_in_duckdb(pg, duck, features, bits, more):
+    """Also of as many values and one more, which both refuse."""
+    texts, numbers = [name for name, _ in features], [number for _, number in features]
+    parameters = {"texts": texts, "numbers": numbers + [1.0] * more, "bits": bits}
+    hashed = "hash_features(%(texts)s::text[], %(numbers)s::float8[], %(bits)s::int)"
+    found = [ask_postgres(pg, f"({hashed}).{field}", parameters) for field in FIELDS_OF_SPARSE]
+    hashed = "hash_features($texts::VARCHAR[], $numbers::DOUBLE[], $bits::INTEGER)"
+    expected = [ask_duckdb(duck, f"({hashed}).{field}", parameters) for field in FIELDS_OF_SPARSE]
+    assert found == expected
+
+
+def test_a_row_with_a_null_is_skipped_in_training_and_has_no_prediction(pg):
+    pg.execute(
+        "CREATE TEMP TABLE holes AS SELECT i % 3 AS y, i % 2 AS a, CASE WHEN i % 5 > 0 THEN i END "
+        "AS temp FROM generate_series(0, 39) AS t(i)"
+    )
+    for form in (
+        "ARRAY[a, temp]",
+        "hash_features(ARRAY['a', 'temp'], ARRAY[a, temp], 8)",
+        "hash_features(ARRAY['a=' || a, 'temp=' || temp], 8)",
+        "sparse(ARRAY[0, 1], ARRAY[a, temp])",
+        "sparse(ARRAY[a, temp], ARRAY[1, 1])",
+    ):
+        pg.execute(
+            f"CREATE TEMP TABLE fit AS SELECT train_model('linear', y, {form}, "
+            "'{\"l2\": 0.1}') AS m FROM holes"
+        )
+        assert pg.execute("SELECT (m).n_rows, (m).n_skipped FROM fit").fetchone() == (32, 8), form
+        differ = f"(predict(m, {form}) IS NULL) <> (temp IS NULL)"
+        assert value(pg, f"SELECT count(*) FILTER (WHERE {differ}) FROM holes, fit") == 0, form
+        pg.execute("DROP TABLE fit")
+
+
 FIELDS_OF_SPARSE = ["indices", '"values"']
 
 
 def test_hashed_features_train_and_predict(pg):
     m = model("linear", coef=[1.0] * 8, intercept=0.0)
     found = ask_postgres(
-        pg, f"predict({POSTGRES_MODEL}, hash_features(ARRAY['wt:2', 'red'], 3))", m
+        pg, f"predict({POSTGRES_MODEL}, hash_features(ARRAY['wt', 'red'], ARRAY[2, 1], 3))", m
     )
     assert found == 1.0
 

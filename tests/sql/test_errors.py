@@ -262,6 +262,30 @@ CASES = {
         f"SELECT predict({MODEL}, sparse([-1], [2.0]::DOUBLE[]))",
         "predict: feature id -1 is negative, ids start at 0",
     ),
+    "id too large to predict": (
+        f"SELECT predict({MODEL}, sparse([2147483647], [2.0]::DOUBLE[]))",
+        "predict: feature id 2147483647 is too large, ids end at 2147483646",
+    ),
+    "id that is not whole": (
+        "SELECT sparse([2, 1.5], [1.0, 1.0])",
+        "sparse: indices[2] is 1.5, expected a whole feature id from 0 to 2147483646",
+    ),
+    "id that is no number": (
+        "SELECT sparse(['nan'::FLOAT], [1.0])",
+        "sparse: indices[1] is NaN, expected a whole feature id from 0 to 2147483646",
+    ),
+    "id beyond 32 bits": (
+        "SELECT sparse([4000000000], [1.0])",
+        "sparse: indices[1] is 4000000000, expected a whole feature id from 0 to 2147483646",
+    ),
+    "id as text": (
+        "SELECT sparse(['7'], [1.0])",
+        "sparse: indices is VARCHAR[], expected an array of whole numbers, INTEGER or BIGINT",
+    ),
+    "names without values": (
+        "SELECT hash_features(['a', 'b'], [1.0], 8)",
+        "hash_features: there are 2 names and 1 values, expected as many",
+    ),
     "model of another version": (
         "SELECT predict({'task': 'linear', 'coef': [1.0], 'intercept': 0.0, 'classes': NULL, "
         "'options': '{\"tuskml\":9}'}, [1.0])",
@@ -366,6 +390,20 @@ def test_wrong_types_are_refused_when_the_query_is_bound(
 ) -> None:
     found = sentence(db, f"SELECT {expression} FROM t")
     assert found.startswith(("Binder Error", "Conversion Error"))
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "FLOAT", "DOUBLE",
+                                  "DECIMAL(9, 2)"])  # fmt: skip
+@pytest.mark.parametrize("form", ["[7, NULL, 0]::{}[]", "[7, NULL, 0]::{}[3]"])
+def test_whole_ids_of_any_type(db: duckdb.DuckDBPyConnection, kind: str, form: str) -> None:
+    found = db.execute(f"SELECT sparse({form.format(kind)}, [1.0, 2.0, 3.0]) AS s FROM range(3)")
+    assert [row[0]["indices"] for row in found.fetchall()] == [[7, None, 0]] * 3
+    rows = db.execute(
+        f"SELECT sparse(CASE WHEN i % 3 > 0 THEN list_transform(range(i % 7), lambda j: i + j)::{kind}[] END, "
+        "[1]) FROM range(100) t(i)"
+    ).fetchall()
+    for i, (row,) in enumerate(rows):
+        assert row["indices"] == (list(range(i, i + i % 7)) if i % 3 else None)
 
 
 LITERALS = ["sparse([0, 1], [1.0, 2.0])", "sparse([0, 1], [1, 2])", "sparse(ids, [1.0, 2.0])"]

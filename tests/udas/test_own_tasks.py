@@ -139,6 +139,28 @@ def test_one_class_is_a_constant_model(con):
     assert model.loss == pytest.approx(np.log1p(np.exp(-model.intercept)))
 
 
+@pytest.mark.parametrize("border", [0.0, 0.1])
+def test_a_likelihood_of_classes_that_are_apart_has_no_optimum(con, border):
+    """Albert and Anderson, 1984; a squared hinge has one, and a penalty gives one."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 2))
+    put(con, x, x[:, 0] + x[:, 1] > border)
+    for task in ("logistic", "logit"):
+        model = fit(con, task)
+        assert (model.status, model.converged) == ("separable", False)
+        assert fit(con, task, l2=0.1).status == "ok"
+    put(con, x, x[:, 0] + x[:, 1] + rng.logistic(size=300) > border)
+    assert fit(con, "logit").status == "ok"
+    tuskml.register_task(
+        "squared_hinge",
+        loss=lambda m, y: np.maximum(0, 1 - y * m) ** 2,
+        derivative=lambda m, y: -2 * y * np.maximum(0, 1 - y * m),
+        labels="classes",
+    )
+    put(con, x, x[:, 0] + x[:, 1] > border)
+    assert fit(con, "squared_hinge").status in ("ok", "not converged")
+
+
 def test_no_groups_no_rows(con):
     con.execute("CREATE TABLE t (y DOUBLE, x DOUBLE[])")
     assert con.execute("SELECT train_model('huber', y, x) FROM t").fetchall() == [(None,)]

@@ -46,6 +46,7 @@ bool register_partition(duckdb_connection connection, door *d);
 bool register_predict(duckdb_connection connection, door *d);
 bool register_metrics(duckdb_connection connection, door *d);
 bool register_hash_features(duckdb_connection connection);
+bool register_sparse_ids(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 bool register_store_root(duckdb_connection connection, door *d);

@@ -7,59 +7,75 @@
 
 #include "../scalars/hashing.h"
 
-static locale_t c_locale(void) {
-    static locale_t locale;
-    if (!locale)
-        locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("hash_features: out of memory")));
-    return locale;
-}
-
 static void refuse(int code, const char *sentence) {
     ereport(ERROR, (errcode(code), errmsg("hash_features: %s", sentence)));
 }
 
 /* Names are hashed as UTF-8, whatever the server keeps them in. */
-static tusk_feature feature_of(text *item) {
+static tusk_feature feature_of(text *item, double value) {
     char *name = VARDATA_ANY(item);
     int length = (int)VARSIZE_ANY_EXHDR(item);
     char *converted = pg_server_to_any(name, length, PG_UTF8);
     if (converted != name)
         length = (int)strlen(converted);
-    return tusk_parse_feature(converted, (size_t)length, c_locale());
+    return (tusk_feature){converted, (size_t)length, value};
 }
 
-/* NULLs and values of 0 weigh nothing and are left out. */
-static Datum hash_items(FunctionCallInfo fcinfo, ArrayType *items, int32 bits) {
+/* values: as many as items, NULL where each counts 1. Values of 0 weigh nothing and are left out.
+ */
+static Datum hash_items(FunctionCallInfo fcinfo, ArrayType *items, const float8 *values,
+                        int32 bits) {
     Datum *texts;
     bool *nulls;
     int n, used = 0;
     deconstruct_array(items, TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls, &n);
     Size room = (Size)n * sizeof(Datum);
-    Datum *ids = palloc(room), *values = palloc(room);
+    Datum *ids = palloc(room), *weights = palloc(room);
     for (int i = 0; i < n; i++) {
-        if (nulls[i])
-            continue;
-        tusk_feature f = feature_of(DatumGetTextPP(texts[i]));
+        tusk_feature f = feature_of(DatumGetTextPP(texts[i]), values ? values[i] : 1);
         if (f.value == 0)
             continue;
         ids[used] = Int32GetDatum(tusk_hash_feature(&f, bits));
-        values[used++] = Float8GetDatum(f.value);
+        weights[used++] = Float8GetDatum(f.value);
     }
     return make_sparse(fcinfo, construct_array(ids, used, INT4OID, 4, true, TYPALIGN_INT),
-                       construct_array(values, used, FLOAT8OID, 8, true, TYPALIGN_DOUBLE));
+                       construct_array(weights, used, FLOAT8OID, 8, true, TYPALIGN_DOUBLE));
+}
+
+/* Whether a list holds a NULL: the row has no features then, and a training skips it. */
+static bool has_null(ArrayType *a, const char *what) {
+    if (ARR_NDIM(a) > 1)
+        refuse(ERRCODE_ARRAY_SUBSCRIPT_ERROR, what);
+    return ARR_HASNULL(a) && array_contains_nulls(a);
+}
+
+static void check_bits(int32 bits) {
+    char sentence[TUSK_SENTENCE];
+    if (!tusk_check_bits(bits, sentence))
+        refuse(ERRCODE_INVALID_PARAMETER_VALUE, sentence);
 }
 
 PG_FUNCTION_INFO_V1(tuskml_hash_features);
 Datum tuskml_hash_features(PG_FUNCTION_ARGS) {
     ArrayType *items = PG_GETARG_ARRAYTYPE_P(0);
-    int32 bits = PG_GETARG_INT32(1);
+    if (has_null(items, "names has more than one dimension, expected a list of texts"))
+        PG_RETURN_NULL();
+    check_bits(PG_GETARG_INT32(1));
+    return hash_items(fcinfo, items, NULL, PG_GETARG_INT32(1));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_hash_pairs);
+Datum tuskml_hash_pairs(PG_FUNCTION_ARGS) {
+    ArrayType *items = PG_GETARG_ARRAYTYPE_P(0), *values = PG_GETARG_ARRAYTYPE_P(1);
+    bool null = has_null(items, "names has more than one dimension, expected a list of texts");
+    null |= has_null(values, "values has more than one dimension, expected a list of numbers");
+    if (null)
+        PG_RETURN_NULL();
+    check_bits(PG_GETARG_INT32(2));
     char sentence[TUSK_SENTENCE];
-    if (!tusk_check_bits(bits, sentence))
+    if (!tusk_check_lengths((uint64_t)ArrayGetNItems(ARR_NDIM(items), ARR_DIMS(items)),
+                            (uint64_t)ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)),
+                            sentence))
         refuse(ERRCODE_INVALID_PARAMETER_VALUE, sentence);
-    if (ARR_NDIM(items) > 1)
-        refuse(ERRCODE_ARRAY_SUBSCRIPT_ERROR,
-               "names has more than one dimension, expected a list of texts");
-    return hash_items(fcinfo, items, bits);
+    return hash_items(fcinfo, items, (const float8 *)ARR_DATA_PTR(values), PG_GETARG_INT32(2));
 }

@@ -8,6 +8,8 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
+#include "../rowblock/rowblock.h"
+
 /* --- the composite value --- */
 
 static TupleDesc result_type(FunctionCallInfo fcinfo) {
@@ -63,8 +65,22 @@ static void refuse_dimensions(const ArrayType *a, const char *argument) {
                                argument, ARR_NDIM(a))));
 }
 
-static int64 integer_of(Datum item, Oid type) {
-    return type == INT2OID ? DatumGetInt16(item) : DatumGetInt64(item);
+static void refuse_id(int place, const char *given) {
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("sparse: indices[%d] is %s, expected a whole feature id from 0 to %d",
+                           place, given, TUSK_MAX_FEATURE_ID)));
+}
+
+/* A number of any type as an id; nothing is rounded. */
+static int32 id_of(Datum item, Oid type, int place) {
+    double id = read_number(item, type);
+    if (id >= PG_INT32_MIN && id <= PG_INT32_MAX && id == (int32)id)
+        return (int32)id;
+    Oid output;
+    bool varlena;
+    getTypeOutputInfo(type, &output, &varlena);
+    refuse_id(place, OidOutputFunctionCall(output, item));
+    return 0;
 }
 
 static ArrayType *to_ids(ArrayType *a) {
@@ -72,20 +88,14 @@ static ArrayType *to_ids(ArrayType *a) {
     refuse_dimensions(a, "indices");
     if (type == INT4OID)
         return a;
-    if (type != INT2OID && type != INT8OID)
+    if (!is_number_type(type) || type == BOOLOID)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("sparse: indices is %s[], expected an array of integer or bigint",
+                        errmsg("sparse: indices is %s[], expected an array of whole numbers, "
+                               "integer or bigint",
                                format_type_be(type))));
     items list = read_items(a);
-    for (int i = 0; i < list.n; i++) {
-        int64 id = list.nulls[i] ? 0 : integer_of(list.data[i], type);
-        if (id != (int32)id)
-            ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                            errmsg("sparse: indices[%d] is " INT64_FORMAT
-                                   ", expected a feature id from 0 to 2147483646",
-                                   i + 1, id)));
-        list.data[i] = Int32GetDatum((int32)id);
-    }
+    for (int i = 0; i < list.n; i++)
+        list.data[i] = Int32GetDatum(list.nulls[i] ? 0 : id_of(list.data[i], type, i + 1));
     return make_array(&list, INT4OID, sizeof(int32), TYPALIGN_INT);
 }
 

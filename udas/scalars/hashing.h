@@ -8,29 +8,23 @@
 #ifndef TUSK_HASHING_H
 #define TUSK_HASHING_H
 
-#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __APPLE__
-#include <xlocale.h>
-#endif
-
 #include "sentence.h"
 
+/* The whole text is the name: what is in it is never read as a number. */
 typedef struct tusk_feature {
     const char *name;
     size_t length;
     double value; /* of 0: it weighs nothing, and is left out */
 } tusk_feature;
 
-/* `name:value`, or `name`, which counts 1. locale: the C locale, since a program may have set one
- * with a decimal comma. */
-tusk_feature tusk_parse_feature(const char *text, size_t length, locale_t locale);
-
-/* False with a sentence. */
+/* Each is false with a sentence. */
 bool tusk_check_bits(int32_t bits, char *sentence);
+bool tusk_check_lengths(uint64_t names, uint64_t values, char *sentence);
+
 /* The feature's id; its value gets the sign of the hash. */
 int32_t tusk_hash_feature(tusk_feature *f, int32_t bits);
 

@@ -2,13 +2,18 @@
 #ifndef TUSK_MARGINS_H
 #define TUSK_MARGINS_H
 
+#include "../rowblock/rowblock.h"
 #include "score.h"
 
 /* out = x w + b for x of shape (n, d), float or double. */
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const double *w, double b,
                    double *out);
 
-/* Refuses a feature id below 0. */
+/* Below 0, or above the largest that trainings take. */
+static inline bool tusk_is_no_id(int32_t id) {
+    return id < 0 || id > TUSK_MAX_FEATURE_ID;
+}
+
 bool tusk_refuse_id(int32_t id, char *sentence);
 
 /* Of a model in a store (stored.c); as tusk_margins and tusk_sparse_margin. */

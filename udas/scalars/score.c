@@ -146,13 +146,14 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
     return true;
 }
 
-/* Ids that the model has not seen weigh 0. False at a negative id, which *bad then is. */
+/* Ids that the model has not seen weigh 0. False at what is no id, which *bad then
+ * is. */
 #define DEFINE_MARGIN(name, T)                                                         \
     static bool name(const tusk_scorer *s, const int32_t *ids, const T *x, uint64_t n, \
                      double *out, int32_t *bad) {                                      \
         double sum = s->intercept;                                                     \
         for (uint64_t i = 0; i < n; i++) {                                             \
-            if (ids[i] < 0) {                                                          \
+            if (tusk_is_no_id(ids[i])) {                                               \
                 *bad = ids[i];                                                         \
                 return false;                                                          \
             }                                                                          \
@@ -167,7 +168,11 @@ DEFINE_MARGIN(margin_f32, float)
 DEFINE_MARGIN(margin_f64, double)
 
 bool tusk_refuse_id(int32_t id, char *sentence) {
-    snprintf(sentence, TUSK_SENTENCE, "feature id %d is negative, ids start at 0", id);
+    if (id < 0)
+        snprintf(sentence, TUSK_SENTENCE, "feature id %d is negative, ids start at 0", id);
+    else
+        snprintf(sentence, TUSK_SENTENCE, "feature id %d is too large, ids end at %d", id,
+                 TUSK_MAX_FEATURE_ID);
     return false;
 }
 

@@ -52,7 +52,7 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
     for (uint64_t k = 0; k < row->n_ids; k += PIECE) {
         uint64_t m = row->n_ids - k < PIECE ? row->n_ids - k : PIECE;
         for (uint64_t i = k; i < k + m; i++)
-            if (row->ids[i] < 0)
+            if (tusk_is_no_id(row->ids[i]))
                 return tusk_refuse_id(row->ids[i], sentence);
         if (!sealed_file_gather(s->stored, row->ids + k, (int64_t)m, w, &e))
             return tusk_refuse_stored(s, &e, sentence);
