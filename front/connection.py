@@ -11,6 +11,7 @@ import tuskml.sql
 import tuskml.udas.duckdb
 from tuskml.errors import ExtensionError
 from tuskml.groups.door import attach
+from tuskml.interrupts import share_interrupts
 from tuskml.limits import share_limits
 from tuskml.version import VERSION
 
@@ -65,6 +66,7 @@ def load(
         check_version(library)
         connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
         attach(library, str(path))
+        share_interrupts()
         share_limits(connection, library)
         if store_root is not None:
             set_store_root(connection, store_root)

@@ -221,9 +221,12 @@ def refuse(pointer: Any, error: BaseException) -> None:
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a door's library."""
 
+    library.tusk_batch_born.restype = ctypes.c_int64
+
     def call(pointer: Any) -> int:
         try:
-            answer(library, pointer)
+            with kernels.begun_at(library.tusk_batch_born(pointer)):
+                answer(library, pointer)
         except BaseException as error:
             refuse(pointer, error)
             return 0

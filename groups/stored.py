@@ -56,7 +56,7 @@ def train_stored(
     """
     access.serve(hosting.host)
     one = stored_factorization.train if request.task.factorizes else train_one
-    mark, training = kernels.cancel_count(), training_of(statement)
+    mark, training = kernels.cancel_mark(), training_of(statement)
     with interruptible(lambda: kernels.raise_if_cancelled(mark)):
         stores = StoreRoot(root, training)
         for place in range(len(groups)):
@@ -82,7 +82,7 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: Sto
     refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
-    loss, mark = request.task.loss, kernels.cancel_count()
+    loss, mark = request.task.loss, kernels.cancel_mark()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     if request.task.classifies:

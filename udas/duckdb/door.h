@@ -141,6 +141,8 @@ bool features_valid(const feature_column *c, idx_t row);
 typedef struct answer {
     duckdb_vector result;
     idx_t *row; /* of each group in the batch */
+    door *door;
+    int64_t born; /* cancels when the packing of its rows began; -1: unknown */
 } answer;
 
 /* --- writing vectors --- */
