@@ -68,6 +68,11 @@ const char *store_root(const door *d);
 bool store_root_default(door *d);
 void store_root_free(door *d);
 
+#define FILES_SENTENCE 512
+/* Whether the database's settings let a statement use a directory of stores, or move their root to
+ * it; else why not. Asks the Python package, which can read settings; yes without it. */
+bool files_allowed(const door *d, const char *path, bool move, char *sentence);
+
 /* --- types --- */
 
 /* A feature argument: a LIST of T, or STRUCT(indices INTEGER[], values LIST of T). */

@@ -30,6 +30,11 @@ TUSK_EXPORT int64_t tusk_batch_born(const tusk_batch *batch) {
     return ((const answer *)batch->door)->born;
 }
 
+/* Of which database it is. */
+TUSK_EXPORT int64_t tusk_batch_account(const tusk_batch *batch) {
+    return (int64_t)(intptr_t)((const answer *)batch->door)->door;
+}
+
 int64_t cancels_so_far(void) {
     cancel_counter count = atomic_load_explicit(&counter, memory_order_acquire);
     return count ? count() : 0;
