@@ -1,6 +1,7 @@
 """DuckDB with tuskml in it."""
 
 import ctypes
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ import duckdb
 
 import tuskml.sql
 import tuskml.udas.duckdb
-from tuskml.errors import ExtensionError
+from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.door import attach
+from tuskml.interrupts import share_interrupts
 from tuskml.limits import share_limits
 from tuskml.version import VERSION
 
+PATH_BYTES = 4096
 UNSIGNED = "allow_unsigned_extensions"
 _loading = threading.Lock()
 
@@ -65,9 +68,10 @@ def load(
         check_version(library)
         connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
         attach(library, str(path))
+        share_interrupts()
         share_limits(connection, library)
         if store_root is not None:
-            set_store_root(connection, store_root)
+            set_store_root(connection, store_root, library)
         run_macros(connection)
     return connection
 
@@ -93,9 +97,17 @@ def check_version(library: ctypes.CDLL) -> None:
         )
 
 
-def set_store_root(connection: duckdb.DuckDBPyConnection, path: str | Path) -> None:
-    """Says where the database's stored models lie, for all of its connections."""
-    connection.execute("SELECT tuskml_set_store_root(?)", [str(Path(path).absolute())]).fetchall()
+def set_store_root(
+    connection: duckdb.DuckDBPyConnection, path: str | Path, library: ctypes.CDLL
+) -> None:
+    """Says where the database's stored models lie, for all of its connections.
+
+    Not by SQL: the program that opens the database is not bound by `lock_configuration`.
+    """
+    account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
+    where = os.fsencode(Path(path).absolute())
+    if len(where) >= PATH_BYTES or not library.tusk_set_root(ctypes.c_int64(account), where):
+        raise StoreError(f"store_root has {len(where)} bytes, a path has fewer than {PATH_BYTES}")
 
 
 IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"

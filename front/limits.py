@@ -1,15 +1,21 @@
-"""What DuckDB's settings let the packer use, seen as they are now.
+"""What DuckDB's settings let tuskml use, seen as they are now.
 
 Rows are packed outside DuckDB's own accounts, and its C interface reads no settings: a statement
-that packs much asks here, every 0.1 s at most.
+that packs much asks here, every 0.1 s at most; one that uses a store asks whether it may.
 """
 
 import ctypes
+import os
 import threading
 import weakref
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import duckdb
+
+from tuskml.groups import file_rules
 
 TELL = """
 SELECT tuskml_set_memory(
@@ -23,6 +29,10 @@ SELECT tuskml_set_memory(
 FROM (SELECT $1 AS setting, $2 AS directory)
 """
 READ = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
+FILES = """
+SELECT current_setting('enable_external_access'), current_setting('allowed_directories'),
+       current_setting('lock_configuration')
+"""
 
 
 class Limits:
@@ -31,10 +41,15 @@ class Limits:
     def __init__(self) -> None:
         self.connections: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self.told: tuple[str, str] | None = None
+        self.files: tuple[bool, list[str], bool] = (True, [], False)
 
     def look(self) -> None:
-        """Tells the packer when the settings have changed, by a cursor of the first connection
-        that is still open."""
+        """Tells the packer when the settings have changed."""
+        for cursor in self.cursors():
+            self.compare(cursor)
+
+    def cursors(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """One, of the first connection that is still open; none where all are closed."""
         for connection in list(self.connections):
             try:
                 cursor = connection.cursor()
@@ -42,8 +57,30 @@ class Limits:
                 self.connections.discard(connection)
                 continue
             with cursor:
-                self.compare(cursor)
+                yield cursor
             return
+
+    def read_files(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """What is known where nobody can be asked later."""
+        external, allowed, locked = connection.execute(FILES).fetchall()[0]
+        self.files = bool(external), list(allowed or ()), bool(locked)
+
+    def refused(self, path: str, move: bool) -> str | None:
+        """Why a statement may not use a directory, or move the stores' root to it."""
+        for cursor in self.cursors():
+            self.read_files(cursor)
+        external, allowed, locked = self.files
+        if move and locked:
+            return (
+                "tuskml_set_store_root: the configuration is locked by lock_configuration, "
+                "expected tuskml.connect(store_root=...), which the program says that opens it"
+            )
+        if external or any(is_below(path, folder) for folder in allowed):
+            return None
+        return (
+            f"the stores lie in {path[:300]}, which the database may not use: "
+            "enable_external_access is false, expected a folder below allowed_directories"
+        )
 
     def compare(self, connection: duckdb.DuckDBPyConnection) -> None:
         now = connection.execute(READ).fetchall()[0]
@@ -52,7 +89,16 @@ class Limits:
             self.told = now
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path, wherever links lead it, is a folder or lies below it."""
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
 LOOK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+RULE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_char)
+)
+SENTENCE = 512  # FILES_SENTENCE of udas/duckdb/door.h
 
 _databases: dict[int, Limits] = {}
 _lock = threading.Lock()
@@ -70,12 +116,37 @@ def _look(account: int) -> None:
 _callback = LOOK(_look)
 
 
+def refused(account: int, path: str, move: bool = False) -> str | None:
+    """Why a statement of this database may not use a directory; None where it may."""
+    limits = _databases.get(account)
+    return limits.refused(path, move) if limits is not None else None
+
+
+def _ask(account: int, path: bytes, move: int, sentence: Any) -> int:
+    """Called by the extension. Where the settings cannot be read, the answer is no."""
+    try:
+        text = refused(account, os.fsdecode(path), bool(move))
+    except BaseException:
+        text = "the database's settings cannot be read, and nobody knows whether it may use files"
+    if text is None:
+        return 1
+    kept = text.encode(errors="replace")[: SENTENCE - 1].decode(errors="ignore").encode()
+    ctypes.memmove(sentence, kept + b"\0", len(kept) + 1)
+    return 0
+
+
+_rule = RULE(_ask)
+
+
 def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) -> None:
     """Tells the packer what it may use, now and whenever the settings change."""
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     library.tusk_set_limits_reader(_callback)
+    library.tusk_set_files_rule(_rule)
+    file_rules.follow(refused)
     limits = Limits()
     limits.compare(connection)
+    limits.read_files(connection)
     with _lock:
         known = _databases.get(account)
         if known is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups import last_training
+from tuskml.groups import file_rules, last_training
 from tuskml.groups.explain import explain
 from tuskml.groups.models import Lists, Models, Strings
 from tuskml.groups.planning import Request
@@ -202,9 +202,15 @@ def trained(groups: NDArray[np.void], request: Request, batch: Any) -> Iterator[
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a door's library."""
 
+    library.tusk_batch_born.restype = ctypes.c_int64
+    library.tusk_batch_account.restype = ctypes.c_int64
+
     def call(pointer: Any) -> int:
         try:
-            answer(library, pointer)
+            account = library.tusk_batch_account(pointer)
+            begun = kernels.begun_at(library.tusk_batch_born(pointer))
+            with begun, file_rules.statement_of(account):
+                answer(library, pointer)
             pointer.contents.answered = 1
         except BaseException as error:
             refuse(pointer.contents, error)

@@ -66,7 +66,7 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
     group = group.copy()
     group["dim"] = np.maximum(group["dim"], 1)
     task, options = request.task, request.options
-    intercept, mark = options.fit_intercept, kernels.cancel_count()
+    intercept, mark = options.fit_intercept, kernels.cancel_mark()
     rows = Pass(group, task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     refuse_labels(task, labels)

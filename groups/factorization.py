@@ -54,7 +54,7 @@ class Fit:
 def train(groups: NDArray[np.void], options: Options, memory: int) -> Iterator[Models]:
     """Trains each of the groups by itself; models carry their groups' places in `groups`."""
     settings = Settings.of(options)
-    mark = kernels.cancel_count()
+    mark = kernels.cancel_mark()
     waiting: list[Fit] = []
     first = numbers = 0
     with kernels.watching_sigint():

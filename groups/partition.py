@@ -146,7 +146,7 @@ class Rows:
     def __init__(self, groups: NDArray[np.void], call: Call, seed: int) -> None:
         self._groups, self._call, self._seed = groups, call, seed
         self._stack = ExitStack()
-        self._mark = kernels.cancel_count()
+        self._mark = kernels.cancel_mark()
         self.threads = call.threads or os.cpu_count() or 1
 
     def __enter__(self) -> "Rows":

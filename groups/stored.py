@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
-from tuskml.groups import events, hosting, stored_factorization
+from tuskml.groups import events, file_rules, hosting, stored_factorization
 from tuskml.groups.factorization_settings import refuse_elsewhere
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.objective import class_weights
@@ -27,6 +27,7 @@ from tuskml.groups.stored_run import CACHE, Run, Trained
 from tuskml.groups.trainer import classes_of, one_class, refuse_third_class
 from tuskml.kvstore import StoreRoot, access
 from tuskml.kvstore.locks import interruptible
+from tuskml.kvstore.names import default_root
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.elsewhere import requests_of
 from tuskml.udas import kernels
@@ -56,8 +57,9 @@ def train_stored(
     """
     access.serve(hosting.host)
     one = stored_factorization.train if request.task.factorizes else train_one
-    mark, training = kernels.cancel_count(), training_of(statement)
+    mark, training = kernels.cancel_mark(), training_of(statement)
     with interruptible(lambda: kernels.raise_if_cancelled(mark)):
+        file_rules.check(root if root is not None else default_root())
         stores = StoreRoot(root, training)
         for place in range(len(groups)):
             model = one(groups[place : place + 1], request, memory, stores)
@@ -82,7 +84,7 @@ def train_one(groups: NDArray[np.void], request: Request, memory: int, root: Sto
     refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
-    loss, mark = request.task.loss, kernels.cancel_count()
+    loss, mark = request.task.loss, kernels.cancel_mark()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     if request.task.classifies:

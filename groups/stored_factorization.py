@@ -82,7 +82,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int, root: StoreRo
     """
     options, settings = request.options, Settings.of(request.options)
     began = time.monotonic()
-    mark = kernels.cancel_count()
+    mark = kernels.cancel_mark()
     rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     run = StoredRun(rows, memory, shape, settings, options, root, began)

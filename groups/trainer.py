@@ -108,7 +108,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         None,
         request.options.fit_intercept,
         plan.threads,
-        cancel_mark=kernels.cancel_count(),
+        cancel_mark=kernels.cancel_mark(),
     )
     if not plan.canonical:  # that moves them anyway
         rows = gathered(rows)

@@ -6,6 +6,7 @@ Three builds of the same sources lie beside this file; the best that the process
 
 import ctypes
 import functools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,28 @@ def cancel() -> None:
 def cancel_count() -> int:
     """How often `cancel` was called; a pass made before the last call stops."""
     return int(library().tk_cancel_count())
+
+
+_begun = threading.local()
+
+
+@contextmanager
+def begun_at(mark: int) -> Iterator[None]:
+    """Work of this thread that began, with the packing of its rows, at this `cancel_count`; -1:
+    it is not known when."""
+    before = getattr(_begun, "mark", None)
+    _begun.mark = mark if mark >= 0 else None
+    try:
+        yield
+    finally:
+        _begun.mark = before
+
+
+def cancel_mark() -> int:
+    """What a pass made now compares `cancel_count` with: that of the statement's beginning, so
+    that a cancel on the way from there is not lost."""
+    mark = getattr(_begun, "mark", None)
+    return cancel_count() if mark is None else int(mark)
 
 
 def raise_if_cancelled(mark: int) -> None:

@@ -7,6 +7,7 @@ DECLARE
     owner name;
 BEGIN
     IF to_regclass('tuskml.models') IS NOT NULL THEN
+        PERFORM @extschema@._tuskml_guard_registry();
         RETURN;
     END IF;
     -- Who owns the schema could put another table in this one's place.
@@ -22,7 +23,7 @@ BEGIN
     CREATE TABLE tuskml.models (
         name text NOT NULL CHECK (name <> ''),
         group_key text NOT NULL DEFAULT '',
-        version integer NOT NULL CHECK (version > 0),
+        version integer NOT NULL CHECK (version BETWEEN 1 AND 1000000000),
         created timestamptz NOT NULL DEFAULT clock_timestamp(),
         stage text NOT NULL DEFAULT 'candidate' CHECK (stage IN ('candidate', 'deployed', 'retired', 'withdrawn')),
         deployed_at timestamptz CHECK ((deployed_at IS NULL) = (stage = 'candidate')),
@@ -37,6 +38,7 @@ BEGIN
                data_fingerprint, model
         FROM tuskml.models WHERE stage = 'deployed';
     COMMENT ON VIEW tuskml.deployed IS 'The deployed version of each model and group';
+    PERFORM @extschema@._tuskml_guard_registry();
     -- Who trains registers candidates; what is deployed the table's owner decides, and whom the owner lets UPDATE it.
     GRANT USAGE ON SCHEMA tuskml TO tuskml_user;
     GRANT SELECT ON tuskml.models, tuskml.deployed TO tuskml_user;
@@ -44,7 +46,53 @@ BEGIN
         ON tuskml.models TO tuskml_user;
 END
 $$;
-COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, where there is none yet';
+COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, or brings it up to date';
+
+-- A name belongs to who registered its versions: others insert none of it, so that none of theirs is ever deployed for it.
+-- Members of such a role may, and whom the table's owner trusts with what is deployed. Else it is who inserts a version
+-- that has registered it, whatever the statement says.
+CREATE FUNCTION @extschema@._tuskml_check_registration() RETURNS trigger
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF has_column_privilege(current_user, TG_RELID, 'stage', 'UPDATE') THEN
+        RETURN NEW;
+    END IF;
+    NEW.registered_by := current_user;
+    PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(NEW.name)));
+    IF EXISTS (SELECT FROM tuskml.models AS m WHERE m.name = NEW.name) AND NOT EXISTS (
+        SELECT FROM tuskml.models AS m JOIN pg_roles AS r ON r.rolname = m.registered_by
+        WHERE m.name = NEW.name AND pg_has_role(current_user, r.oid, 'USAGE')) THEN
+        RAISE EXCEPTION 'register_model: the name ''%'' belongs to another role, expected a name of your own, or SET ROLE to one that registered it', NEW.name
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- The column, the bound and the trigger above, where a registry has none: one of before them, too, when its owner calls
+-- create_registry() again. What was registered then counts as the owner's, who may UPDATE registered_by.
+CREATE FUNCTION @extschema@._tuskml_guard_registry() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name;
+BEGIN
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'tuskml.models'::regclass;
+    IF NOT pg_has_role(current_user, owner, 'USAGE') OR EXISTS (
+        SELECT FROM pg_trigger AS t WHERE t.tgrelid = 'tuskml.models'::regclass AND t.tgname = 'models_registration') THEN
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = 'tuskml.models'::regclass AND a.attname = 'registered_by') THEN
+        ALTER TABLE tuskml.models ADD COLUMN registered_by text;
+        UPDATE tuskml.models SET registered_by = owner;
+    END IF;
+    ALTER TABLE tuskml.models ALTER COLUMN registered_by SET DEFAULT current_user, ALTER COLUMN registered_by SET NOT NULL;
+    -- Not valid: a version beyond the bound that is there already stays, and can be dropped.
+    ALTER TABLE tuskml.models DROP CONSTRAINT IF EXISTS models_version_check,
+        ADD CONSTRAINT models_version_check CHECK (version BETWEEN 1 AND 1000000000) NOT VALID;
+    CREATE TRIGGER models_registration BEFORE INSERT ON tuskml.models
+        FOR EACH ROW EXECUTE FUNCTION @extschema@._tuskml_check_registration();
+END
+$$;
 
 -- That there is a registry: a sentence for who asks without one, in place of a table that is not there.
 CREATE FUNCTION @extschema@._tuskml_need_registry(asker text) RETURNS void
@@ -74,8 +122,12 @@ BEGIN
     IF (register_model.model).task IS NULL THEN
         RETURN NULL;
     END IF;
+    IF as_version NOT BETWEEN 1 AND 1000000000 THEN
+        RAISE EXCEPTION 'register_model: version % is not allowed, expected 1 to 1000000000', as_version
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
-    SELECT coalesce(as_version, max(m.version) + 1, 1) INTO number FROM tuskml.models AS m
+    SELECT coalesce(as_version, max(m.version)::bigint + 1, 1) INTO number FROM tuskml.models AS m
     WHERE m.name = model_name AND m.group_key = in_group;
     INSERT INTO tuskml.models (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
     VALUES (model_name, in_group, number, (register_model.model).task, (register_model.model).status,

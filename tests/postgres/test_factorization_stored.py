@@ -71,6 +71,7 @@ def test_a_timeout_leaves_nothing(pg: psycopg.Connection, stores: Path) -> None:
     pg.execute("RESET statement_timeout")
     (own,) = stores.iterdir()
     root = StoreRoot(own)
-    assert root.working("films") == root.versions("films") == []
+    if root.names():  # else it ended before there was a store
+        assert root.working("films") == root.versions("films") == []
     pg.execute(TRAIN)
     assert (root.working("films"), root.versions("films")) == ([], [1])

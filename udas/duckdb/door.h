@@ -69,6 +69,11 @@ const char *store_root(const door *d);
 bool store_root_default(door *d);
 void store_root_free(door *d);
 
+#define FILES_SENTENCE 512
+/* Whether the database's settings let a statement use a directory of stores, or move their root to
+ * it; else why not. Asks the Python package, which can read settings; yes without it. */
+bool files_allowed(const door *d, const char *path, bool move, char *sentence);
+
 /* --- types --- */
 
 /* A feature argument: a LIST of T, or STRUCT(indices INTEGER[], values LIST of T). */
@@ -145,6 +150,8 @@ typedef struct answer {
     duckdb_vector result;
     idx_t *row;    /* of each group in the batch */
     bool *emitted; /* whether each has its answer */
+    door *door;
+    int64_t born; /* cancels when the packing of its rows began; -1: unknown */
 } answer;
 
 /* Where the group's answer goes. */

@@ -24,6 +24,17 @@ TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch)
     atomic_store(&counter, count);
 }
 
+/* What the trainer compares the cancels with: one that came since the packing began is meant for
+ * it, even where it came before Python had heard of the batch. */
+TUSK_EXPORT int64_t tusk_batch_born(const tusk_batch *batch) {
+    return ((const answer *)batch->door)->born;
+}
+
+/* Of which database it is. */
+TUSK_EXPORT int64_t tusk_batch_account(const tusk_batch *batch) {
+    return (int64_t)(intptr_t)((const answer *)batch->door)->door;
+}
+
 int64_t cancels_so_far(void) {
     cancel_counter count = atomic_load_explicit(&counter, memory_order_acquire);
     return count ? count() : 0;

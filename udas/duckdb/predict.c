@@ -42,6 +42,7 @@ typedef struct call {
     duckdb_vector result;
     double *out;
     uint64_t *validity; /* of the result; NULL until the first NULL */
+    bool files_asked;   /* whether stores may be read, once a chunk */
 } call;
 
 /* --- reading the model --- */
@@ -235,12 +236,33 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
+static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
+                            sealed_error *e) {
+    (void)reference;
+    (void)length;
+    call *c = stores->asker;
+    char sentence[FILES_SENTENCE];
+    if (!stores->root || c->files_asked)
+        return stores->root;
+    if (!files_allowed(c->o->door, stores->root, false, sentence)) {
+        sealed_refuse(e, "42501", "%s", sentence);
+        return NULL;
+    }
+    c->files_asked = true;
+    return stores->root;
+}
+
 /* Files of stores may take a quarter of the memory that rows may take. */
-static tusk_stores stores_of(door *d) {
+static tusk_stores stores_of(call *c) {
+    const door *d = c->o->door;
     tusk_memory_use use;
     tusk_memory_used(d->memory, &use);
     int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
-    return (tusk_stores){.cache = d->models, .root = store_root(d), .memory = memory};
+    return (tusk_stores){.cache = d->models,
+                         .root = store_root(d),
+                         .memory = memory,
+                         .readable = readable,
+                         .asker = c};
 }
 
 static bool read_features(call *c, duckdb_data_chunk chunk, scratch *kept) {
@@ -277,7 +299,7 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     const overload *o = duckdb_scalar_function_get_extra_info(info);
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
     scratch kept = {0};
-    c.stores = stores_of(o->door);
+    c.stores = stores_of(&c);
     c.models = model_column_of(duckdb_data_chunk_get_vector(chunk, 0));
     c.out = duckdb_vector_get_data(result);
     bool done = read_features(&c, chunk, &kept) && score(&c);

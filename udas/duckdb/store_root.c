@@ -4,6 +4,7 @@
  * given lives as long as the door.
  */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,21 +46,51 @@ void store_root_free(door *d) {
     }
 }
 
+/* --- what the settings allow --- */
+
+typedef int (*files_rule)(int64_t account, const char *path, int move, char *sentence);
+
+static _Atomic(files_rule) rule;
+
+/* The Python package sets it once. */
+TUSK_EXPORT void tusk_set_files_rule(files_rule f) {
+    atomic_store(&rule, f);
+}
+
+bool files_allowed(const door *d, const char *path, bool move, char *sentence) {
+    files_rule ask = atomic_load_explicit(&rule, memory_order_acquire);
+    return !ask || ask((int64_t)(intptr_t)d, path, move, sentence);
+}
+
+/* For the program that the database is part of, which no setting of SQL binds. */
+TUSK_EXPORT int tusk_set_root(int64_t account, const char *path) {
+    return set_path((door *)(intptr_t)account, path, strlen(path));
+}
+
 /* --- SQL --- */
 
 static door *door_of(duckdb_function_info info) {
     return duckdb_scalar_function_get_extra_info(info);
 }
 
+static const char *copied(char *path, const char *text, size_t length) {
+    memcpy(path, text, length);
+    path[length] = 0;
+    return path;
+}
+
 static bool set_one(duckdb_function_info info, duckdb_string_t *given) {
     const char *text = duckdb_string_t_data(given);
     size_t length = duckdb_string_t_length(*given);
     const char *now = store_root(door_of(info)), *wrong = NULL;
+    char path[PATH_MAX], sentence[FILES_SENTENCE];
     if (now && strlen(now) == length && memcmp(now, text, length) == 0)
         return true;
     if (!length || text[0] != '/' || length >= PATH_MAX || memchr(text, 0, length))
         wrong = "tuskml_set_store_root: path is not absolute, expected one such as "
                 "'/var/lib/tuskml/stores'";
+    else if (!files_allowed(door_of(info), copied(path, text, length), true, sentence))
+        wrong = sentence;
     else if (!set_path(door_of(info), text, length))
         wrong = "tuskml_set_store_root: out of memory";
     if (wrong)

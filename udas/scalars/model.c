@@ -140,7 +140,7 @@ static bool open_store(const tusk_model_fields *m, tusk_text store, tusk_scorer 
     const tusk_stores *at = &m->stores;
     const char *root = at->readable ? at->readable(at, store.data, store.length, &e) : at->root;
     s->cache = at->cache;
-    if (root || !at->readable)
+    if (root || !at->readable || !at->root)
         s->stored = sealed_cache_acquire(s->cache, root, store.data, store.length, at->memory, &e);
     if (s->stored)
         return true;

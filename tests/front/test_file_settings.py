@@ -1,0 +1,102 @@
+"""What `enable_external_access`, `allowed_directories` and `lock_configuration` mean for stores."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import tuskml
+from tuskml.kvstore import StoreRoot
+
+ROWS = """
+CREATE TABLE t AS SELECT i % 2 AS y, [i % 7, 100 + i * 31 % 50]::INTEGER[] AS ids, [1.0, sin(i)] AS vals
+FROM range(300) r(i)
+"""
+TRAIN = (
+    "SELECT train_model('logistic', y, sparse(ids, vals), "
+    '\'{"store": "ads", "max_iter": 2, "epsilon": 0, "partition": 0%s}\') AS m FROM t'
+)
+FACTORS = (
+    "SELECT train_model('matrix_factorization', sin(i), [i % 9, i % 7], "
+    '\'{"store": "films", "rank": 2, "max_iter": 2}\') FROM range(300) r(i)'
+)
+REFUSED = "which the database may not use: enable_external_access is false, expected a folder"
+PREDICT = "SELECT sum(predict(m, sparse(ids, vals))) FROM t, m"
+
+
+@pytest.fixture
+def con(tmp_path: Path):
+    with tuskml.connect(store_root=tmp_path / "stores") as connection:
+        connection.execute(ROWS)
+        yield connection
+
+
+def refuses(con: duckdb.DuckDBPyConnection, sql: str, told: str = REFUSED) -> None:
+    with pytest.raises(duckdb.Error, match=told):
+        con.execute(sql).fetchall()
+    assert con.execute("SELECT train_model('linear', 1.0, [1.0]).n_rows").fetchall() == [(1,)]
+
+
+def test_without_external_access_nothing_is_written_or_read(con, tmp_path: Path) -> None:
+    con.execute(f"CREATE TABLE m AS {TRAIN % ''}")
+    expected = con.execute(PREDICT).fetchone()
+    assert con.execute(PREDICT).fetchone() == expected
+    con.execute("SET enable_external_access = false")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    refuses(con, PREDICT)
+    for sql in (TRAIN % "", TRAIN % ', "warm_start": {"store": "ads", "intercept": 0}', FACTORS):
+        refuses(con, sql)
+    with con.cursor() as cursor:
+        refuses(cursor, TRAIN % "")
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_not_even_a_root_is_made(tmp_path: Path) -> None:
+    with tuskml.connect(store_root=tmp_path / "stores") as con:
+        con.execute(ROWS)
+        con.execute("SET enable_external_access = false")
+        refuses(con, TRAIN % "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_allowed_directories_are_allowed(con, tmp_path: Path) -> None:
+    con.execute(f"SET allowed_directories = ['{tmp_path}']")
+    con.execute("SET enable_external_access = false")
+    con.execute(f"CREATE TABLE m AS {TRAIN % ''}")
+    assert con.execute(PREDICT).fetchone() != (None,)
+    assert StoreRoot(tmp_path / "stores").versions("ads") == [1]
+    outside = tmp_path.parent / f"{tmp_path.name}2"  # begins like it, and is another
+    for path in (outside, tmp_path / ".." / outside.name):
+        refuses(con, f"SELECT tuskml_set_store_root('{path}')")
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    refuses(con, f"SELECT tuskml_set_store_root('{tmp_path}/link/{outside.name}')")
+    con.execute(f"SELECT tuskml_set_store_root('{tmp_path}/others')")
+    con.execute(TRAIN % "")
+    assert StoreRoot(tmp_path / "others").versions("ads") == [1]
+
+
+def test_a_locked_configuration_keeps_its_root(con, tmp_path: Path) -> None:
+    root = con.execute("SELECT tuskml_store_root()").fetchone()
+    con.execute("SET lock_configuration = true")
+    refuses(con, f"SELECT tuskml_set_store_root('{tmp_path}/others')", "locked by lock_config")
+    assert con.execute("SELECT tuskml_set_store_root(tuskml_store_root())").fetchone() == root
+    assert con.execute("SELECT tuskml_store_root()").fetchone() == root
+    con.execute(TRAIN % "")
+    assert StoreRoot(tmp_path / "stores").versions("ads") == [1]
+
+
+def test_the_program_sets_the_root_whatever_is_locked(tmp_path: Path) -> None:
+    with tuskml.connect(store_root=tmp_path / "a", lock_configuration=True) as con:
+        con.execute(ROWS)
+        con.execute(TRAIN % "")
+        assert StoreRoot(tmp_path / "a").versions("ads") == [1]
+        tuskml.load(con, tmp_path / "b")
+        assert con.execute("SELECT tuskml_store_root()").fetchone() == (str(tmp_path / "b"),)
+
+
+def test_one_database_is_not_another(con, tmp_path: Path) -> None:
+    with tuskml.connect(store_root=tmp_path / "stores") as other:
+        other.execute(ROWS)
+        other.execute("SET enable_external_access = false")
+        refuses(other, TRAIN % "")
+        con.execute(TRAIN % "")
