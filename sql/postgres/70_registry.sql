@@ -220,3 +220,29 @@ CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+
+-- Calls that none of the functions above take: a sentence in place of "function does not exist".
+CREATE FUNCTION predict(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;

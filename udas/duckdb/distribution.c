@@ -1,5 +1,8 @@
 /* _tusk_p_value(statistic, degrees of freedom): two-sided p-values, by the Python package's
- * statistics library. */
+ * statistics library, or without it by ours. */
+#include "distribution.h"
+
+#include "../scalars/student.h"
 #include "door.h"
 
 typedef void (*p_values)(int64_t n, const double *statistic, const double *freedom, double *p);
@@ -11,19 +14,23 @@ TUSK_EXPORT void tusk_set_p_values(p_values f) {
     __atomic_store_n(&library, f, __ATOMIC_RELEASE);
 }
 
-static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
+void two_sided_p(int64_t n, const double *statistic, const double *freedom, double *p) {
     p_values compute = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
-    if (!compute) {
-        duckdb_scalar_function_set_error(
-            info, "model_summary: the extension was loaded without its Python package: "
-                  "call tuskml.load(connection)");
+    if (compute) {
+        compute(n, statistic, freedom, p);
         return;
     }
+    for (int64_t i = 0; i < n; i++)
+        p[i] = tusk_two_sided_p(statistic[i], freedom[i]);
+}
+
+static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
+    (void)info;
     const double *statistic = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 0));
     const double *freedom = duckdb_vector_get_data(duckdb_data_chunk_get_vector(input, 1));
     idx_t n = duckdb_data_chunk_get_size(input);
     double *p = duckdb_vector_get_data(output);
-    compute((int64_t)n, statistic, freedom, p);
+    two_sided_p((int64_t)n, statistic, freedom, p);
     for (idx_t i = 0; i < n; i++)
         if (p[i] != p[i])
             set_null(output, i);

@@ -49,7 +49,9 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_partition(connection, d) && register_predict(connection, d) &&
                 register_metrics(connection, d) && register_hash_features(connection) &&
                 register_distribution(connection) && register_settings(connection, d) &&
-                register_store_root(connection, d);
+                register_store_root(connection, d) && register_summary(connection) &&
+                register_sparse(connection) && register_predictor(connection) &&
+                create_macros(connection);
     if (d)
         door_release(d);
     if (!done)

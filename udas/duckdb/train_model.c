@@ -418,8 +418,9 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
     call c = {0};
     bool done = false;
     if (!train) {
-        refuse(info, "the extension was loaded without its Python package: "
-                     "open the database with tuskml.connect(), or call tuskml.load(connection)");
+        refuse(info, "the extension was loaded without its Python package, which trains: run the "
+                     "statement by `tuskml sql`, or in Python open the database with "
+                     "tuskml.connect() or call tuskml.load(connection)");
     } else if (!call_new(&c, n)) {
         refuse(info, "out of memory");
     } else {

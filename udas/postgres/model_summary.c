@@ -3,6 +3,8 @@
 
 #include "utils/builtins.h"
 
+#include "../scalars/note.h"
+
 /* IEEE division: SQL's own refuses a standard error of 0 and a quotient out of range. */
 PG_FUNCTION_INFO_V1(tuskml_divide);
 Datum tuskml_divide(PG_FUNCTION_ARGS) {
@@ -18,4 +20,28 @@ Datum tuskml_refuse_stored(PG_FUNCTION_ARGS) {
                 "writes them to a file",
                 text_to_cstring(PG_GETARG_TEXT_PP(0)))));
     PG_RETURN_BOOL(false);
+}
+
+static tusk_text text_of(FunctionCallInfo fcinfo, int argument) {
+    if (PG_ARGISNULL(argument))
+        return (tusk_text){NULL, 0};
+    text *t = PG_GETARG_TEXT_PP(argument);
+    return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+}
+
+enum note_argument { N_TASK, N_OPTIONS, N_STATUS, N_STORE, N_ERRORS, N_FEATURE };
+
+PG_FUNCTION_INFO_V1(tuskml_note);
+Datum tuskml_note(PG_FUNCTION_ARGS) {
+    tusk_noted noted = {.task = text_of(fcinfo, N_TASK),
+                        .options = text_of(fcinfo, N_OPTIONS),
+                        .status = text_of(fcinfo, N_STATUS),
+                        .store = text_of(fcinfo, N_STORE)};
+    char note[TUSK_NOTE] = TUSK_NOTE_UNDETERMINED;
+    if (PG_ARGISNULL(N_ERRORS) || PG_GETARG_INT64(N_ERRORS) == 0)
+        tusk_note_none(&noted, note);
+    else if (!PG_ARGISNULL(N_FEATURE) && PG_GETARG_INT64(N_FEATURE) == 0 &&
+             !tusk_has_intercept(noted.options))
+        strcpy(note, TUSK_NOTE_INTERCEPT);
+    PG_RETURN_TEXT_P(cstring_to_text(note));
 }
