@@ -2,7 +2,6 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
-from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -87,14 +86,20 @@ BY_NAME = (
 def test_valid_calls_go_where_they_went(pg: psycopg.Connection) -> None:
     """An overload for anything must not take, nor make ambiguous, what another one takes."""
     for call in VALID:
-        ((n,),) = pg.execute(f"SELECT count({call.format(m='m')}) FROM t, {MODEL} AS s(m)").fetchall()
+        ((n,),) = pg.execute(
+            f"SELECT count({call.format(m='m')}) FROM t, {MODEL} AS s(m)"
+        ).fetchall()
         assert n == 100, call
     for call in BY_NAME:
         assert refused(pg, f"SELECT {call} FROM t")[0] == "42P01", "by name: there is no registry"
 
 
 def test_why_p_values_are_missing(pg: psycopg.Connection) -> None:
-    found = pg.execute(f"SELECT term, p_value IS NULL, note FROM model_summary({MODEL})").fetchall()
+    found = pg.execute(
+        f"SELECT term, p_value IS NULL, note FROM model_summary({MODEL})"
+    ).fetchall()
     assert found == [("intercept", False, None), ("x1", False, None)]
     query = "SELECT DISTINCT note FROM model_summary((SELECT train_model('linear', x, ARRAY[z], '{\"l2\": 1}') FROM t))"
-    assert pg.execute(query).fetchall() == [("no standard errors: the model has a penalty, train it without l1 and l2",)]
+    assert pg.execute(query).fetchall() == [
+        ("no standard errors: the model has a penalty, train it without l1 and l2",)
+    ]
