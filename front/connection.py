@@ -101,6 +101,13 @@ def set_store_root(connection: duckdb.DuckDBPyConnection, path: str | Path) -> N
 IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
 
 
+def rows_read() -> int:
+    """How many rows the trainings of this process have read in DuckDB so far."""
+    library = ctypes.CDLL(str(extension_path()))
+    library.tusk_rows_read.restype = ctypes.c_int64
+    return int(library.tusk_rows_read())
+
+
 LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
 """What `load` leaves in a connection; LOAD alone makes the other macros in memory too."""
 

@@ -48,7 +48,12 @@ CREATE OR REPLACE TEMP MACRO decision
 CREATE OR REPLACE TEMP MACRO register_model(
     model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
 ) AS TABLE
-SELECT model_name AS name, s.tuskml_group AS group_key,
+SELECT model_name AS name,
+       CASE WHEN count(*) OVER (PARTITION BY s.tuskml_group) > 1
+            THEN error('register_model: the source has several models of '
+                       || CASE WHEN s.tuskml_group = '' THEN 'no group' ELSE 'the group ''' || s.tuskml_group || '''' END
+                       || ', expected one: in_group is an expression that tells the groups apart, in_group := ''city''')
+            ELSE s.tuskml_group END AS group_key,
        coalesce(as_version, (SELECT max(m.version) + 1 FROM tuskml.models AS m
                              WHERE m.name = model_name AND m.group_key = s.tuskml_group), 1)::INTEGER AS version,
        s.model.task AS task, s.model.status AS status, s.model.plan AS plan,

@@ -2,7 +2,6 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
-
 import psycopg
 import pytest
 

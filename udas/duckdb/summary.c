@@ -62,6 +62,13 @@ static bool is(tusk_text t, const char *word) {
     return t.data && t.length == strlen(word) && memcmp(t.data, word, t.length) == 0;
 }
 
+static bool or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
+    if (!v)
+        return all_null(n, s, c);
+    *c = column_of(v);
+    return true;
+}
+
 static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
     if (!model_column_of_any(v, n, s, &m->used))
         return false;
@@ -71,13 +78,11 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
                   errors = field_of(v, "std_err", DUCKDB_TYPE_DOUBLE, true),
                   status = field_of(v, "status", DUCKDB_TYPE_VARCHAR, false),
                   store = field_of(v, "store", DUCKDB_TYPE_VARCHAR, false);
-    if (!rows || !errors || !status || !store)
+    if (!rows || !errors)
         return !none.vector; /* all are NULL */
     m->n_rows = column_of(rows);
-    m->status = column_of(status);
-    m->store = column_of(store);
     m->std_err = list_column_of(errors);
-    return true;
+    return or_null(status, n, s, &m->status) && or_null(store, n, s, &m->store);
 }
 
 static bool has_terms(const models *m, idx_t row) {

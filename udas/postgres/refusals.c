@@ -7,6 +7,7 @@
 #include "nodes/nodes.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #define FEATURES "the features an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
 #define NO_TEXT "; text becomes features by hash_features or by columns such as (a = 'x')::int"
@@ -50,4 +51,18 @@ PG_FUNCTION_INFO_V1(tuskml_refuse_prediction);
 Datum tuskml_refuse_prediction(PG_FUNCTION_ARGS) {
     refuse_prediction(fcinfo);
     PG_RETURN_NULL();
+}
+
+/* What register_model takes for a group that was not given: when its statement began, behind a
+ * character that no group has. A call site is a statement's own. */
+PG_FUNCTION_INFO_V1(tuskml_no_group);
+Datum tuskml_no_group(PG_FUNCTION_ARGS) {
+    FmgrInfo *site = fcinfo->flinfo;
+    if (!site->fn_extra) {
+        TimestampTz *began = MemoryContextAlloc(site->fn_mcxt, sizeof *began);
+        *began = GetCurrentTimestamp();
+        site->fn_extra = began;
+    }
+    char *text = psprintf("\001%s", timestamptz_to_str(*(const TimestampTz *)site->fn_extra));
+    PG_RETURN_TEXT_P(cstring_to_text(text));
 }

@@ -170,7 +170,7 @@ def test_predictions_are_refused_by_type(
     with pytest.raises(duckdb.Error) as raised:
         db.execute(f"SELECT {name}({model}, {features})").fetchall()
     assert str(raised.value).startswith(
-        f"Invalid Input Error: {name} got (model, {kind}), expected (model, features): the features a list of numbers"
+        f"Invalid Input Error: {name} got (model, {kind}), expected (model, features): the model a value that train_model answered, the features a list of numbers"
     )
 
 
