@@ -14,7 +14,8 @@ from tuskml.progress_bar import progress
 if TYPE_CHECKING:
     import psycopg
 
-TOLD = re.compile(r"train_model: iteration (\d+), objective (\S+)")
+TOLD = re.compile(r"train_model: (?:.*, )?iteration (\d+), objective (\S+)")
+READ = re.compile(r"train_model: (\d+) rows read")
 
 
 @contextmanager
@@ -29,7 +30,9 @@ def bar(groups: int | None = None, label: str = "training") -> Iterator[None]:
 
 @contextmanager
 def training_bar(database: Database, groups: int | None = None) -> Iterator[None]:
-    """The same for a training in either database; a PostgreSQL server tells of iterations only."""
+    """The same for a training in either database; a PostgreSQL server tells of rows and iterations,
+    not of groups.
+    """
     if not isinstance(database, Postgres):
         with bar(groups):
             yield
@@ -42,13 +45,16 @@ def training_bar(database: Database, groups: int | None = None) -> Iterator[None
 
 @contextmanager
 def notices(connection: "psycopg.Connection") -> Iterator[None]:
-    """Shows the last iteration that the server told of, about once a second."""
+    """Shows what the server told of last, rows or an iteration, about once a second."""
     with tqdm(desc="training", bar_format="{desc}: {elapsed}{postfix}", ncols=80) as shown:
 
         def show(told: "psycopg.errors.Diagnostic") -> None:
-            found = TOLD.match(told.message_primary or "")
+            text = told.message_primary or ""
+            found, read = TOLD.match(text), READ.match(text)
             if found:
                 shown.set_postfix(iteration=found[1], objective=found[2])
+            elif read:
+                shown.set_postfix(rows=f"{int(read[1]):,}")
 
         connection.add_notice_handler(show)
         try:

@@ -113,13 +113,30 @@ def set_store_root(
 IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
 
 
+def rows_read() -> int:
+    """How many rows the trainings of this process have read in DuckDB so far."""
+    library = ctypes.CDLL(str(extension_path()))
+    library.tusk_rows_read.restype = ctypes.c_int64
+    return int(library.tusk_rows_read())
+
+
+LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
+"""What `load` leaves in a connection; LOAD alone makes the other macros in memory too."""
+
+
+def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether `load` has been called for the connection, or its database in memory."""
+    query = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
+    return connection.execute(query).fetchone() is not None
+
+
 def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """The SQL that is left to SQL.
 
     A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
     gets them by `load(cursor)`. In memory every cursor sees them.
     """
-    create_macros(connection, sql_text("macros.sql"))
+    create_macros(connection, sql_text("macros.sql") + LOADED)
     run_registry_macros(connection)
 
 

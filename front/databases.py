@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import duckdb
 
-from tuskml.connection import connect, load
+from tuskml.connection import connect, is_loaded, load
 from tuskml.database_files import file_of, removed_on_failure
 from tuskml.errors import DataError, ExtensionError, Interrupted, TuskError
 from tuskml.expressions import quoted
+from tuskml.mistyped import explained
 from tuskml.model import FIELDS, Model
-from tuskml.script import INTERRUPTED, sentence
+from tuskml.script import INTERRUPTED, PYTHON_OBJECT, sentence
 
 if TYPE_CHECKING:
     import psycopg
@@ -99,9 +100,7 @@ class DuckDB:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
-        if not self.fetch(
-            "SELECT 1 FROM duckdb_functions() WHERE function_name = 'sparse' LIMIT 1"
-        ):
+        if not self.told(is_loaded):
             try:
                 load(connection)
             except duckdb.CatalogException as error:  # it began before the functions were there
@@ -132,6 +131,10 @@ class DuckDB:
             self.connection.execute(f"DESCRIBE SELECT * FROM {sql}")
         except duckdb.CatalogException:
             return None
+        except duckdb.InvalidInputException as error:
+            if PYTHON_OBJECT.search(str(error)):
+                return None
+            raise failure(error, sentence(error)) from error
         except duckdb.BinderException as error:
             raise failure(error, sentence(error)) from error
         return sql
@@ -210,7 +213,7 @@ class Postgres:
             raise
         except psycopg.Error as error:
             message = error.diag.message_primary or str(error)
-            raise failure(error, " ".join(message.split())) from error
+            raise failure(error, explained(" ".join(message.split()))) from error
         return cursor
 
     def fetch(self, query: str) -> list[Row]:

@@ -17,6 +17,20 @@ TRAINING = (
 )
 PREDICTION = ("(model, features)", FEATURES)
 SCORE = ("(label, score)", "both numbers or booleans")
+ITEMS = (
+    re.compile(
+        r"^Cannot deduce template type 'T' in function: 'list_value\(.*"
+        r" - '([^\n]*)', from first occurrence.* - '([^\n]*)', which is incompatible",
+        re.DOTALL,
+    ),
+    re.compile(r"^ARRAY types (.*) and (.*) cannot be matched$"),
+)
+"""An array whose items have no common type, which the databases refuse before they look at what
+function it is for; DuckDB's words and PostgreSQL's."""
+DENIED = re.compile(
+    r"^permission denied for (?:function|aggregate) "
+    r"(train|train_model|explain_training|feature_frequencies|partition_model)$"
+)
 EXPECTED = {
     "train_model": TRAINING,
     "explain_training": TRAINING,
@@ -44,7 +58,30 @@ def explained(message: str) -> str:
             return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
                 array=array
             )
-    return message
+    return mixed(message) or denied(message) or message
+
+
+def mixed(message: str) -> str | None:
+    """On an array of numbers and something else."""
+    for place, pattern in enumerate(ITEMS):
+        found = pattern.match(message)
+        if found:
+            cast = "::int" if place else "::INT"
+            kinds = f"{types(found[1])} and {types(found[2])}"
+            return (
+                f"an array has items of the types {kinds}, expected numbers: a boolean becomes "
+                f"one by b{cast}, text becomes features by hash_features or by columns such as "
+                f"(a = 'x'){cast}"
+            )
+    return None
+
+
+def denied(message: str) -> str | None:
+    """On a training by a role that may not."""
+    found = DENIED.match(message)
+    if found is None:
+        return None
+    return f"{message}: who trains is a member of tuskml_user, GRANT tuskml_user TO the role"
 
 
 def types(given: str) -> str:

@@ -1,16 +1,21 @@
 """Progress bars for queries that train."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tqdm.auto import tqdm
 
+from tuskml.connection import rows_read
 from tuskml.groups.events import Event, listening
+
+LOOK_SECONDS = 0.2
 
 
 @contextmanager
 def progress(groups: int | None = None, label: str = "training") -> Iterator[None]:
-    """Shows how many models are trained while the context's queries run.
+    """Shows how many rows are read and models trained while the context's queries run.
 
     groups: how many there will be, when known; label: stands before the bar.
 
@@ -32,9 +37,35 @@ def progress(groups: int | None = None, label: str = "training") -> Iterator[Non
             else:  # batches train side by side: one objective would say little
                 bar.set_postfix(iteration=event.iteration, refresh=False)
 
-        with listening(show):
+        with listening(show), reading(bar):
             yield
         bar.set_postfix()
+
+
+@contextmanager
+def reading(bar: Any) -> Iterator[None]:
+    """Counts in the bar the rows that are read, from a thread of its own.
+
+    Rows of all trainings of the process: those of one query cannot be told apart.
+    """
+    over = threading.Event()
+    first = shown = rows_read()
+
+    def look() -> None:
+        nonlocal shown
+        while not over.wait(LOOK_SECONDS):
+            now = rows_read()
+            if now != shown:
+                shown = now
+                bar.set_postfix(rows=f"{now - first:,}")
+
+    thread = threading.Thread(target=look, name="tuskml progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def columns() -> int | None:

@@ -18,6 +18,10 @@ MOST_ROWS = 100
 INTERRUPTED = "the training was interrupted"
 NEAR = re.compile(r'\n\s*(?:Did you mean|Candidate (?:bindings|Entries):) ("[^"]+"(?:, "[^"]+")*)')
 """The names that DuckDB thinks near, in a line of their own."""
+PYTHON_OBJECT = re.compile(
+    r'Python Object "([^"]*)" .* not suitable for replacement scans', re.DOTALL
+)
+"""What DuckDB says of a table that is not there when a variable of ours has its name."""
 BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
 """Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
@@ -74,9 +78,15 @@ def sentence(error: Exception) -> str:
             "the result holds a TIMESTAMP WITH TIME ZONE, which Python reads with the package "
             "pytz: install it, or cast the column to VARCHAR"
         )
-    first = message.split("\n\n")[0].splitlines()[0]
-    kind, colon, rest = first.partition("Error: ")
-    told = explained(rest if colon and rest and len(kind.split()) <= 4 else first)
+    ours = PYTHON_OBJECT.search(message)
+    if ours:
+        return f"Table with name {ours[1]} does not exist"
+    kind, colon, rest = message.partition("Error: ")
+    plain = rest if colon and rest.strip() and len(kind.split()) <= 4 else message
+    told = explained(plain)
+    if told == plain:
+        first = plain.split("\n\n")[0].splitlines()[0]
+        told = explained(first)
     near = NEAR.search(message)
     return (
         f"{told.rstrip('!.')}; did you mean {near[1].replace(chr(34), chr(39))}?" if near else told

@@ -30,13 +30,15 @@ class Term:
 class Summary:
     """Facts of a training and a table of its terms, the intercept first; `str()` is the text.
 
-    test: `z`, `t`, or None where there are no standard errors; hidden: terms left out.
+    test: `z`, `t`, or None where there are no standard errors, and note says why; hidden: terms
+    left out.
     """
 
     facts: tuple[tuple[str, str], ...]
     terms: tuple[Term, ...]
     test: str | None
     hidden: int
+    note: str | None = None
 
     def head(self) -> list[str]:
         """The columns."""
@@ -60,7 +62,14 @@ class Summary:
         padded = [[row[0], *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
                   for row in rows]  # fmt: skip
         text = "\n".join([*facts, "", table(self.head(), padded, width=200)])
-        return text + (f"\n  and {self.hidden:,} more in coef" if self.hidden else "")
+        for line in self.below():
+            text += f"\n  {line}"
+        return text
+
+    def below(self) -> list[str]:
+        """What stands below the table."""
+        left_out = [f"and {self.hidden:,} more in coef"] if self.hidden else []
+        return left_out + ([self.note] if self.note else [])
 
     __repr__ = __str__
 
@@ -72,9 +81,8 @@ class Summary:
         """The terms."""
         head = self.head()
         rows = [html_row("th", head), *(html_row("td", self.cells(term)) for term in self.terms)]
-        if self.hidden:
-            left_out = f"and {self.hidden:,} more in coef"
-            rows.append(f'<tr><td colspan="{len(head)}">{left_out}</td></tr>')
+        for line in self.below():
+            rows.append(f'<tr><td colspan="{len(head)}">{escape(line)}</td></tr>')
         return f'<table style="margin-top: 4px">{"".join(rows)}</table>'
 
 
@@ -114,7 +122,30 @@ def summarise(model: "Model") -> Summary:
         tuple(found[:MOST_TERMS]),
         test_of(model) if tested else None,
         max(len(found) - MOST_TERMS, 0),
+        None if tested or not found else why_none(model),
     )
+
+
+WELL_ENDED = ("ok", "constant feature", "collinear features")
+"""Statuses that leave a model its standard errors."""
+
+
+def why_none(model: "Model") -> str:
+    """Why a model has no standard errors; the notes of SQL's `model_summary`."""
+    options = model.options
+    if model.task in ("svm", "matrix_factorization"):
+        reason = f"'{model.task}' models have none"
+    elif model.store is not None:
+        reason = "models in a store have none"
+    elif options.get("l1") or options.get("l2"):
+        reason = "the model has a penalty, train it without l1 and l2"
+    elif options.get("class_weight") is not None:
+        reason = "the model has class weights, train it without"
+    elif model.status not in WELL_ENDED:
+        reason = f"the status is '{model.status}'"
+    else:
+        reason = "they need a likelihood, more rows than weights and at most 512 features"
+    return f"no standard errors: {reason}"
 
 
 def facts(model: "Model") -> list[tuple[str, str]]:

@@ -135,6 +135,18 @@ def is_fresh(target: Path) -> bool:
         return False
 
 
+def macros_header() -> Path:
+    """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
+    lines = Path("sql", "duckdb", "macros.sql").read_text().splitlines()
+    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    text = "#define MACROS" + "".join(f' \\\n    "{line}\\n"' for line in quoted) + "\n"
+    target = OBJECTS / "generated" / "macros.h"
+    if not target.exists() or target.read_text() != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return target
+
+
 class BuildNative(build_ext):
     """Compiles what changed, over all cores, and links every library."""
 
@@ -190,8 +202,8 @@ class BuildNative(build_ext):
             for part, number in zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=True)
         ]
         version = f'-DTUSKML_VERSION="{self.distribution.get_version()}"'
-        headers = f"-isystem{self.header_folder}"
-        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *macros, headers]
+        headers = [f"-isystem{self.header_folder}", f"-I{macros_header().parent}"]
+        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *macros, *headers]
 
     @cached_property
     def header_folder(self) -> Path:

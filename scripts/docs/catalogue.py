@@ -101,9 +101,13 @@ def duckdb_functions() -> dict[str, Function]:
                 loaded.execute(text)
         tuskml.load(loaded)
         rows = [row for row in loaded.execute(query).fetchall() if repr(row) not in before]
+    macros = {name for name, kind, *_ in rows if kind == "macro"}
     found: dict[str, Function] = {}
     hidden: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for name, kind, names, types, result in sorted(rows, key=repr):
+        behind_macro = kind == "scalar" and name in macros  # the same, for connections without
+        if behind_macro or "ANY" in types or "ANY[]" in types:
+            continue
         shown = tuple(readable(t or "") for t in types), readable(result or "")
         if name.startswith(BEHIND):
             hidden.setdefault(name.removeprefix(BEHIND), []).append(shown)
@@ -159,7 +163,8 @@ def postgres_functions() -> dict[str, Function]:
         ):
             hidden[name] = result
         for match in CREATE.finditer(text):
-            if not public(match["name"]):
+            refuses = re.search(r'anynonarray|VARIADIC "any"', match["arguments"])
+            if refuses or not public(match["name"]):
                 continue
             kind = match["kind"].lower()
             function = found.setdefault(match["name"], Function(match["name"], kind))

@@ -20,8 +20,11 @@ CREATE OR REPLACE TEMP MACRO _tusk_deployed(model_name) AS coalesce(
 -- The same of one of its groups, which may have none yet, if others have.
 CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(model_name, in_group) AS coalesce(
     (SELECT predictor(m.model) FROM tuskml.models AS m
-     WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'),
-    CASE WHEN model_name NOT IN (SELECT m.name FROM tuskml.models AS m WHERE m.stage = 'deployed')
+     WHERE m.name = model_name::VARCHAR AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'),
+    CASE WHEN typeof(model_name) LIKE 'STRUCT(%'
+         THEN error('predict got a model and two more arguments, expected (model, features): the features are one list of '
+                    || 'numbers, predict(model, [a, b])')
+         WHEN model_name::VARCHAR NOT IN (SELECT m.name FROM tuskml.models AS m WHERE m.stage = 'deployed')
          THEN error('there is no deployed model ''' || model_name || ''' of any group, tuskml.models lists what there is') END);
 
 -- By a model, by the name of a deployed one, and by its name and group: one look-up a query.
@@ -45,7 +48,12 @@ CREATE OR REPLACE TEMP MACRO decision
 CREATE OR REPLACE TEMP MACRO register_model(
     model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
 ) AS TABLE
-SELECT model_name AS name, s.tuskml_group AS group_key,
+SELECT model_name AS name,
+       CASE WHEN count(*) OVER (PARTITION BY s.tuskml_group) > 1
+            THEN error('register_model: the source has several models of '
+                       || CASE WHEN s.tuskml_group = '' THEN 'no group' ELSE 'the group ''' || s.tuskml_group || '''' END
+                       || ', expected one: in_group is an expression that tells the groups apart, in_group := ''city''')
+            ELSE s.tuskml_group END AS group_key,
        coalesce(as_version, (SELECT max(m.version) + 1 FROM tuskml.models AS m
                              WHERE m.name = model_name AND m.group_key = s.tuskml_group), 1)::INTEGER AS version,
        s.model.task AS task, s.model.status AS status, s.model.plan AS plan,

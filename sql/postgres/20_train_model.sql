@@ -74,3 +74,17 @@ CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, feature
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+
+-- Features that are no array: a sentence in place of "function does not exist".
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anynonarray) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_refuse_features' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anynonarray, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_refuse_features' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anynonarray) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anynonarray, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anynonarray) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anynonarray, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);

@@ -7,6 +7,10 @@ AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION _tuskml_refuse_stored(store text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+-- Why a term has no standard error; errors: how many terms have one.
+CREATE FUNCTION _tuskml_note(task text, options text, status text, store text, errors bigint, feature bigint) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- Two-sided p-values of Student's t; infinite freedom is the normal distribution. C asks Python: so the library with the
 -- settings is there, and an error is a sentence. The function in Python is called by C alone.
 CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
@@ -22,16 +26,17 @@ $python$;
 REVOKE ALL ON FUNCTION _tuskml_p_values_of(float8[], float8) FROM PUBLIC;
 
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
--- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value.
+-- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
+-- some are missing.
 CREATE FUNCTION model_summary(model tuskml_model)
-RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8)
+RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8, note text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH terms AS MATERIALIZED (
     SELECT t.place - 1 AS feature, t.estimate, t.std_err, @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
     FROM unnest((model).intercept || (model).coef, (model).std_err) WITH ORDINALITY AS t (estimate, std_err, place)
     WHERE (model).coef IS NOT NULL OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
-    SELECT array_agg(statistic ORDER BY feature) AS statistics,
+    SELECT array_agg(statistic ORDER BY feature) AS statistics, count(std_err) AS errors,
            CASE (model).task WHEN 'linear'
                 THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
                 ELSE 'Infinity'::float8 END AS freedom
@@ -41,6 +46,8 @@ p AS (
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
 SELECT feature::integer, CASE feature WHEN 0 THEN 'intercept' ELSE 'x' || feature END, estimate, std_err,
        CASE WHEN (model).task = 'linear' THEN 't'
-            WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value
-FROM terms LEFT JOIN p USING (feature) ORDER BY feature
+            WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
+       CASE WHEN std_err IS NULL THEN @extschema@._tuskml_note(
+           (model).task, (model).options, (model).status, (model).store, tested.errors, feature) END
+FROM tested, terms LEFT JOIN p USING (feature) ORDER BY feature
 $$;

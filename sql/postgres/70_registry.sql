@@ -107,13 +107,22 @@ $$;
 
 -- The next version of a model, as a candidate; the version is one more than the group's last unless it is given. A model
 -- that is NULL, of a group without usable rows, is not registered.
+-- Models of several groups under one name and no group would become versions of each other: without in_group a statement
+-- registers one model a name. The default tells when its statement began.
+CREATE FUNCTION @extschema@._tuskml_no_group() RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_no_group' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION @extschema@.register_model(
-    model_name text, model tuskml_model, in_group text DEFAULT '', metrics jsonb DEFAULT '{}',
+    model_name text, model tuskml_model, in_group text DEFAULT @extschema@._tuskml_no_group(), metrics jsonb DEFAULT '{}',
     recipe text DEFAULT NULL, data_fingerprint text DEFAULT NULL, as_version integer DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     number integer;
+    began timestamptz;
 BEGIN
+    IF in_group LIKE E'\001%' THEN
+        began := substr(in_group, 2)::timestamptz;
+        in_group := '';
+    END IF;
     IF model_name IS NULL OR in_group IS NULL THEN
         RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (a model without groups has the group '''')'
             USING ERRCODE = 'null_value_not_allowed';
@@ -127,6 +136,13 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
+    -- Another session's row is no longer in progress, now that the lock is ours.
+    IF EXISTS (SELECT FROM tuskml.models AS m WHERE m.name = model_name AND m.group_key = '' AND CASE WHEN m.created >= began
+        THEN pg_xact_status((pg_current_xact_id()::text::bigint >> 32 << 32 | m.xmin::text::bigint)::text::xid8) = 'in progress' END) THEN
+        RAISE EXCEPTION 'register_model: the statement registers several models as ''%'' without groups, expected one', model_name
+            USING ERRCODE = 'cardinality_violation',
+                  HINT = 'The third argument names a model''s group: register_model(name, model, group::text).';
+    END IF;
     SELECT coalesce(as_version, max(m.version)::bigint + 1, 1) INTO number FROM tuskml.models AS m
     WHERE m.name = model_name AND m.group_key = in_group;
     INSERT INTO tuskml.models (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
@@ -272,3 +288,29 @@ CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+
+-- Calls that none of the functions above take: a sentence in place of "function does not exist".
+CREATE FUNCTION predict(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features anynonarray) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, "any", VARIADIC "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;

@@ -44,6 +44,9 @@ IN_PYTHON = {
     "a feature that is no text": ({"features": ["dep_delay", 1]}, "features is or has a int, expected the names"),
     "no features": ({"features": []}, "features is an empty list, expected columns"),
     "a source that is no text": ({"source": [1, 2]}, "source is a list that has a int, expected the paths"),
+    "a source that is called as a variable of ours": ({"source": "sql"}, "source 'sql' does not exist, expected a table"),
+    "another one": ({"source": "names"}, "source 'names' does not exist, expected a table"),
+    "a query on such a source": ({"source": "SELECT * FROM self"}, r"(Table with name self|relation .self.) does not exist"),
     "no source": ({"source": None}, "source is a builtins NoneType, expected a table, a query"),
     "a label that is NULL": ({"label": "arr_delay + NULL"}, "has no row whose label and features are not NULL"),
     "more than two classes": ({"task": "logistic"}, "'logistic' needs two classes"),
@@ -100,8 +103,11 @@ def test_models_in_python(flights: Any) -> None:
 
 IN_SQL = {
     "a label that is text": ("SELECT train_model('logistic', word, {d}) FROM flights", r"train_model(: label is text| got \(VARCHAR, VARCHAR, ).*a number or a boolean"),
-    "features that are no list": ("SELECT train_model('linear', arr_delay, dep_delay) FROM flights", r"train_model got \(.*the features a list of numbers such as (ARRAY)?\[a, b\]"),
+    "features that are no list": ("SELECT train_model('linear', arr_delay, dep_delay) FROM flights", r"train_model got \(.*the features an? (list|array) of numbers such as (ARRAY)?\[a, b\]"),
     "a list of text": ("SELECT train_model('linear', arr_delay, {w}) FROM flights", r"train_model(: features is text\[\]| got \(VARCHAR, BIGINT, VARCHAR\[\]\)), expected"),
+    "text beside numbers": ("SELECT train_model('linear', arr_delay, {m}) FROM flights", r"an array has items of the types \w+ and \w+, expected numbers: a boolean becomes one by b::(int|INT), text becomes"),
+    "a feature too many": ("SELECT predict(model, 1, 2) FROM (SELECT train_model('linear', arr_delay, {d}) AS model FROM flights) AS m", r"predict got .*expected \(model, features\)"),
+    "a script's table called as a variable": ("SELECT * FROM text", r"(Table with name text|relation .text.) does not exist"),
     "predict with no list": ("SELECT predict(model, 1) FROM (SELECT train_model('linear', arr_delay, {d}) AS model FROM flights) AS m", r"predict got \((tuskml_)?model, \w+\), expected \(model, features\)"),
     "scores of text": ("SELECT auc(word, 1) FROM flights", r"auc got \(\w+, \w+\), expected \(label, score\): both numbers or booleans"),
     "a wrong column": ("SELECT train_model('linear', arr_dely, {d}) FROM flights", "arr_dely.*(did you mean 'arr_delay'|Perhaps you meant .*arr_delay)"),
@@ -117,7 +123,7 @@ def test_in_scripts(flights: Any, what: str, tmp_path: Path, monkeypatch, capsys
     query, sentence = IN_SQL[what]
     array = "[{}]" if flights.kind == "duckdb" else "ARRAY[{}]"
     script = "SELECT 1 AS one;\n" + query.format(
-        d=array.format("dep_delay"), w=array.format("word")
+        d=array.format("dep_delay"), w=array.format("word"), m=array.format("dep_delay, word")
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO(script))
     if flights.kind == "duckdb":

@@ -4,6 +4,7 @@ import base64
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,36 @@ def test_the_bar_is_as_wide_as_a_notebook(monkeypatch) -> None:
     with progress(groups=1), tuskml.connect() as con:
         con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)").fetchall()
     assert widths == [None]
+
+
+def test_the_bar_counts_rows_while_they_are_read(monkeypatch) -> None:
+    """The rows come from a function that waits until the first of them are shown."""
+    from tqdm import tqdm
+
+    from tuskml import progress
+
+    shown: list[dict[str, Any]] = []
+    seen = threading.Event()
+
+    class Bar(tqdm):
+        def set_postfix(self, *_: Any, **given: Any) -> None:
+            shown.append(given)
+            if "rows" in given:
+                seen.set()
+
+    def slowly(x: int) -> int:
+        if x == 20000:
+            assert seen.wait(60), "no row is shown while rows are read"
+        return x
+
+    monkeypatch.setattr(sys.modules["tuskml.progress_bar"], "tqdm", Bar)
+    with tuskml.connect(threads=1) as con:
+        con.create_function("slowly", slowly, ["BIGINT"], "BIGINT")
+        with progress(groups=1):
+            con.execute("SELECT train_model('linear', slowly(x), [x % 7]) FROM range(50000) t(x)")
+            con.fetchall()
+    counts = [int(given["rows"].replace(",", "")) for given in shown if "rows" in given]
+    assert counts == sorted(set(counts))
+    assert 0 < counts[0] <= 20000
+    assert counts[-1] <= 50000
+    assert "rows" not in shown[-1], "then iterations are"

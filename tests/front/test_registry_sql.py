@@ -36,6 +36,24 @@ def test_duckdb_registers_and_deploys_in_sql(make_place: Callable[[str], Any]) -
         )
 
 
+def test_duckdb_registers_one_model_a_group(make_place: Callable[[str], Any]) -> None:
+    place = make_place("duckdb")
+    registry.create(place.connection)
+    place.sql(
+        "CREATE TABLE trained AS SELECT city, train_model('linear', fare, [km]) AS model FROM rides GROUP BY city"
+    )
+    register = "INSERT INTO tuskml.models BY NAME FROM register_model('late', 'trained'{})"
+    with pytest.raises(
+        Exception, match="has several models of no group, expected one: in_group is"
+    ):
+        place.sql(register.format(""))
+    with pytest.raises(Exception, match="has several models of the group '1', expected one"):
+        place.sql(register.format(", in_group := '(city > 0)::INT'"))
+    assert place.sql("SELECT count(*) FROM tuskml.models") == [(0,)]
+    place.sql(register.format(", in_group := 'city'"))
+    assert place.sql("SELECT count(*) FROM tuskml.models") == [(3,)]
+
+
 def test_an_aggregate_within_predict(make_place: Callable[[str], Any]) -> None:
     """DuckDB does not know its type yet, and takes it for a name: refused where there are names."""
     place = make_place("duckdb")
@@ -114,6 +132,36 @@ def test_postgres_registers_and_deploys_in_sql(pg: Any) -> None:
         pg.sql("SELECT drop_model('mine', 1)")
     with pytest.raises(psycopg.errors.NullValueNotAllowed):
         pg.sql("SELECT register_model(NULL, model) FROM trained")
+
+
+def test_postgres_registers_one_model_a_name_without_groups(pg: Any) -> None:
+    """In a statement; several statements, sent as one text, make versions of the name."""
+    names = "SELECT register_model('late_' || city, model) FROM trained ORDER BY city"
+    assert pg.sql(names) == [(1,), (1,), (1,)]
+    for statement in (
+        "SELECT register_model('late', model) FROM trained",
+        "DO $$ DECLARE m tuskml_model; BEGIN FOR m IN SELECT (t.model).* FROM trained AS t LOOP PERFORM register_model('late', x.model) FROM trained AS x; END LOOP; END $$",
+    ):
+        with pytest.raises(psycopg.errors.CardinalityViolation) as raised:
+            pg.sql(statement)
+        told = raised.value.diag
+        assert (
+            told.message_primary
+            == "register_model: the statement registers several models as 'late' without groups, expected one"
+        )
+        assert (
+            told.message_hint
+            == "The third argument names a model's group: register_model(name, model, group::text)."
+        )
+        assert pg.sql("SELECT count(*) FROM tuskml.models WHERE name = 'late'") == [(0,)]
+    one = "SELECT register_model('late', model) FROM trained WHERE city = 0"
+    pg.sql(f"{one}; {one}; BEGIN; {one}; SAVEPOINT s; {one}; COMMIT")
+    assert pg.sql("SELECT max(version) FROM tuskml.models WHERE name = 'late'") == [(4,)]
+    with pytest.raises(psycopg.errors.CardinalityViolation):
+        pg.sql("BEGIN; SAVEPOINT s; SELECT register_model('late', model) FROM trained; COMMIT")
+    pg.sql("ROLLBACK")
+    every = "SELECT register_model('late', model, in_group => '') FROM trained"
+    assert sorted(pg.sql(every)) == [(5,), (6,), (7,)], "said, it is done"
 
 
 def test_a_name_is_looked_up_once_a_query(pg: Any) -> None:

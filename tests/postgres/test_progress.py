@@ -44,6 +44,7 @@ def watched(
     return notices, names
 
 
+READ = re.compile(r"train_model: (\d+) rows read")
 NAME = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 
 
@@ -53,10 +54,11 @@ def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
     if end == "cancelled":
         session.execute("SET statement_timeout = '2500ms'")
     notices, names = watched(pg, session, f"SELECT {endless('sgd', time='2.5s')} FROM t")
-    assert 1 <= len(notices) <= 3
-    for notice in notices:
+    trained = [notice for notice in notices if not READ.fullmatch(notice)]
+    assert 1 <= len(trained) <= 3
+    for notice in trained:
         assert re.fullmatch(r"train_model: iteration \d+, objective \d\.\d+", notice)
-    assert {notice.removeprefix("train_model: ") for notice in notices} >= names - {"my report"}
+    assert {notice.removeprefix("train_model: ") for notice in trained} >= names - {"my report"}
     assert len(names) >= 2
     assert session.execute(NAME).fetchall() == [("my report",)]
     assert session.execute("SHOW application_name").fetchall() == [("my report",)]
@@ -66,7 +68,7 @@ def test_progress_of_groups(pg: psycopg.Connection, connect: Connect) -> None:
     session = warm(connect(application_name="my report"))
     sql = f"SELECT g, {endless('sgd', time='1.5s')} FROM t GROUP BY g"
     notices, _ = watched(pg, session, sql)
-    assert 1 <= len(notices) <= 3
+    assert 1 <= len([notice for notice in notices if not READ.fullmatch(notice)]) <= 3
     assert session.execute(NAME).fetchall() == [("my report",)]
 
 
@@ -90,3 +92,22 @@ def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int)
 
 def test_no_notice_of_short_trainings(pg: psycopg.Connection, connect: Connect) -> None:
     assert watched(pg, connect(), GOOD)[0] == []
+
+
+def test_rows_are_told_of_while_they_are_read(connect: Connect) -> None:
+    """What delivers them takes its time: the count comes before the last of them."""
+    session = warm(connect())
+    notices: list[str] = []
+    session.add_notice_handler(lambda told: notices.append(told.message_primary or ""))
+    slow = "SELECT i, CASE WHEN i = 8192 THEN pg_sleep(1.1) END FROM generate_series(1, 40000) AS s(i) OFFSET 0"
+    training = f"SELECT (train_model('linear', i, ARRAY[i % 7])).n_rows FROM ({slow}) AS t"
+    assert session.execute(training).fetchall() == [(40000,)]
+    counts = [int(found[1]) for found in map(READ.fullmatch, notices) if found]
+    assert counts == sorted(set(counts))
+    assert counts
+    assert all(count % 8192 == 0 for count in counts)
+    assert counts[-1] <= 40000
+    session.execute("SET tuskml.progress = off")
+    notices.clear()
+    session.execute(training)
+    assert notices == []

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void *piece(scratch *s, idx_t bytes) {
+void *piece(scratch *s, idx_t bytes) {
     void *p = calloc(bytes ? bytes : 1, 1);
     if (p)
         s->piece[s->n++] = p;
@@ -131,7 +131,7 @@ static bool convert(duckdb_logical_type type, const void *data, idx_t n, double 
     }
 }
 
-static bool all_null(idx_t n, scratch *s, column *c) {
+bool all_null(idx_t n, scratch *s, column *c) {
     c->validity = piece(s, (n + 63) / 64 * 8);
     c->data = piece(s, n * sizeof(duckdb_list_entry)); /* the widest item, and as text '' */
     return c->validity && c->data;
@@ -180,7 +180,8 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
 /* --- lists --- */
 
 /* Feature ids: what fits an INTEGER. */
-static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c) {
+static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
+    (void)f64;
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     duckdb_type id = duckdb_get_type_id(type);
     duckdb_destroy_logical_type(&type);
@@ -211,24 +212,24 @@ static bool entries_of_array(duckdb_logical_type type, idx_t n, scratch *s, list
     return entries;
 }
 
-/* f64 NULL: a list of ids. */
-static bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64) {
+typedef bool (*reader)(duckdb_vector items, idx_t n, scratch *s, column *c, bool *f64);
+
+static bool list_of(duckdb_vector v, idx_t n, scratch *s, list_column *l, reader read, bool *f64) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     duckdb_type id = duckdb_get_type_id(type);
-    duckdb_vector child = NULL;
+    duckdb_vector items = NULL;
     bool done = false;
     *l = (list_column){.self = column_of(v)};
     if (id == DUCKDB_TYPE_LIST) {
         *l = list_column_of(v);
-        child = l->child.vector;
+        items = l->child.vector;
     } else if (id == DUCKDB_TYPE_ARRAY && entries_of_array(type, n, s, l)) {
-        child = duckdb_array_vector_get_child(v);
+        items = duckdb_array_vector_get_child(v);
     } else if (id == DUCKDB_TYPE_SQLNULL) {
         done = all_null(n, s, &l->self);
     }
-    if (child)
-        done = f64 ? numbers_of_any(child, l->items, s, &l->child, f64)
-                   : ids_of_any(child, l->items, s, &l->child);
+    if (items)
+        done = read(items, l->items, s, &l->child, f64);
     duckdb_destroy_logical_type(&type);
     return done;
 }
@@ -247,14 +248,20 @@ bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *f) {
     f->type.sparse = duckdb_get_type_id(type) == DUCKDB_TYPE_STRUCT;
     bool done;
     if (f->type.sparse) {
-        done = duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
-               named(type, 1, "values") &&
-               list_of_any(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, NULL) &&
-               list_of_any(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, &f->type.f64);
+        done =
+            duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
+            named(type, 1, "values") &&
+            list_of(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, ids_of_any, NULL) &&
+            list_of(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, numbers_of_any,
+                    &f->type.f64);
     } else {
-        done = list_of_any(v, n, s, &f->values, &f->type.f64);
+        done = list_of(v, n, s, &f->values, numbers_of_any, &f->type.f64);
         f->self = f->values.self;
     }
     duckdb_destroy_logical_type(&type);
     return done;
+}
+
+bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64) {
+    return list_of(v, n, s, l, numbers_of_any, f64);
 }

@@ -1,7 +1,10 @@
-/* _tusk_p_value(statistic, degrees of freedom): two-sided p-values, by the Python package's
- * statistics library. */
+/* Two-sided p-values, by the Python package's statistics library, or without it by ours; and
+ * _tusk_p_value(statistic, degrees of freedom). */
+#include "distribution.h"
+
 #include <math.h>
 
+#include "../scalars/student.h"
 #include "door.h"
 
 /* Sets *answered, or was broken off; what it returns says nothing. */
@@ -15,10 +18,21 @@ TUSK_EXPORT void tusk_set_p_values(p_values f) {
     __atomic_store_n(&library, f, __ATOMIC_RELEASE);
 }
 
+bool two_sided_p(int64_t n, const double *statistic, const double *freedom, double *p) {
+    p_values compute = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+    if (compute) {
+        int32_t answered = 0;
+        compute(n, statistic, freedom, p, &answered);
+        return answered;
+    }
+    for (int64_t i = 0; i < n; i++)
+        p[i] = tusk_two_sided_p(statistic[i], freedom[i]);
+    return true;
+}
+
 /* False when there was no answer. DuckDB leaves any number where a vector is NULL, often that of
  * another row. */
-static bool p_of_known(p_values compute, const column *statistic, const column *freedom, idx_t n,
-                       double *p) {
+static bool p_of_known(const column *statistic, const column *freedom, idx_t n, double *p) {
     double t[CHUNK_ROWS], df[CHUNK_ROWS];
     for (idx_t at = 0; at < n; at += CHUNK_ROWS) {
         idx_t rows = n - at < CHUNK_ROWS ? n - at : CHUNK_ROWS;
@@ -27,29 +41,18 @@ static bool p_of_known(p_values compute, const column *statistic, const column *
             t[i] = known ? ((const double *)statistic->data)[at + i] : NAN;
             df[i] = known ? ((const double *)freedom->data)[at + i] : NAN;
         }
-        int32_t answered = 0;
-        compute((int64_t)rows, t, df, p + at, &answered);
-        if (!answered)
+        if (!two_sided_p((int64_t)rows, t, df, p + at))
             return false;
     }
     return true;
 }
 
 static void p_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector output) {
-    p_values compute = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
-    if (!compute) {
-        duckdb_scalar_function_set_error(
-            info, "model_summary: the extension was loaded without its Python package: "
-                  "call tuskml.load(connection)");
-        return;
-    }
     column statistic = chunk_column(input, 0), freedom = chunk_column(input, 1);
     idx_t n = duckdb_data_chunk_get_size(input);
     double *p = duckdb_vector_get_data(output);
-    if (!p_of_known(compute, &statistic, &freedom, n, p)) {
-        duckdb_scalar_function_set_error(
-            info, "model_summary: the p-values could not be computed: SciPy was interrupted, or "
-                  "cannot be imported");
+    if (!p_of_known(&statistic, &freedom, n, p)) {
+        duckdb_scalar_function_set_error(info, NO_P_VALUES);
         return;
     }
     for (idx_t i = 0; i < n; i++)

@@ -48,6 +48,11 @@ bool register_metrics(duckdb_connection connection, door *d);
 bool register_hash_features(duckdb_connection connection);
 bool register_sparse_ids(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
+bool register_summary(duckdb_connection connection);
+bool register_sparse(duckdb_connection connection);
+bool register_predictor(duckdb_connection connection);
+/* What only SQL can say, in a database in memory; elsewhere a macro would be kept in the file. */
+bool create_macros(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, door *d);
 bool register_store_root(duckdb_connection connection, door *d);
 

@@ -48,8 +48,10 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 learn_call_sites(connection, d) && register_train_model(connection, d) &&
                 register_partition(connection, d) && register_predict(connection, d) &&
                 register_metrics(connection, d) && register_hash_features(connection) &&
-                register_sparse_ids(connection) && register_distribution(connection) &&
-                register_settings(connection, d) && register_store_root(connection, d);
+                register_distribution(connection) && register_settings(connection, d) &&
+                register_store_root(connection, d) && register_summary(connection) &&
+                register_sparse_ids(connection) && register_sparse(connection) &&
+                register_predictor(connection) && create_macros(connection);
     if (d)
         door_release(d);
     if (!done)

@@ -13,22 +13,15 @@
 #include "../scalars/score.h"
 #include "any_type.h"
 #include "door.h"
+#include "model_column.h"
 
 typedef struct overload {
     door *door;
     enum tusk_answer answer;
     feature_type features;
-    bool any; /* features of any type */
+    bool any;   /* features of any type */
+    bool named; /* under its public name: models of any type with the fields that count */
 } overload;
-
-/* The fields of a model that a prediction uses: `store`, usually NULL, alone would cost 13 % of
- * the time. */
-enum used_field { U_TASK, U_COEF, U_INTERCEPT, U_CLASSES, U_OPTIONS, USED_FIELDS };
-
-typedef struct model_column {
-    column self, task, intercept, options;
-    list_column coef, classes;
-} model_column;
 
 /* One chunk of rows. */
 typedef struct call {
@@ -52,16 +45,6 @@ static bool refuse(const call *c, const char *sentence) {
     snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
-}
-
-static model_column model_column_of(duckdb_vector v) {
-    model_column m = {.self = column_of(v)};
-    m.task = column_of(duckdb_struct_vector_get_child(v, U_TASK));
-    m.coef = list_column_of(duckdb_struct_vector_get_child(v, U_COEF));
-    m.intercept = column_of(duckdb_struct_vector_get_child(v, U_INTERCEPT));
-    m.classes = list_column_of(duckdb_struct_vector_get_child(v, U_CLASSES));
-    m.options = column_of(duckdb_struct_vector_get_child(v, U_OPTIONS));
-    return m;
 }
 
 static idx_t same_validity(const column *c, idx_t row, idx_t n) {
@@ -265,18 +248,26 @@ static tusk_stores stores_of(call *c) {
                          .asker = c};
 }
 
-static bool read_features(call *c, duckdb_data_chunk chunk, scratch *kept) {
-    duckdb_vector given = duckdb_data_chunk_get_vector(chunk, 1);
-    if (!c->o->any) {
-        c->features = feature_column_of(given, c->o->features);
-    } else if (!features_of_any(given, c->n, kept, &c->features)) {
-        char text[REFUSAL_ROOM];
-        write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
-        if (kept->out_of_memory)
-            return refuse(c, "out of memory");
-        duckdb_scalar_function_set_error(c->info, text);
-        return false;
-    }
+static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *kept) {
+    if (kept->out_of_memory)
+        return refuse(c, "out of memory");
+    char text[REFUSAL_ROOM];
+    write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
+    duckdb_scalar_function_set_error(c->info, text);
+    return false;
+}
+
+static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
+    duckdb_vector model = duckdb_data_chunk_get_vector(chunk, 0);
+    duckdb_vector features = duckdb_data_chunk_get_vector(chunk, 1);
+    if (!c->o->named)
+        c->models = model_column_of(model);
+    else if (!model_column_of_any(model, c->n, kept, &c->models))
+        return refuse_types(c, chunk, kept);
+    if (!c->o->any)
+        c->features = feature_column_of(features, c->o->features);
+    else if (!features_of_any(features, c->n, kept, &c->features))
+        return refuse_types(c, chunk, kept);
     c->features_complete = features_complete(&c->features, c->n);
     return true;
 }
@@ -300,30 +291,14 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
     scratch kept = {0};
     c.stores = stores_of(&c);
-    c.models = model_column_of(duckdb_data_chunk_get_vector(chunk, 0));
     c.out = duckdb_vector_get_data(result);
-    bool done = read_features(&c, chunk, &kept) && score(&c);
+    bool done = read_arguments(&c, chunk, &kept) && score(&c);
     if (done && o->answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(c.out, c.n);
     scratch_free(&kept);
 }
 
 /* --- registration --- */
-
-static duckdb_logical_type make_used_type(void) {
-    duckdb_logical_type types[USED_FIELDS] = {
-        [U_TASK] = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR),
-        [U_COEF] = make_list_type(DUCKDB_TYPE_DOUBLE),
-        [U_INTERCEPT] = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE),
-        [U_CLASSES] = make_list_type(DUCKDB_TYPE_DOUBLE),
-        [U_OPTIONS] = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR),
-    };
-    const char *names[USED_FIELDS] = {"task", "coef", "intercept", "classes", "options"};
-    duckdb_logical_type used = duckdb_create_struct_type(types, names, USED_FIELDS);
-    for (int i = 0; i < USED_FIELDS; i++)
-        duckdb_destroy_logical_type(&types[i]);
-    return used;
-}
 
 static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
     duckdb_scalar_function_add_parameter(f, type);
@@ -344,7 +319,7 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     door_retain(o->door);
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
-    add_parameter(f, make_used_type());
+    add_parameter(f, o->named ? duckdb_create_logical_type(DUCKDB_TYPE_ANY) : make_used_type());
     add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
                             : make_feature_type(o->features));
     duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
@@ -364,9 +339,25 @@ static bool register_one(duckdb_connection connection, door *d, enum tusk_answer
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
-        done = done && add_overload(set, name, (overload){d, answer, FEATURE_TYPES[f], false});
+        done = done &&
+               add_overload(set, name,
+                            (overload){.door = d, .answer = answer, .features = FEATURE_TYPES[f]});
     done = done && add_overload(set, name, (overload){.door = d, .answer = answer, .any = true});
     done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_scalar_function_set(&set);
+    return done;
+}
+
+/* For connections without the macros, and in their place no slower than DuckDB's copying of all of
+ * a model's fields. */
+static bool register_named(duckdb_connection connection, door *d, enum tusk_answer answer) {
+    const char *name = TUSK_ANSWER_NAMES[answer];
+    duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
+    bool done =
+        add_overload(set, name,
+                     (overload){.door = d, .answer = answer, .any = true, .named = true}) &&
+        add_refusals(set, name, 2) &&
+        duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
 }
@@ -374,6 +365,7 @@ static bool register_one(duckdb_connection connection, door *d, enum tusk_answer
 bool register_predict(duckdb_connection connection, door *d) {
     bool done = true;
     for (int a = 0; a < TUSK_ANSWERS; a++)
-        done = done && register_one(connection, d, (enum tusk_answer)a);
+        done = done && register_one(connection, d, (enum tusk_answer)a) &&
+               register_named(connection, d, (enum tusk_answer)a);
     return done;
 }

@@ -5,6 +5,7 @@
 #include "any_type.h"
 
 #define TYPES_ROOM 400
+#define MOST_ARGUMENTS 8
 
 typedef struct expected {
     const char *name;
@@ -17,11 +18,21 @@ typedef struct expected {
 #define TRAINING                           \
     "(task, label, features [, options])", \
         "the label a number or a boolean, " FEATURES ", the options JSON as text" NO_TEXT
-#define PREDICTION "(model, features)", FEATURES NO_TEXT
+#define PREDICTION \
+    "(model, features)", "the model a value that train_model answered, " FEATURES NO_TEXT
+#define BY_NAME                                                                              \
+    "; a model is found by its name where tuskml.load has loaded the connection, elsewhere " \
+    "in tuskml.deployed: predict(d.model, ...) FROM tuskml.deployed AS d WHERE d.name = '...'"
 
 static const expected EXPECTED[] = {
-    {"train_model", TRAINING}, {"explain_training", TRAINING}, {"predict", PREDICTION},
-    {"decision", PREDICTION},  {"predict_proba", PREDICTION},
+    {"train_model", TRAINING},
+    {"explain_training", TRAINING},
+    {"predict", PREDICTION},
+    {"decision", PREDICTION},
+    {"predict_proba", PREDICTION},
+    {"predictor", "(model)", "a value that train_model answered"},
+    {"model_summary", "(model)", "a value that train_model answered"},
+    {"sparse", "(indices, values)", "a list of whole numbers and a list of numbers"},
 };
 
 /* --- types by name --- */
@@ -154,6 +165,38 @@ void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_
     const expected *e = EXPECTED;
     while (strcmp(e->name, name) != 0)
         e++;
-    snprintf(text, REFUSAL_ROOM, "%s got (%s), expected %s: %s", name, given, e->arguments,
-             e->kinds);
+    bool by_name = e->kinds[4] == 'm' && strncmp(given, "VARCHAR", 7) == 0;
+    snprintf(text, REFUSAL_ROOM, "%s got (%s), expected %s: %s%s", name, given, e->arguments,
+             e->kinds, by_name ? BY_NAME : "");
+}
+
+static void refuse_chunk(duckdb_function_info info, duckdb_data_chunk chunk,
+                         duckdb_vector result) {
+    (void)result;
+    char text[REFUSAL_ROOM];
+    write_refusal(duckdb_scalar_function_get_extra_info(info), chunk, text);
+    duckdb_scalar_function_set_error(info, text);
+}
+
+bool add_refusals(duckdb_scalar_function_set set, const char *name, idx_t arguments) {
+    bool done = true;
+    duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
+    duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+    for (idx_t n = 1; n <= MOST_ARGUMENTS; n++) {
+        if (n == arguments)
+            continue;
+        duckdb_scalar_function f = duckdb_create_scalar_function();
+        duckdb_scalar_function_set_name(f, name);
+        for (idx_t i = 0; i < n; i++)
+            duckdb_scalar_function_add_parameter(f, any);
+        duckdb_scalar_function_set_return_type(f, number);
+        duckdb_scalar_function_set_special_handling(f);
+        duckdb_scalar_function_set_extra_info(f, (void *)name, NULL);
+        duckdb_scalar_function_set_function(f, refuse_chunk);
+        done = done && duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
+        duckdb_destroy_scalar_function(&f);
+    }
+    duckdb_destroy_logical_type(&any);
+    duckdb_destroy_logical_type(&number);
+    return done;
 }

@@ -18,6 +18,13 @@ TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) {
     __atomic_store_n(&trainer, t, __ATOMIC_RELEASE);
 }
 
+static _Atomic int64_t rows_read;
+
+/* Rows that trainings of this process have packed or skipped so far: for progress bars. */
+TUSK_EXPORT int64_t tusk_rows_read(void) {
+    return atomic_load_explicit(&rows_read, memory_order_relaxed);
+}
+
 void refuse(duckdb_function_info info, const char *sentence) {
     char text[1200];
     snprintf(text, sizeof text, "%s: %s", tusk_request_name(overload_of(info)->request), sentence);
@@ -302,6 +309,7 @@ void take_in(duckdb_function_info info, duckdb_aggregate_state *given, idx_t n, 
         return;
     }
     look_at_limits(d);
+    atomic_fetch_add_explicit(&rows_read, (int64_t)n, memory_order_relaxed);
     eras_enter(d->eras);
     bool refused;
     run *run = run_of(info, states, n, &refused);
@@ -438,8 +446,9 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
     call c = {0};
     bool done = false;
     if (!train) {
-        refuse(info, "the extension was loaded without its Python package: "
-                     "open the database with tuskml.connect(), or call tuskml.load(connection)");
+        refuse(info, "the extension was loaded without its Python package, which trains: run the "
+                     "statement by `tuskml sql`, or in Python open the database with "
+                     "tuskml.connect() or call tuskml.load(connection)");
     } else if (!call_new(&c, n)) {
         refuse(info, "out of memory");
     } else {

@@ -1,9 +1,11 @@
 #include "groups.h"
 
+#include "access/parallel.h"
 #include "nodes/primnodes.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "extension.h"
 
@@ -16,6 +18,7 @@ void collector_init(collector *c, FunctionCallInfo fcinfo) {
     /* What was found is the caller's, and lives as long as one row. */
     c->name = name ? MemoryContextStrdup(c->context, name) : "train_model";
     c->memory = backend_memory();
+    c->told = GetCurrentTimestamp();
     hold_extension(fcinfo->flinfo->fn_oid, c->name);
 }
 
@@ -102,8 +105,24 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     return s;
 }
 
+#define TELL_ROWS 8192
+#define TELL_MS 1000
+
+/* At most once a second, as of the training's iterations (groups/backend.py); of a parallel query
+ * the leader tells of its own rows. */
+static void count_row(collector *c) {
+    if (++c->rows % TELL_ROWS || !tuskml_progress || IsParallelWorker())
+        return;
+    TimestampTz now = GetCurrentTimestamp();
+    if (!TimestampDifferenceExceeds(c->told, now, TELL_MS))
+        return;
+    c->told = now;
+    ereport(NOTICE, (errmsg("%s: " INT64_FORMAT " rows read", c->name, c->rows)));
+}
+
 void group_adopt(collector *c, train_state *s, const char *task, int task_length,
                  const char *options, int options_length) {
+    count_row(c);
     if (!s->spec)
         s->spec = spec_of(c, task, task_length, options, options_length);
     else if (!is_spec(s->spec, task, task_length, options, options_length))

@@ -10,6 +10,8 @@
 
 #include "door.h"
 
+#include "datatype/timestamp.h"
+
 typedef struct group_spec {
     struct group_spec *next;
     char *task;
@@ -46,12 +48,14 @@ typedef struct collector {
     tusk_memory *memory;
     group_spec *specs;
     group_list *lists, *current;
+    int64 rows;       /* seen so far */
+    TimestampTz told; /* when the client last heard of them */
 } collector;
 
 void collector_init(collector *c, FunctionCallInfo fcinfo);
 /* A new group in the aggregate's memory context. */
 train_state *group_new(collector *c, MemoryContext context);
-/* Notes task and options of a row, or refuses them when the group had others. */
+/* Counts a row, notes its task and options, or refuses them when the group had others. */
 void group_adopt(collector *c, train_state *s, const char *task, int task_length,
                  const char *options, int options_length);
 pg_attribute_noreturn() void refuse_fault(const char *name, const tusk_fault *fault);

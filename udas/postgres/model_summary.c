@@ -4,6 +4,8 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
+#include "../scalars/note.h"
+
 /* IEEE division: SQL's own refuses a standard error of 0 and a quotient out of range. */
 PG_FUNCTION_INFO_V1(tuskml_divide);
 Datum tuskml_divide(PG_FUNCTION_ARGS) {
@@ -28,4 +30,28 @@ Datum tuskml_p_values(PG_FUNCTION_ARGS) {
         .name = "_tuskml_p_values_of", .n_arguments = 2, .arguments = {FLOAT8ARRAYOID, FLOAT8OID}};
     NullableDatum given[] = {fcinfo->args[0], fcinfo->args[1]};
     return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
+}
+
+static tusk_text text_of(FunctionCallInfo fcinfo, int argument) {
+    if (PG_ARGISNULL(argument))
+        return (tusk_text){NULL, 0};
+    text *t = PG_GETARG_TEXT_PP(argument);
+    return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+}
+
+enum note_argument { N_TASK, N_OPTIONS, N_STATUS, N_STORE, N_ERRORS, N_FEATURE };
+
+PG_FUNCTION_INFO_V1(tuskml_note);
+Datum tuskml_note(PG_FUNCTION_ARGS) {
+    tusk_noted noted = {.task = text_of(fcinfo, N_TASK),
+                        .options = text_of(fcinfo, N_OPTIONS),
+                        .status = text_of(fcinfo, N_STATUS),
+                        .store = text_of(fcinfo, N_STORE)};
+    char note[TUSK_NOTE] = TUSK_NOTE_UNDETERMINED;
+    if (PG_ARGISNULL(N_ERRORS) || PG_GETARG_INT64(N_ERRORS) == 0)
+        tusk_note_none(&noted, note);
+    else if (!PG_ARGISNULL(N_FEATURE) && PG_GETARG_INT64(N_FEATURE) == 0 &&
+             !tusk_has_intercept(noted.options))
+        strcpy(note, TUSK_NOTE_INTERCEPT);
+    PG_RETURN_TEXT_P(cstring_to_text(note));
 }

@@ -28,7 +28,18 @@ WHOLE = {
     "UBIGINT": (0, 2**64 - 1),
     "UHUGEINT": (0, 2**128 - 1),
 }
-DECIMALS = [(4, 1), (9, 3), (9, 9), (18, 0), (18, 4), (18, 17), (38, 0), (38, 2), (38, 20), (38, 37)]
+DECIMALS = [
+    (4, 1),
+    (9, 3),
+    (9, 9),
+    (18, 0),
+    (18, 4),
+    (18, 17),
+    (38, 0),
+    (38, 2),
+    (38, 20),
+    (38, 37),
+]
 MODEL = "{'task': 'linear', 'coef': [1.0::DOUBLE], 'intercept': 0::DOUBLE, 'classes': NULL::DOUBLE[], 'options': '{\"tuskml\":1}'}"
 
 
@@ -47,7 +58,9 @@ def typed(draw: st.DrawFn) -> tuple[str, list[str | None]]:
         width, scale = draw(st.sampled_from(DECIMALS))
         kind, low, high = f"DECIMAL({width}, {scale})", 1 - 10**width, 10**width - 1
     bits = high.bit_length()
-    numbers = st.integers(0, bits).flatmap(lambda b: st.integers(max(low, -(2**b)), min(high, 2**b)))
+    numbers = st.integers(0, bits).flatmap(
+        lambda b: st.integers(max(low, -(2**b)), min(high, 2**b))
+    )
     values = draw(st.lists(st.none() | numbers, min_size=1, max_size=9))
     if not kind.startswith("DECIMAL"):
         return kind, [None if v is None else str(v) for v in values]
@@ -61,21 +74,30 @@ def typed(draw: st.DrawFn) -> tuple[str, list[str | None]]:
 def test_numbers_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, numbers) -> None:
     kind, texts = numbers
     values = f"(SELECT unnest(?::VARCHAR[])::{kind} AS x)"
-    for features in ("[x]", f"[x]::{kind}[1]", f"{{'indices': [0::TINYINT], 'values': [x]}}"):
-        found = db.execute(f"SELECT _tusk_decision({MODEL}, {features}), x::DOUBLE FROM {values}", [texts]).fetchall()
+    for features in ("[x]", f"[x]::{kind}[1]", "{'indices': [0::TINYINT], 'values': [x]}"):
+        found = db.execute(
+            f"SELECT _tusk_decision({MODEL}, {features}), x::DOUBLE FROM {values}", [texts]
+        ).fetchall()
         for got, cast in found:
             assert got == cast, f"{features}: {got!r}, a cast says {cast!r}"
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DECIMAL(38, 3)", "FLOAT"])
-@pytest.mark.parametrize("shape", ["[{x}, {z}]", "array_value({x}, {z})", "sparse([1, 3], [{x}, {z}])"])
+@pytest.mark.parametrize(
+    "kind", ["TINYINT", "BIGINT", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DECIMAL(38, 3)", "FLOAT"]
+)
+@pytest.mark.parametrize(
+    "shape", ["[{x}, {z}]", "array_value({x}, {z})", "sparse([1, 3], [{x}, {z}])"]
+)
 def test_models_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, kind: str, shape: str) -> None:
     """All bits of them, with rows skipped for NULL in each place."""
     rows = f"(SELECT (i % 7)::{kind} AS y, nullif(i % 11, 5)::{kind} AS x, (i * i % 13)::{kind} AS z FROM range(300) t(i))"
     real = kind if kind == "FLOAT" else "DOUBLE"
     given = shape.format(x="x", z="z")
     cast = shape.format(x=f"x::{real}", z=f"z::{real}")
-    models = [f"train_model('linear', nullif(y{label}, 6), {features}, '{{}}')" for label, features in (("", given), ("::DOUBLE", cast))]
+    models = [
+        f"train_model('linear', nullif(y{label}, 6), {features}, '{{}}')"
+        for label, features in (("", given), ("::DOUBLE", cast))
+    ]
     ((first, second),) = db.execute(f"SELECT {', '.join(models)} FROM {rows}").fetchall()
     assert first | {"seconds": 0} == second | {"seconds": 0}
     assert first["n_skipped"] == 65
@@ -125,16 +147,31 @@ def test_calls_are_refused_by_type(db: duckdb.DuckDBPyConnection, name: str, giv
     query = f"SELECT {name}({given}) FROM (SELECT x, 'a' AS word FROM range(9) r(x)) AS t"
     with pytest.raises(duckdb.Error) as raised:
         db.execute(query).fetchall()
-    assert str(raised.value) == f"Invalid Input Error: {name} got ({REFUSED[given]}), expected {TRAINING}"
+    assert (
+        str(raised.value)
+        == f"Invalid Input Error: {name} got ({REFUSED[given]}), expected {TRAINING}"
+    )
 
 
 @pytest.mark.parametrize("name", ["predict", "predict_proba", "decision"])
-@pytest.mark.parametrize(("features", "kind"), [("1", "INTEGER"), ("['a']", "VARCHAR[]"), ("{'a': 1}", "STRUCT(a INTEGER)"), ("'a'", "VARCHAR")])
-def test_predictions_are_refused_by_type(db: duckdb.DuckDBPyConnection, name: str, features: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("features", "kind"),
+    [
+        ("1", "INTEGER"),
+        ("['a']", "VARCHAR[]"),
+        ("{'a': 1}", "STRUCT(a INTEGER)"),
+        ("'a'", "VARCHAR"),
+    ],
+)
+def test_predictions_are_refused_by_type(
+    db: duckdb.DuckDBPyConnection, name: str, features: str, kind: str
+) -> None:
     model = "(SELECT train_model('logistic', x > 4, [x], '{\"l2\": 1}') FROM range(9) t(x))"
     with pytest.raises(duckdb.Error) as raised:
         db.execute(f"SELECT {name}({model}, {features})").fetchall()
-    assert str(raised.value).startswith(f"Invalid Input Error: {name} got (model, {kind}), expected (model, features): the features a list of numbers")
+    assert str(raised.value).startswith(
+        f"Invalid Input Error: {name} got (model, {kind}), expected (model, features): the model a value that train_model answered, the features a list of numbers"
+    )
 
 
 def test_long_types_end_in_dots(db: duckdb.DuckDBPyConnection) -> None:
@@ -150,5 +187,7 @@ def test_a_database_without_python_says_the_same(tmp_path: Path) -> None:
     """Nothing of the sentence is Python's."""
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
         con.execute(f"LOAD '{extension_path()}'")
-        with pytest.raises(duckdb.Error, match=r"train_model got \(VARCHAR, BIGINT, BIGINT\), expected"):
+        with pytest.raises(
+            duckdb.Error, match=r"train_model got \(VARCHAR, BIGINT, BIGINT\), expected"
+        ):
             con.execute("SELECT train_model('linear', x, x) FROM range(9) t(x)").fetchall()

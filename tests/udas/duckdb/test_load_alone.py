@@ -1,0 +1,151 @@
+"""LOAD in a client without the Python package: all functions but training, in any database."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from scipy.special import stdtr
+
+import tuskml
+from tuskml.connection import extension_path
+
+ROWS = "CREATE TABLE points AS SELECT i % 3 AS g, i % 7 AS x, (i * i % 11)::DOUBLE AS z, i % 7 + (i * 7919 % 13) / 4 AS y, i % 2 = 0 AS b FROM range(300) t(i)"
+MODELS = "CREATE TABLE models AS SELECT g, train_model('linear', y, [x, z]) AS m, train_model('logistic', b, [x, z], '{\"l2\": 0.1}') AS late, train_model('linear', y, sparse([0, 2], [x, z])) AS thin FROM points GROUP BY g"
+
+QUERIES = (
+    "SELECT predict(m, [x, z]), decision(late, [x, z]), predict_proba(late, [x, z]), predict(late, [x, z]) FROM points JOIN models USING (g) ORDER BY ALL",
+    "SELECT predict(m, [x::FLOAT, z::FLOAT]), predict(m, [x, z]::DECIMAL(9, 2)[2]), predict(predictor(m), [x, z]) FROM points JOIN models USING (g) ORDER BY ALL",
+    "SELECT predict(thin, sparse([2, 0], [z, x])), predict(thin, sparse([0]::BIGINT[], [x::FLOAT])) FROM points JOIN models USING (g) ORDER BY ALL",
+    "SELECT predict(m, NULL::DOUBLE[]), predict(m, [NULL, 1]), predict(NULL, [1, 2]), predictor(CASE WHEN g < 0 THEN m END) IS NULL FROM models",
+    "SELECT sparse([1, 2], [1.5, 2.5]::DOUBLE[]), sparse([]::INTEGER[], []::DOUBLE[]), sparse([1], [0.5::FLOAT]), sparse(NULL::INTEGER[], [1.0::DOUBLE])",
+    "SELECT g, unnest(model_summary(m), recursive := true) FROM models ORDER BY ALL",
+    "SELECT g, unnest(model_summary(late), recursive := true) FROM models ORDER BY ALL",
+    "SELECT model_summary(NULL), hash_features(['a'], 4), accuracy(1, 1)",
+    "SELECT rmse(y, predict(m, [x, z])), auc(b, predict_proba(late, [x, z])) FROM points JOIN models USING (g)",
+)
+ALONE = """
+import duckdb, json, sys
+extension, place, file, *queries = sys.argv[1:]
+con = duckdb.connect(file if place != "attached" else ":memory:", read_only=place == "read-only",
+                     config={"allow_unsigned_extensions": "true"})
+con.execute(f"LOAD '{extension}'")
+if place == "attached":
+    con.execute(f"ATTACH '{file}' AS f (READ_ONLY); USE f")
+for query in queries:
+    try:
+        print(json.dumps(con.execute(query).fetchall(), default=str))
+    except duckdb.Error as error:
+        print(json.dumps(str(error)))
+assert not [name for name in sys.modules if name.startswith("tuskml")]
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("alone") / "shop.duckdb"
+    with tuskml.connect(path, threads=1) as con:
+        con.execute(ROWS)
+        con.execute(MODELS)
+    return path
+
+
+def alone(place: str, file: Path, *queries: str) -> list:
+    command = [sys.executable, "-c", ALONE, str(extension_path()), place, str(file), *queries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("place", ["file", "read-only", "attached"])
+def test_answers_are_those_of_python(file: Path, place: str) -> None:
+    """All bits but those of p-values, which SciPy computes where it is."""
+    found = alone(place, file, *QUERIES)
+    with tuskml.connect(file, read_only=True, threads=1) as con:
+        for query, here in zip(QUERIES, found, strict=True):
+            wanted = json.loads(json.dumps(con.execute(query).fetchall(), default=str))
+            if "recursive" not in query:
+                assert here == wanted, query
+                continue
+            assert [row[:7] + row[8:] for row in here] == [row[:7] + row[8:] for row in wanted]
+            for row, right in zip(here, wanted, strict=True):
+                assert (row[7] is None) == (right[7] is None)
+                assert right[7] is None or row[7] == pytest.approx(right[7], rel=1e-12)
+    with duckdb.connect(str(file)) as plain:
+        assert plain.execute(
+            "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'predict'"
+        ).fetchall() == [(0,)], "the file keeps nothing"
+
+
+def test_macros_in_memory(file: Path) -> None:
+    table, lateral, training = alone(
+        "memory", Path(":memory:"),
+        "FROM model_summary((SELECT NULL))",
+        f"ATTACH '{file}' AS f (READ_ONLY); SELECT count(s.p_value) FROM f.models, LATERAL model_summary(m) AS s",
+        "FROM train('range(3)', 'linear', 'range', ['range'])",
+    )  # fmt: skip
+    assert table == []
+    assert lateral == [[9]]
+    assert training.startswith(
+        "Invalid Input Error: train_model: the extension was loaded without its Python package, which trains: run"
+    )
+
+
+@pytest.mark.parametrize("place", ["file", "read-only"])
+def test_what_it_says_without_python(file: Path, place: str) -> None:
+    training, named, grouped, three, number, summary = alone(
+        place, file,
+        "SELECT train_model('linear', x, [z]) FROM points",
+        "SELECT predict('late', [x]) FROM points",
+        "SELECT predict('late', g, [x]) FROM points",
+        "SELECT predict(m, 1, 2) FROM models",
+        "SELECT decision(7, [1])",
+        "SELECT model_summary(7)",
+    )  # fmt: skip
+    assert (
+        "without its Python package, which trains: run the statement by `tuskml sql`" in training
+    )
+    for given, sentence in (("VARCHAR, BIGINT[]", named), ("VARCHAR, BIGINT, BIGINT[]", grouped)):
+        assert sentence.startswith(
+            f"Invalid Input Error: predict got ({given}), expected (model, features)"
+        )
+        assert "predict(d.model, ...) FROM tuskml.deployed AS d" in sentence
+    assert three.startswith(
+        "Invalid Input Error: predict got (model, INTEGER, INTEGER), expected (model, features): "
+    )
+    assert number.startswith(
+        "Invalid Input Error: decision got (INTEGER, INTEGER[]), expected (model, features): the model"
+    )
+    assert (
+        summary
+        == "Invalid Input Error: model_summary got (INTEGER), expected (model): a value that train_model answered"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"), [("[1.5]", "1.5"), ("[2^40]", "1099511627776"), ("['nan'::DOUBLE]", "nan")]
+)
+def test_ids_are_whole_numbers(file: Path, ids: str, shown: str) -> None:
+    (found,) = alone("file", file, f"SELECT sparse({ids}, [1])")
+    assert (
+        found
+        == f"Invalid Input Error: sparse: indices hold {shown}, expected whole numbers from 0 to 2147483647"
+    )
+
+
+def test_p_values_without_scipy(file: Path) -> None:
+    """Student's t of few and many degrees of freedom, and the normal distribution, by SciPy's."""
+    statistics = [0.0, 1e-5, 0.01, 0.5, 1.0, 1.7, 2.0, 3.3, 5.0, 12.0, 30.0, -2.0]
+    freedoms = [1, 2, 3, 7, 30, 38, 39, 120, 4999, 5000, 5001, 1e5, 1e7, 1e9, float("inf")]
+    cases = [(t, v) for t in statistics for v in freedoms]
+    query = "SELECT list(_tusk_p_value(t, v::DOUBLE) ORDER BY i) FROM (SELECT generate_subscripts({t}, 1) AS i, unnest({t}) AS t, unnest({v}) AS v)"
+    ((found,),) = alone(
+        "file", file, query.format(t=[t for t, _ in cases], v=[str(v) for _, v in cases])
+    )[0]
+    wanted = [2 * stdtr(v, -abs(t)) for t, v in cases]
+    np.testing.assert_allclose(np.array(found, float), wanted, rtol=1e-11, atol=1e-300)
