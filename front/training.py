@@ -271,7 +271,20 @@ def options_text(options: Mapping[str, Any]) -> str:
             f"an option is of type {type(value).__qualname__}, expected JSON's types"
         )
 
-    return json.dumps(options, default=plain)
+    return json.dumps(
+        {
+            name: {plain_key(key): item for key, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in options.items()
+        },
+        default=plain,
+    )
+
+
+def plain_key(key: Any) -> Any:
+    """A class, as JSON has keys; NumPy's are fine."""
+    return key.item() if hasattr(key, "item") else key
 
 
 def resolve(

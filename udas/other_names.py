@@ -1,12 +1,12 @@
-"""What options are called elsewhere: scikit-learn, XGBoost, Keras and Spark, with the conversion."""
+"""What options are called in scikit-learn, XGBoost, Keras and Spark, with the conversion."""
 
 OTHER_NAMES = {
     "c": "scikit-learn's C is l2 = 1 / (C * n) here, n the number of rows",
-    "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of SGDClassifier "
-    "and SGDRegressor, l1 = alpha of Lasso",
+    "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of "
+    "SGDClassifier and SGDRegressor, l1 = alpha of Lasso",
     "penalty": "the penalty is a number here: l2 = 0.01, l1 = 0.01, or both for elastic net",
     "l1_ratio": "elastic net is l1 = alpha * l1_ratio and l2 = alpha * (1 - l1_ratio) here",
-    "reg_param": "Spark's regParam r with elasticNetParam e is l1 = r * e and l2 = r * (1 - e) here",
+    "reg_param": "Spark's regParam r with elasticNetParam e is l1 = r * e, l2 = r * (1 - e) here",
     "regularization": "give l2 = 0.01, l1 = 0.01, or both",
     "lambda": "lambda is l2 or l1 here, weights of a penalty beside the mean loss",
     "reg_lambda": "XGBoost's reg_lambda is l2 here, as a weight beside the mean loss",
@@ -45,9 +45,9 @@ OTHER_NAMES = {
     "verbose": "tuskml.progress() shows how far a training is",
     "checkpoint": "a training with the option store checkpoints itself; resume = true goes on",
 }
-"""By lower-case name. Objectives are those of the packages' manuals; ours is mean(loss) + l2/2 ‖w‖²
-+ l1 ‖w‖₁: scikit-learn's LogisticRegression and LinearSVC minimise C sum(loss) + 1/2 ‖w‖², Ridge
-‖y - Xw‖² + alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) + alpha/2 ‖w‖²."""
+"""By lower-case name, from the objectives in the packages' manuals. Ours is mean(loss) + l2/2 ‖w‖²
++ l1 ‖w‖₁; LogisticRegression and LinearSVC minimise C sum(loss) + 1/2 ‖w‖², Ridge ‖y - Xw‖² +
+alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) + alpha/2 ‖w‖²."""
 
 
 def hint(name: str) -> str:
