@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tuskml.any_model import model_in
 from tuskml.connection import run_registry_macros, sql_text
 from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.errors import DataError, nearest
@@ -104,6 +105,8 @@ def register(
     those without a model are left out. metrics: kept with each as JSON; recipe: what the model was
     made by, else the names of its features and label as JSON. Nothing is deployed.
     """
+    if hasattr(models, "fit"):
+        models = model_in(models)
     batch = models if isinstance(models, Mapping) else {"": models}
     for item in batch.values():
         if not isinstance(item, Model | None):

@@ -52,5 +52,47 @@ alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) +
 
 def hint(name: str) -> str:
     """`; ` and what the option of another package is here, or nothing where there is none."""
-    text = OTHER_NAMES.get(name.lower().replace("-", "_"))
+    text = OTHER_NAMES.get(name.lower().strip("_").replace("-", "_"))
     return f"; {text}" if text else ""
+
+
+TASK_NAMES = {
+    "two classes are 'logistic' or 'svm'": (
+        *("classification", "classifier", "classify", "binary", "logit", "logreg"),
+        *("logistic_regression", "logisticregression", "log_loss"),
+    ),
+    "regression of a number is 'linear'": (
+        *("regression", "regressor", "regress", "ols", "lm", "glm", "gaussian", "squared"),
+        *("linear_regression", "linearregression", "linreg", "least_squares"),
+    ),
+    "ridge regression is 'linear' with the option l2": ("ridge", "ridge_regression"),
+    "the lasso is 'linear' with the option l1": ("lasso", "elastic_net", "elasticnet"),
+    "a linear support vector machine is 'svm'": ("svc", "linear_svm", "linearsvc", "hinge"),
+    "recommendation is 'matrix_factorization'": ("als", "mf", "recommender", "recommendation"),
+}
+"""What is said of a task, by what it is called elsewhere."""
+ARGUMENTS = {
+    "label": ("target", "y", "outcome", "response", "labels"),
+    "source": ("table", "data", "df", "frame", "dataset", "rows", "query", "sql", "relation"),
+    "features": ("x", "predictors", "feature", "columns", "inputs"),
+    "group_by": ("by", "groups", "group", "partition_by", "key", "keys"),
+    "into": ("output", "out", "to", "save", "destination"),
+    "kind": ("method", "output_type"),
+    "database": ("db", "d", "dbname", "connection", "url", "path"),
+    "models": ("model",),
+}
+"""Arguments, by what they are called elsewhere."""
+CONDITIONS = ("where", "filter", "condition", "having")
+SETTINGS = ("options", "params", "parameters", "config", "settings", "hyperparameters")
+
+
+def task_hint(name: str) -> str:
+    """`; ` and the task of another name, or nothing where there is none."""
+    given = name.lower().replace("-", "_").replace(" ", "_")
+    return next((f"; {text}" for text, names in TASK_NAMES.items() if given in names), "")
+
+
+def argument_meant(name: str) -> str:
+    """The argument that another name is for; '' where there is none."""
+    given = name.lower().strip("_").replace("-", "_")
+    return next((ours for ours, names in ARGUMENTS.items() if given in names), "")
