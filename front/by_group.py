@@ -25,6 +25,10 @@ class Models(dict[Any, "Model | None"]):
         super().__init__(models)
         self.group_by = tuple(group_by)
 
+    def __missing__(self, key: Any) -> "Model | None":
+        groups = ", ".join(map(repr, list(self)[:12])) + (", ..." if len(self) > 12 else "")
+        raise KeyError(f"there is no group {key!r}: the groups are {groups}")
+
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws a curve a model; look: as for `tuskml.plots.plot_convergence`."""
         from tuskml.plots import plot_convergence

@@ -90,11 +90,16 @@ def show_version(given: argparse.Namespace) -> None:
     print(json.dumps(found) if given.json else f"tuskml {VERSION}")
 
 
+def asked(argv: Sequence[str]) -> Sequence[str]:
+    """The arguments; `tuskml help train` asks for help, too."""
+    return [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would speak beside us
     try:
-        given = parser().parse_args(argv)
+        given = parser().parse_args(asked(sys.argv[1:] if argv is None else argv))
         with ends_trainings():
             given.run(given)
         sys.stdout.flush()

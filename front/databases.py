@@ -129,7 +129,7 @@ class DuckDB:
         sql = ".".join(map(quoted, names))
         try:
             self.connection.execute(f"DESCRIBE SELECT * FROM {sql}")
-        except duckdb.CatalogException:
+        except (duckdb.CatalogException, duckdb.IOException):  # also a CSV file that is not there
             return None
         except duckdb.InvalidInputException as error:
             if PYTHON_OBJECT.search(str(error)):

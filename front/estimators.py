@@ -3,8 +3,12 @@
 They train with the same engine, options and objective as SQL's `train_model`.
 """
 
+import functools
+import math
 import warnings
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +20,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuskml.arrays import train_arrays
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import OptionError, nearest, one_of
 from tuskml.model import Model
 from tuskml.scoring import Floats, logistic
+from tuskml.udas.options import TABLE
+from tuskml.udas.other_names import hint
 
+Init = TypeVar("Init", bound=Callable[..., None])
 FLOATS = [np.float64, np.float32]
 UNFINISHED = {
     "not converged": "raise max_iter or epsilon",
@@ -29,9 +36,33 @@ UNFINISHED = {
 }
 
 
+def about(name: str, names: list[str]) -> str:
+    """What a parameter that there is not may have been meant to be."""
+    if name in TABLE:
+        return f"; give options={{'{name}': ...}}"
+    expected = f", expected {', '.join(names[:-1])} or {names[-1]}"
+    return hint(name) or nearest(name, names) or expected
+
+
+def known_names(init: Init) -> Init:
+    """An `__init__` that refuses names that it lacks in a sentence; its signature stays."""
+
+    @functools.wraps(init)
+    def checked(self: BaseEstimator, *values: Any, **given: Any) -> None:
+        names = type(self)._get_param_names()
+        for name in given:
+            if name not in names:
+                wrong = f"{type(self).__name__} has no parameter '{name}'{about(name, names)}"
+                raise OptionError(wrong)
+        init(self, *values, **given)
+
+    return checked  # type: ignore[return-value]
+
+
 class _Linear(BaseEstimator):  # type: ignore[misc]
     """What the two estimators share: options, rows, margins."""
 
+    @known_names
     def __init__(
         self,
         *,
@@ -73,11 +104,20 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             settings["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
         return settings | (self.options or {})
 
-    def _train(self, task: str, X: Any, labels: list[NDArray[Any]]) -> None:
-        """A model for each column of labels."""
+    def _train(
+        self,
+        task: str,
+        X: Any,
+        labels: list[NDArray[Any]],
+        more: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """A model for each column of labels; more: options of each."""
         names = getattr(self, "feature_names_in_", ())
-        settings = self._settings()
-        self.models_ = [train_arrays(task, X, y, settings, names) for y in labels]
+        settings = [self._settings() | own for own in more or [{}] * len(labels)]
+        self.models_ = [
+            train_arrays(task, X, y, given, names)
+            for y, given in zip(labels, settings, strict=True)
+        ]
         self.n_iter_ = max(model.iterations for model in self.models_)
         for status in sorted({model.status for model in self.models_} & set(UNFINISHED)):
             message = f"the training ended as '{status}': {UNFINISHED[status]}"
@@ -120,6 +160,22 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         return np.asarray(self._rows(X) @ self.coef_ + self.intercept_, np.float64)
 
 
+def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float]:
+    """A weight for each class, 1 for those that given does not name."""
+    for name, weight in given.items():
+        if name not in classes:
+            shown = ", ".join(map(repr, classes[:12])) + (", ..." if len(classes) > 12 else "")
+            raise OptionError(
+                f"class_weight has the class {name!r}, expected classes of y: {shown}"
+            )
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < math.inf:
+            raise OptionError(
+                f"class_weight of the class {name!r} is {weight!r}, expected a number greater "
+                "than 0"
+            )
+    return [float(given.get(name, 1.0)) for name in classes]
+
+
 def _has_probabilities(estimator: "TuskClassifier") -> bool:
     if estimator.task == "logistic":
         return True
@@ -130,8 +186,9 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     """Logistic regression or a linear SVM; of more than two classes one against the rest.
 
     task: `logistic`, the mean of log(1 + exp(-y m)), or `svm`, of max(0, 1 - y m); plus
-    l2/2 ‖w‖² and l1 ‖w‖₁. The other parameters are those of `TuskRegressor`; options may hold
-    `{"class_weight": "balanced"}`, of each of the two-class problems.
+    l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", of each of the two-class problems, or weights
+    by class, 1 for those not named; of more than two classes each problem weighs its own class,
+    and the rest 1. The other parameters are those of `TuskRegressor`.
 
     X as in `TuskRegressor`; y: two classes or more, of any type. Fitted: `classes_`, `coef_` of
     shape (1, n_features) or (n_classes, n_features), `intercept_`, `n_iter_` and `models_`, a list
@@ -143,6 +200,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     np.str_('high')
     """
 
+    @known_names
     def __init__(
         self,
         task: str = "logistic",
@@ -153,6 +211,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         algorithm: str = "auto",
         max_iter: int | None = None,
         epsilon: float = 1e-6,
+        class_weight: Any = None,
         random_state: Any = None,
         options: dict[str, Any] | None = None,
     ) -> None:
@@ -167,6 +226,27 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             options=options,
         )
         self.task = task
+        self.class_weight = class_weight
+
+    def _weights(self, places: Sequence[int]) -> list[dict[str, Any]]:
+        """The option class_weight of each problem, a class against the rest; places: the classes.
+
+        The rest of more than two classes weighs 1, as in LIBLINEAR.
+        """
+        given = self.class_weight
+        if given is None:
+            return [{} for _ in places]
+        if "class_weight" in (self.options or {}):
+            raise OptionError("class_weight is given twice, by itself and in options")
+        if isinstance(given, str) and given == "balanced":
+            return [{"class_weight": "balanced"} for _ in places]
+        if not isinstance(given, Mapping):
+            raise OptionError(
+                f"class_weight is {given!r}, expected 'balanced' or a dict of weights by class"
+            )
+        weights = weights_by_place(given, self.classes_.tolist())
+        low = weights[0] if len(weights) == 2 else 1.0
+        return [{"class_weight": [low, weights[place]]} for place in places]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
@@ -181,7 +261,8 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 f"y has one class, {self.classes_.tolist()[0]!r}, expected two classes or more"
             )
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
-        self._train(self.task, X, [codes == code for code in positive])
+        labels = [codes == code for code in positive]
+        self._train(self.task, X, labels, self._weights(positive))
         self.coef_ = np.array([model.weights() for model in self.models_], np.float64)
         self.intercept_ = np.array([model.intercept for model in self.models_], np.float64)
         return self

@@ -30,8 +30,9 @@ class Frame(Protocol):
 
 
 def kind_of_frame(frame: object) -> str:
-    """Such as `pandas DataFrame`."""
-    return f"{type(frame).__module__.partition('.')[0]} {type(frame).__qualname__}"
+    """Such as `pandas DataFrame`; of Python's own types the name alone."""
+    package, name = type(frame).__module__.partition(".")[0], type(frame).__qualname__
+    return name if package == "builtins" else f"{package} {name}"
 
 
 def is_lazy(frame: object) -> bool:

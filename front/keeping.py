@@ -12,6 +12,7 @@ from tuskml.errors import DataError
 from tuskml.expressions import dotted, quoted
 
 FORMATS = {".parquet": "parquet", ".parq": "parquet", ".pq": "parquet", ".csv": "csv"}
+OTHER_FILES = ("json", "jsonl", "ndjson", "tsv", "txt", "xlsx", "xls", "feather", "arrow", "gz")
 EXISTS = "already exists"
 TYPES = {
     "smallint": "SMALLINT",
@@ -34,7 +35,7 @@ Into = str | PathLike[str]
 
 def is_file(into: Into) -> bool:
     """Whether results go to a file: into ends as a Parquet or CSV file's name does."""
-    return Path(into).suffix.lower() in FORMATS
+    return isinstance(into, str | PathLike) and Path(into).suffix.lower() in FORMATS
 
 
 def named(into: Into) -> str:
@@ -69,9 +70,13 @@ def there(into: Into) -> str:
 
 def table_name(into: Into) -> str:
     """The name of a table to make, as SQL."""
-    names = dotted(str(into))
+    names = dotted(into) if isinstance(into, str) else None
     if names is None:
         raise DataError(f"into is {into!r}, expected the name of a new table")
+    if len(names) > 1 and names[-1].lower() in OTHER_FILES:
+        raise DataError(
+            f"into is {into!r}, expected a table's name or a file that ends in .parquet or .csv"
+        )
     return ".".join(map(quoted, names))
 
 

@@ -19,6 +19,7 @@ from tuskml.rows_arguments import add_database, add_into, add_source, keys
 from tuskml.script import plain
 from tuskml.sources import Scope, find_source, listed, scope_of
 from tuskml.table import table
+from tuskml.training import refuse_replace
 from tuskml.usage import Commands, add_command, add_json
 
 MOST_ROWS = 100
@@ -69,6 +70,7 @@ def add_predict(commands: "Commands[Any]") -> None:
 
 def show_predictions(given: argparse.Namespace) -> None:
     """Predicts, and prints rows or keeps them."""
+    refuse_replace(given.replace, given.into)
     with opened(given.database, given.into is not None) as database:
         query, names = prediction_query(database, given)
         if given.into is not None:

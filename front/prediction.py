@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.by_group import Models
+from tuskml.calls import explained
 from tuskml.databases import Database, Row, opened
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.expressions import column_named, one, quoted
@@ -24,6 +25,7 @@ Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
 
 
+@explained
 def predict(
     connection: object,
     model: ModelLike,
@@ -76,6 +78,7 @@ def predict(
         return fetched(database, query, form)
 
 
+@explained
 def evaluate(
     connection: object,
     model: ModelLike,

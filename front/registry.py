@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tuskml.any_model import model_in
 from tuskml.connection import run_registry_macros, sql_text
 from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.errors import DataError, nearest
@@ -35,6 +36,11 @@ SAME_NAME = (
     "the database is called tuskml, as the schema of the registry is, and DuckDB cannot tell them "
     "apart: give its file another name"
 )
+WHO = """
+SELECT pg_catalog.quote_ident(current_user), pg_catalog.quote_ident(pg_get_userbyid(relowner))
+FROM pg_catalog.pg_class
+WHERE oid = 'tuskml.models'::pg_catalog.regclass
+"""
 NO_REGISTRY = (
     "the database has no registry of models: tuskml models create DATABASE makes one, in Python "
     "registry.create(connection)"
@@ -99,6 +105,8 @@ def register(
     those without a model are left out. metrics: kept with each as JSON; recipe: what the model was
     made by, else the names of its features and label as JSON. Nothing is deployed.
     """
+    if hasattr(models, "fit"):
+        models = model_in(models)
     batch = models if isinstance(models, Mapping) else {"": models}
     for item in batch.values():
         if not isinstance(item, Model | None):
@@ -237,7 +245,8 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
         chosen = f"FROM tuskml.models WHERE {' AND '.join(rows)}"
         if version is not None and database.fetch(f"SELECT 1 {chosen} AND stage = 'deployed'"):
             raise DataError(f"version {version} of {name!r} is deployed, deploy another one first")
-        found = database.fetch(f"DELETE {chosen} RETURNING version")
+        with granted(database, "drop", "DELETE"):
+            found = database.fetch(f"DELETE {chosen} RETURNING version")
     if not found:
         what = "version" if version is None else f"version {version}"
         what += " of a model"
@@ -258,6 +267,21 @@ def _registry(connection: Any) -> Iterator[Database]:
         yield database
 
 
+@contextmanager
+def granted(database: Database, action: str, right: str) -> Iterator[None]:
+    """What PostgreSQL refuses for want of a right, as a sentence with the GRANT that mends it."""
+    try:
+        yield
+    except DataError as error:
+        if getattr(error.__cause__, "sqlstate", "") != "42501" or "models" not in str(error):
+            raise
+        ((user, owner),) = database.fetch(WHO)
+        raise DataError(
+            f"{user} may not {action} models: GRANT {right} ON tuskml.models TO {user} lets "
+            f"it, which {owner} may do"
+        ) from error
+
+
 def _check_name(database: Database, name: str) -> None:
     """That the registry has versions of the name, else which name is near."""
     names = [row[0] for row in database.fetch("SELECT DISTINCT name FROM tuskml.models")]
@@ -275,7 +299,8 @@ def _change(connection: Any, function: str, name: str, **given: int | str | None
         named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
         call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
         if isinstance(database, Postgres):
-            return int(database.fetch(f"SELECT {call}")[0][0])
+            with granted(database, function, "UPDATE (stage, deployed_at)"):
+                return int(database.fetch(f"SELECT {call}")[0][0])
         rows = database.fetch(
             f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM {call} RETURNING stage"
         )

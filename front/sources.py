@@ -20,6 +20,7 @@ FilePath = str | PathLike[str]
 Rows = FilePath | Sequence[FilePath] | Frame
 QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.I | re.S)
 PARQUET = (".parquet", ".parq", ".pq")
+RELATION = re.compile(r'relation "([^"]+)" does not exist')
 COLUMN = re.compile(r'column "([^"]+)"|Referenced column "([^"]+)"', re.IGNORECASE)
 
 
@@ -37,8 +38,15 @@ class Source:
 
 
 def scope_of(database: Database, source: Source) -> "Scope":
-    """The columns of a source."""
-    return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
+    """The columns of a source. DataError for a query that is wrong."""
+    try:
+        return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
+    except DataError as error:
+        lost = RELATION.search(str(error))  # DuckDB says itself what is near
+        near = nearest(lost[1], database.tables()) if lost else ""
+        if not near:
+            raise
+        raise DataError(f"{error}{near}") from error
 
 
 def listed(given: str | Sequence[str], what: str) -> list[str]:
@@ -70,6 +78,7 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
         raise DataError(
             f"source is a {kind_of_frame(given)}, expected a table, a query (SELECT ...), Parquet "
             "files or a pandas, Polars or Arrow frame"
+            f"{'; of arrays a frame, or tuskml.estimators' if hasattr(given, 'dtype') else ''}"
         )
 
 
@@ -162,6 +171,11 @@ class Scope:
             )
         except DataError as error:
             raise DataError(self.wrong(sql, what, str(error))) from error
+        if len(found) != len(sql):
+            shown = [text for text in map(bare, sql) if "*" in text] or [bare(sql[0])]
+            raise DataError(
+                f"{what} has {shown[0]!r}, which is several columns: name them, of {self.shown()}"
+            )
         return [kind for _, kind in found]
 
     def wrong(self, sql: Sequence[str], what: str, error: str) -> str:

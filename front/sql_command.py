@@ -48,6 +48,8 @@ def add_sql(commands: "Commands[Any]") -> None:
     add = command.add_argument
     what = "the script; - reads standard input; without it a terminal gets a prompt"
     files(add("file", nargs="?", metavar="FILE", help=what))
+    command_text = "statements instead of a script, such as -c 'SELECT 1'"
+    add("-c", "--command", metavar="SQL", dest="statements", help=command_text)
     where = "a DuckDB file, or a URL such as postgresql://user@host/name (else in memory)"
     files(add("--database", default=":memory:", metavar="PATH|URL", help=where))
     add_json(command, "print each result as JSON, an array in one line")
@@ -60,11 +62,13 @@ def show_script(given: argparse.Namespace) -> None:
         if database != IN_MEMORY:
             raise DataError(f"{file} is a database, and so is --database {database}: expected one")
         file, database = None, file
-    if file is None and sys.stdin.isatty():
+    if given.statements is not None and file is not None:
+        raise DataError("-c and FILE are given, expected one of them")
+    if file is None and given.statements is None and sys.stdin.isatty():
         with session(database) as execute:
             prompt(execute, given.json)
         return
-    text, name = script(file or "-")
+    text, name = (given.statements, "command") if given.statements is not None else script(file)
     with session(database) as execute:
         for place, result in enumerate(execute(text, name)):
             print(result.as_json() if given.json else as_text(result, place))
@@ -96,10 +100,15 @@ def session(database: str) -> Iterator[Execute]:
             yield partial(run, opened)
 
 
-def script(file: str) -> tuple[str, str]:
-    """Its text, and what it is called."""
-    if file == "-":
+def script(file: str | None) -> tuple[str, str]:
+    """Its text, and what it is called; without a file standard input."""
+    if file is None or file == "-":
         return sys.stdin.read(), "standard input"
+    if " " in file and not Path(file).exists():
+        raise DataError(
+            f"FILE is {file!r}, a statement and no script's name: tuskml sql -c 'SELECT ...' runs "
+            "it"
+        )
     return Path(file).read_text(encoding="utf-8"), file
 
 

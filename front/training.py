@@ -7,9 +7,11 @@ and model values are those of SQL.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, overload
 
 from tuskml.by_group import Models
+from tuskml.calls import explained
 from tuskml.connection import connect
 from tuskml.databases import Database, DuckDB, Postgres, opened
 from tuskml.duckdb_row_groups import row_groups_of, width
@@ -19,7 +21,7 @@ from tuskml.groups import last_training
 from tuskml.groups.planning import Request
 from tuskml.groups.row_groups import RowGroups
 from tuskml.groups.streaming import train_streamed, wanted
-from tuskml.keeping import Into, keep
+from tuskml.keeping import Into, is_file, keep
 from tuskml.model import Model
 from tuskml.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
 from tuskml.udas.options import TABLE, parse
@@ -112,6 +114,7 @@ def train(
     replace: bool = False,
     **options: Any,
 ) -> int: ...
+@explained
 def train(
     connection: object,
     task: str,
@@ -162,7 +165,7 @@ def train(
                 return training.given.named(model)
         query = training.query(database)
         if into is not None:
-            return keep(database, into, query, replace)
+            return keep(database, checked_into(into), query, replace)
         return collected(database.models(query), training)
 
 
@@ -182,6 +185,16 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
         hint = nearest(name, KEYWORDS)
         if hint:
             raise OptionError(f"train has no argument and no option '{name}'{hint}")
+
+
+def checked_into(into: Into) -> Into:
+    """Where models can be kept. DataError for a CSV file, which has no models."""
+    if is_file(into) and Path(into).suffix.lower() == ".csv":
+        raise DataError(
+            f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
+            "no model values"
+        )
+    return into
 
 
 def refuse_replace(replace: bool, into: object) -> None:
@@ -271,7 +284,20 @@ def options_text(options: Mapping[str, Any]) -> str:
             f"an option is of type {type(value).__qualname__}, expected JSON's types"
         )
 
-    return json.dumps(options, default=plain)
+    return json.dumps(
+        {
+            name: {plain_key(key): item for key, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in options.items()
+        },
+        default=plain,
+    )
+
+
+def plain_key(key: Any) -> Any:
+    """A class, as JSON has keys; NumPy's are fine."""
+    return key.item() if hasattr(key, "item") else key
 
 
 def resolve(

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import shtab
 
 from tuskml.errors import nearest
-from tuskml.udas.other_names import hint
+from tuskml.udas.other_names import CONDITIONS, argument_meant, hint, task_hint
 
 Commands = argparse._SubParsersAction
 Run = Callable[[argparse.Namespace], None]
@@ -22,6 +22,7 @@ exit status:
   130  ended by Ctrl-C
 """
 UNKNOWN = re.compile(r"unrecognized arguments: --([\w-]+)")
+EXTRA = re.compile(r"unrecognized arguments: ([^-\s]\S*)$")
 INVALID = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
@@ -46,14 +47,26 @@ class Parser(argparse.ArgumentParser):
         """Ends with status 2: what is wrong, which name is near, and where help is."""
         found = INVALID.search(message)
         near = nearest(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        if found and message.startswith("argument --task") and task_hint(found[1]):
+            near = f"{task_hint(found[1])};"
+        extra = EXTRA.search(message)
+        if extra and "--database" in self._option_string_actions:
+            near = f"; did you mean --database {extra[1]}?"
         unknown = UNKNOWN.search(message)
         if unknown:
-            near = hint(unknown[1]) + ";" if hint(unknown[1]) else self._near(unknown[1])
+            near = self._near(unknown[1])
         self.exit(2, f"{self.prog}: {' '.join(message.split())}{near or ';'} see {self.prog} -h\n")
 
     def _near(self, name: str) -> str:
-        """The flag that is like a name."""
+        """What a flag that there is not may have been meant to be."""
         flags = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
+        meant = argument_meant(name).replace("_", "-")
+        if hint(name):
+            return f"{hint(name)};"
+        if name.lower() in CONDITIONS and "source" in flags:
+            return "; --source may be a query, 'SELECT ... WHERE ...';"
+        if meant in flags:
+            return f"; did you mean --{meant}?"
         return nearest(name, flags).replace("'", "--", 1).replace("'", "")
 
     def parse_known_args(  # type: ignore[override]

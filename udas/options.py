@@ -155,7 +155,10 @@ def _schedule(value: Any) -> str:
 def _by_class(value: dict[str, Any]) -> list[Any]:
     """The weights of {class: weight}, the lower class first; JSON has its keys as text."""
     truth = {"false": 0.0, "true": 1.0}
-    known = {truth[key] if key in truth else float(key): weight for key, weight in value.items()}
+    known = {
+        _number(truth[key] if key in truth else float(key)): weight
+        for key, weight in value.items()
+    }
     return [known[key] for key in sorted(known)]
 
 

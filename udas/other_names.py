@@ -1,12 +1,12 @@
-"""What options are called elsewhere: scikit-learn, XGBoost, Keras and Spark, with the conversion."""
+"""What options are called in scikit-learn, XGBoost, Keras and Spark, with the conversion."""
 
 OTHER_NAMES = {
     "c": "scikit-learn's C is l2 = 1 / (C * n) here, n the number of rows",
-    "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of SGDClassifier "
-    "and SGDRegressor, l1 = alpha of Lasso",
+    "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of "
+    "SGDClassifier and SGDRegressor, l1 = alpha of Lasso",
     "penalty": "the penalty is a number here: l2 = 0.01, l1 = 0.01, or both for elastic net",
     "l1_ratio": "elastic net is l1 = alpha * l1_ratio and l2 = alpha * (1 - l1_ratio) here",
-    "reg_param": "Spark's regParam r with elasticNetParam e is l1 = r * e and l2 = r * (1 - e) here",
+    "reg_param": "Spark's regParam r with elasticNetParam e is l1 = r * e, l2 = r * (1 - e) here",
     "regularization": "give l2 = 0.01, l1 = 0.01, or both",
     "lambda": "lambda is l2 or l1 here, weights of a penalty beside the mean loss",
     "reg_lambda": "XGBoost's reg_lambda is l2 here, as a weight beside the mean loss",
@@ -45,12 +45,54 @@ OTHER_NAMES = {
     "verbose": "tuskml.progress() shows how far a training is",
     "checkpoint": "a training with the option store checkpoints itself; resume = true goes on",
 }
-"""By lower-case name. Objectives are those of the packages' manuals; ours is mean(loss) + l2/2 ‖w‖²
-+ l1 ‖w‖₁: scikit-learn's LogisticRegression and LinearSVC minimise C sum(loss) + 1/2 ‖w‖², Ridge
-‖y - Xw‖² + alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) + alpha/2 ‖w‖²."""
+"""By lower-case name, from the objectives in the packages' manuals. Ours is mean(loss) + l2/2 ‖w‖²
++ l1 ‖w‖₁; LogisticRegression and LinearSVC minimise C sum(loss) + 1/2 ‖w‖², Ridge ‖y - Xw‖² +
+alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) + alpha/2 ‖w‖²."""
 
 
 def hint(name: str) -> str:
     """`; ` and what the option of another package is here, or nothing where there is none."""
-    text = OTHER_NAMES.get(name.lower().replace("-", "_"))
+    text = OTHER_NAMES.get(name.lower().strip("_").replace("-", "_"))
     return f"; {text}" if text else ""
+
+
+TASK_NAMES = {
+    "two classes are 'logistic' or 'svm'": (
+        *("classification", "classifier", "classify", "binary", "logit", "logreg"),
+        *("logistic_regression", "logisticregression", "log_loss"),
+    ),
+    "regression of a number is 'linear'": (
+        *("regression", "regressor", "regress", "ols", "lm", "glm", "gaussian", "squared"),
+        *("linear_regression", "linearregression", "linreg", "least_squares"),
+    ),
+    "ridge regression is 'linear' with the option l2": ("ridge", "ridge_regression"),
+    "the lasso is 'linear' with the option l1": ("lasso", "elastic_net", "elasticnet"),
+    "a linear support vector machine is 'svm'": ("svc", "linear_svm", "linearsvc", "hinge"),
+    "recommendation is 'matrix_factorization'": ("als", "mf", "recommender", "recommendation"),
+}
+"""What is said of a task, by what it is called elsewhere."""
+ARGUMENTS = {
+    "label": ("target", "y", "outcome", "response", "labels"),
+    "source": ("table", "data", "df", "frame", "dataset", "rows", "query", "sql", "relation"),
+    "features": ("x", "predictors", "feature", "columns", "inputs"),
+    "group_by": ("by", "groups", "group", "partition_by", "key", "keys"),
+    "into": ("output", "out", "to", "save", "destination"),
+    "kind": ("method", "output_type"),
+    "database": ("db", "d", "dbname", "connection", "url", "path"),
+    "models": ("model",),
+}
+"""Arguments, by what they are called elsewhere."""
+CONDITIONS = ("where", "filter", "condition", "having")
+SETTINGS = ("options", "params", "parameters", "config", "settings", "hyperparameters")
+
+
+def task_hint(name: str) -> str:
+    """`; ` and the task of another name, or nothing where there is none."""
+    given = name.lower().replace("-", "_").replace(" ", "_")
+    return next((f"; {text}" for text, names in TASK_NAMES.items() if given in names), "")
+
+
+def argument_meant(name: str) -> str:
+    """The argument that another name is for; '' where there is none."""
+    given = name.lower().strip("_").replace("-", "_")
+    return next((ours for ours, names in ARGUMENTS.items() if given in names), "")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.udas.open_rows import OwnLoss
+from tuskml.udas.other_names import task_hint
 
 RESPONSES = ("identity", "exp", "logistic")
 """What a number is predicted as, of its margin; `udas/scalars/model.c` knows them."""
@@ -72,7 +73,8 @@ def task_named(name: str) -> Task:
     task = TASKS.get(name) or OWN.get(name)
     if task is None:
         names = [*TASKS, *OWN]
-        raise OptionError(f"task is '{name}', expected {one_of(names)}{nearest(name, names)}")
+        hint = task_hint(name) or nearest(name, names)
+        raise OptionError(f"task is '{name}', expected {one_of(names)}{hint}")
     return task
 
 

@@ -157,3 +157,92 @@ def test_rows_of_many_columns_are_lists() -> None:
     ours = TuskRegressor(l2=1.0, max_iter=3, epsilon=0, options={"threads": 1})
     model = model_of(ours.fit(X, X[:, 0]))
     assert (model.n_features, model.n_rows) == (100_001, 5)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 1.0, 1: 5.0}, {1: 3.0}, {0: 2}])
+def test_class_weights_are_scikit_learn_s(weights: Any) -> None:
+    """LogisticRegression does not divide by the sum of weights, neither do we: C = 1 / (l2 n)."""
+    X, y = make_classification(400, 4, weights=[0.8], random_state=11)
+    peer = LogisticRegression(
+        C=1 / (L2 * len(X)), class_weight=weights, tol=1e-10, max_iter=10_000
+    )
+    peer.fit(X, y)
+    ours = TuskClassifier(l2=L2, class_weight=weights, epsilon=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-5)
+    names = np.array(["no", "yes"])
+    named = weights if isinstance(weights, str) else {names[k]: w for k, w in weights.items()}
+    text = TuskClassifier(l2=L2, class_weight=named, epsilon=1e-9).fit(X, names[y])
+    np.testing.assert_array_equal(text.coef_, ours.coef_)
+
+
+def test_weights_of_many_classes_are_liblinear_s() -> None:
+    """Each problem weighs its own class, and the rest 1: Fan et al., LIBLINEAR, JMLR 2008, 4.2."""
+    X, y = load_iris(return_X_y=True)
+    weights = {0: 2.0, 1: 5.0}
+    ours = TuskClassifier(l2=L2, class_weight=weights, epsilon=1e-9).fit(X, y)
+    for k, name in enumerate(ours.classes_):
+        by_class = {True: weights.get(name, 1.0), False: 1.0}
+        peer = LogisticRegression(
+            C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000, class_weight=by_class
+        )
+        np.testing.assert_allclose(ours.coef_[k], peer.fit(X, y == name).coef_[0], atol=1e-4)
+
+
+def test_class_weights_that_are_wrong_are_said() -> None:
+    X, y = make_classification(60, 3, n_redundant=0, random_state=5)
+    wrong = (
+        ({"yes": 2}, "class_weight has the class 'yes', expected classes of y: 0, 1"),
+        ({0: -1}, r"class_weight of the class 0 is -1, expected a number greater than 0"),
+        ([1, 2], r"class_weight is \[1, 2\], expected 'balanced' or a dict of weights by class"),
+        ("balance", "class_weight is 'balance', expected 'balanced' or a dict"),
+    )
+    for given, sentence in wrong:
+        with pytest.raises(OptionError, match=sentence):
+            TuskClassifier(class_weight=given).fit(X, y)
+    with pytest.raises(OptionError, match="class_weight is given twice"):
+        TuskClassifier(class_weight={0: 2}, options={"class_weight": "balanced"}).fit(X, y)
+
+
+SKLEARN = {
+    "C": r"TuskClassifier has no parameter 'C'; scikit-learn's C is l2 = 1 / \(C \* n\)",
+    "alpha": "no parameter 'alpha'; alpha is l2 = alpha / n of scikit-learn's Ridge",
+    "penalty": "no parameter 'penalty'; the penalty is a number here: l2 = 0.01",
+    "tol": "no parameter 'tol'; the tolerance is epsilon here",
+    "solver": "no parameter 'solver'; the solver is algorithm here",
+    "n_jobs": "no parameter 'n_jobs'; n_jobs is threads here",
+    "max_itr": "no parameter 'max_itr'; did you mean 'max_iter'",
+    "threads": "no parameter 'threads'; give options={'threads': ...}",
+    "nonsense": "no parameter 'nonsense', expected algorithm, class_weight, .* or task",
+}
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_scikit_learn_s_names_have_a_sentence(name: str, con) -> None:
+    with pytest.raises(OptionError, match=SKLEARN[name]):
+        TuskClassifier(**{name: 1})
+    if name in ("threads", "nonsense"):
+        return
+    given = {"source": "SELECT x, x > 4 AS y FROM range(9) r(x)", "label": "y", "features": "x"}
+    conversion = SKLEARN[name].partition("; ")[2]
+    with pytest.raises(OptionError, match=f"unknown option '{name}'.*{conversion}"):
+        train(con, "logistic", **given, **{name: 1})
+    with pytest.raises(Exception, match=f"unknown option '{name}'.*{conversion}"):
+        con.execute(f"SELECT train_model('logistic', true, [1.0], '{{\"{name}\": 1}}')")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{0: 1, 1: 5}, {False: 1, True: 5}, {np.int64(1): 5, np.int64(0): 1}, {1: 5.0, -1: 1.0}],
+)
+def test_an_option_s_weights_by_class(given: dict[Any, float], con) -> None:
+    X, y = make_classification(300, 3, n_redundant=0, weights=[0.8], random_state=6)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    asked = {"source": frame, "label": "y", "features": ["a", "b", "c"], "l2": L2, "threads": 1}
+    by_class = train(con, "logistic", **asked, class_weight=given)
+    assert by_class.coef == train(con, "logistic", **asked, class_weight=[1, 5]).coef
+    for wrong in ({1: 5}, {0: 1, 1: 2, 2: 3}, {"no": 1, "yes": 5}, {"nan": 1, "1": 2}):
+        with pytest.raises(
+            OptionError, match=r"option 'class_weight' is .*, expected 'balanced', "
+        ):
+            train(con, "logistic", **asked, class_weight=wrong)

@@ -47,7 +47,25 @@ IN_PYTHON = {
     "a source that is called as a variable of ours": ({"source": "sql"}, "source 'sql' does not exist, expected a table"),
     "another one": ({"source": "names"}, "source 'names' does not exist, expected a table"),
     "a query on such a source": ({"source": "SELECT * FROM self"}, r"(Table with name self|relation .self.) does not exist"),
-    "no source": ({"source": None}, "source is a builtins NoneType, expected a table, a query"),
+    "no source": ({"source": None}, "source is a NoneType, expected a table, a query"),
+    "an array": ({"source": np.zeros((3, 2))}, "source is a numpy ndarray, expected .*; of arrays a frame, or tuskml.estimators"),
+    "all columns": ({"features": "*"}, r"features has '\*', which is (several columns|neither a column .* nor an SQL expression).*carrier, dep_delay"),
+    "a query of a missing table": ({"source": "SELECT * FROM flihgts"}, "flihgts.* does not exist; did you mean 'flights'"),
+    "a missing CSV file": ({"source": "days.csv"}, "source 'days.csv' does not exist, expected a table"),
+    "into that is no text": ({"into": 3}, "into is 3, expected the name of a new table"),
+    "into a file of another kind": ({"into": "models.json"}, r"into is 'models.json', expected a table's name or a file that ends in .parquet or .csv"),
+    "models into CSV": ({"into": "models.csv"}, "into is 'models.csv', but models are kept in a table or a Parquet file"),
+    "regression": ({"task": "regression"}, "task is 'regression', expected .*; regression of a number is 'linear'"),
+    "classification": ({"task": "Classifier"}, "task is 'Classifier', expected .*; two classes are 'logistic' or 'svm'"),
+    "ridge": ({"task": "ridge"}, "task is 'ridge', expected .*; ridge regression is 'linear' with the option l2"),
+    "lambda": ({"lambda_": 1}, "unknown option 'lambda_'.*; lambda is l2 or l1 here"),
+    "an option dict": ({"options": {"l2": 1}}, "train has no argument 'options': options are arguments of their own, such as l2=0.1"),
+    "a target": ({"target": "arr_delay"}, "train has no argument 'target'; did you mean label"),
+    "a table": ({"table": "flights"}, "train has no argument 'table'; did you mean source"),
+    "a data frame": ({"data": "flights"}, "train has no argument 'data'; did you mean source"),
+    "a key": ({"by": "carrier"}, "train has no argument 'by'; did you mean group_by"),
+    "X": ({"X": ["dep_delay"]}, "train has no argument 'X'; did you mean features"),
+    "a condition": ({"where": "carrier = 1"}, "train has no argument 'where': source may be a query, 'SELECT ... WHERE ...'"),
     "a label that is NULL": ({"label": "arr_delay + NULL"}, "has no row whose label and features are not NULL"),
     "more than two classes": ({"task": "logistic"}, "'logistic' needs two classes"),
     "a wrong task": ({"task": "lineer"}, "task is 'lineer', expected .*did you mean 'linear'"),
@@ -63,6 +81,53 @@ def test_in_python(flights: Any, what: str) -> None:
         tuskml.train(flights.connection, arguments.pop("task"), **arguments)
     assert "\n" not in str(raised.value)
     assert flights.sql("SELECT count(*) FROM flights") == [(600,)]
+
+
+def test_calls_that_lack_something(flights: Any) -> None:
+    """What Python would refuse by a TypeError is a sentence that shows the whole call."""
+    con, usage = (
+        flights.connection,
+        r"train\(connection, task, source=\.\.\., label=\.\.\., features=\.\.\.\)",
+    )
+    model = tuskml.train(con, "linear", **TRAIN)
+    for call, sentence in (
+        (lambda: tuskml.train(con, "linear"), f"train lacks source, label and features: {usage}"),
+        (lambda: tuskml.train(con, **TRAIN), f"train lacks task: {usage}"),
+        (
+            lambda: tuskml.train(con, "linear", source="flights", features="distance"),
+            f"train lacks label: {usage}",
+        ),
+        (
+            lambda: tuskml.train(
+                con, "linear", source="flights", y="arr_delay", features="distance"
+            ),
+            "train has no argument 'y'; did you mean label",
+        ),
+        (
+            lambda: tuskml.train(con, "linear", "flights", "arr_delay"),
+            f"train takes connection and task by place, all else by name: {usage}",
+        ),
+        (
+            lambda: tuskml.predict(con, model),
+            r"predict lacks source: predict\(connection, model, source=\.\.\.\)",
+        ),
+        (
+            lambda: tuskml.predict(con, model, table="flights"),
+            "predict has no argument 'table'; did you mean source",
+        ),
+        (
+            lambda: tuskml.evaluate(con, model, source="flights", metric="r2"),
+            "evaluate has no argument 'metric', expected .*label, features or group_by",
+        ),
+        (
+            lambda: tuskml.evaluate(con, model, source="flights", by="carrier"),
+            "evaluate has no argument 'by'; did you mean group_by",
+        ),
+    ):
+        with pytest.raises(tuskml.OptionError, match=sentence):
+            call()
+    with pytest.raises(KeyError, match="no group 'AA': the groups are 0, 1, 2"):
+        tuskml.train(con, "linear", **TRAIN, group_by="carrier")["AA"]
 
 
 CONNECTIONS = {
@@ -139,11 +204,38 @@ def test_in_scripts(flights: Any, what: str, tmp_path: Path, monkeypatch, capsys
     assert re.search(sentence, told), told
 
 
+FLIGHTS = (
+    "train",
+    "{}",
+    "--task",
+    "linear",
+    "--source",
+    "flights",
+    "--label",
+    "arr_delay",
+    "--features",
+    "dep_delay",
+)
 SHELL = {
     ("trian", "{}"): (2, "did you mean 'train'?"),
     ("train", "{}"): (2, "the following arguments are required: --task"),
     ("train", "{}", "--task", "logistc", "--source", "f", "--label", "y", "--features", "x"): (2, "did you mean 'logistic'?"),
     ("train", "{}", "--task", "linear", "--source", "f", "--label", "y", "--features", "x", "--option", "l2"): (2, "'l2' is not NAME=VALUE"),
+    ("help",): (0, ""),
+    ("train", "{}", "--task", "regression", "--source", "f", "--label", "y", "--features", "x"): (2, "; regression of a number is 'linear'; see tuskml train -h"),
+    (*FLIGHTS, "--by", "carrier"): (2, "unrecognized arguments: --by carrier; did you mean --group-by?"),
+    (*FLIGHTS, "--where", "carrier = 1"): (2, "; --source may be a query, 'SELECT ... WHERE ...'; see"),
+    (*FLIGHTS, "--target", "y"): (2, "; did you mean --label?"),
+    (*FLIGHTS, "--table", "y"): (2, "; did you mean --source?"),
+    (*FLIGHTS, "--output", "y"): (2, "; did you mean --into?"),
+    (*FLIGHTS, "--features", "*"): (1, "features has '*', which is several columns"),
+    (*FLIGHTS, "--into", "x.json"): (1, "into is 'x.json', expected a table's name or a file that ends in .parquet or .csv"),
+    (*FLIGHTS, "--source", "days.csv"): (1, "source 'days.csv' does not exist"),
+    ("predict", "{}", "--models", "models", "--source", "flights", "--features", "dep_delay", "--replace"): (1, "replace is True without into"),
+    ("sql", "SELECT 1"): (1, "FILE is 'SELECT 1', a statement and no script's name: tuskml sql -c 'SELECT ...' runs it"),
+    ("sql", "a.sql", "{}"): (2, "unrecognized arguments: flights.duckdb; did you mean --database flights.duckdb?"),
+    ("sql", "a.sql", "--db", "{}"): (2, "; did you mean --database?"),
+    ("sql", "-c", "SELECT no", "--database", "{}"): (1, "tuskml: command, line 1: "),
     ("train", "no.duckdb", "--task", "linear", "--source", "f", "--label", "y", "--features", "x"): (1, "a file that does not exist"),
     ("predict", "{}", "--models", "flights", "--source", "flights", "--features", "x"): (1, "has no single column of models"),
     ("report", "{}", "--models", "models", "--features", "a,b,c"): (1, "--features has 3 names, but the models have 1 features"),
@@ -169,7 +261,7 @@ def test_in_the_shell(arguments: tuple[str, ...], tmp_path: Path, monkeypatch, c
     assert main([text.format("flights.duckdb") for text in arguments]) == status
     told = capsys.readouterr().err
     assert sentence in told
-    assert told.count("\n") == 1
+    assert told.count("\n") == (1 if status else 0)
     assert "Traceback" not in told
 
 

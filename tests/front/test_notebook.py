@@ -168,6 +168,20 @@ def test_sql_cells_in_duckdb(shell: InteractiveShell, con) -> None:
     run(shell, "%sql --close duck")
 
 
+def test_sql_cells_see_frames(shell: InteractiveShell) -> None:
+    """JupySQL turns this on for DuckDB itself, but does not know DuckDB 2.0's connections."""
+    manual = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    made = "con = tuskml.connect(python_scan_all_frames=True)"
+    assert made in manual
+    run(shell, f"import tuskml, pandas, polars\n{made}")
+    for kind in ("pandas", "polars"):
+        run(shell, f"points = {kind}.DataFrame({{'x': [1.0, 2, 4], 'y': [2.0, 4, 8]}})")
+        run(shell, "%sql con --alias frames")
+        query = "SELECT round((train_model('linear', y, [x])).coef[1]) AS slope FROM points"
+        assert run(shell, f"%%sql\n{query}")["slope"].tolist() == [2]
+        run(shell, "%sql --close frames")
+
+
 def test_sql_cells_in_postgres(shell: InteractiveShell, cluster) -> None:
     cluster.create_database("tusk_notebook")
     try:

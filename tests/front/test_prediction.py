@@ -218,7 +218,7 @@ def test_a_relation_of_duckdb_is_a_source(trips) -> None:
         ({"model": "models", "group_by": "city"}, "features is not given, and the model does not"),
         ({"model": {}}, "model is a mapping of models by group: give group_by"),
         ({"model": {1: None}, "group_by": "city"}, "model is a mapping without a model"),
-        ({"source": 7}, "source is a builtins int, expected a table"),
+        ({"source": 7}, "source is a int, expected a table"),
         ({"source": "tripz"}, "source 'tripz' does not exist.*did you mean 'trips'"),
         ({"into": "trips"}, 'Table with name "trips" already exists'),
     ],

@@ -93,6 +93,18 @@ def test_a_database_in_the_place_of_a_script(
     assert "is a database, and so is --database" in capsys.readouterr().err
 
 
+def test_a_command_is_run(address: str, capsys) -> None:
+    assert (
+        main(
+            ["sql", "-c", "SELECT 7 AS seven; SELECT 8 AS eight", "--json", "--database", address]
+        )
+        == 0
+    )
+    assert capsys.readouterr().out == '[{"seven": 7}]\n[{"eight": 8}]\n'
+    assert main(["sql", "-c", "SELECT 1", "some.sql"]) == 1
+    assert "-c and FILE are given, expected one" in capsys.readouterr().err
+
+
 def test_without_a_terminal_standard_input_is_read(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 7 AS seven"))
     assert main(["sql", "--json"]) == 0

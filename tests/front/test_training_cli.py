@@ -135,3 +135,40 @@ def test_the_help_teaches_by_examples(capsys) -> None:
     out = capsys.readouterr().out
     for word in ("--group-by SQL", "examples:", "postgresql:///shop", ":memory:", "class_weight"):
         assert word in out
+
+
+def test_an_option_is_a_flag_of_its_own(database: str, capsys) -> None:
+    """In either spelling; of truth values the flag alone says true."""
+    given = ["--l2", "0.5", "--algorithm=bgd", "--fit-intercept", "false", "--deterministic"]
+    assert main(["train", database, *GIVEN, *given, "--max_iter", "9", "--json"]) == 0
+    options = json.loads(capsys.readouterr().out)["options"]
+    names = ("l2", "algorithm", "fit_intercept", "deterministic", "max_iter")
+    assert [options[name] for name in names] == [0.5, "bgd", False, True, 9]
+    assert main(["explain", database, *GIVEN, "--algorithm", "lbfgs"]) == 0
+    assert "plan      lbfgs" in capsys.readouterr().out
+    assert main(["train", database, *GIVEN, "--l2", "much"]) == 1
+    assert "option 'l2' is \"much\", expected a number" in capsys.readouterr().err
+    assert main(["train", database, *GIVEN, "--l2", "1", "--option", "l2=2"]) == 1
+    assert "--option l2 is given twice" in capsys.readouterr().err
+
+
+FLAGS = {
+    ("--epsilom", "1"): "unrecognized arguments: --epsilom 1; did you mean --epsilon?",
+    ("--max-itr", "1"): "unrecognized arguments: --max-itr 1; did you mean --max-iter?",
+    ("--C", "1"): "unrecognized arguments: --C 1; scikit-learn's C is l2 = 1 / (C * n) here",
+    ("--alpha", "1"): "unrecognized arguments: --alpha 1; alpha is l2 = alpha / n",
+    ("--featurs", "x"): "unrecognized arguments: --featurs x; did you mean --features?",
+    ("--qqq",): "unrecognized arguments: --qqq; see tuskml train -h",
+    ("--l2",): "argument --l2: expected one argument; see tuskml train -h",
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_a_flag_that_there_is_not_has_a_hint(
+    database: str, capsys, flags: tuple[str, ...]
+) -> None:
+    assert main(["train", database, *GIVEN, *flags]) == 2
+    err = capsys.readouterr().err
+    assert FLAGS[flags] in err
+    assert err.startswith("tuskml train: ")
+    assert err.count("\n") == 1
