@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,7 @@ class _Batch(ctypes.Structure):
         ("sqlstate", ctypes.c_char * 8),
         ("store_root", ctypes.c_char_p),
         ("statement", ctypes.c_int64),
+        ("began", ctypes.c_double),
     ]
 
 
@@ -156,7 +158,8 @@ def answer_training(
     options = parse(texts.options.decode())
     if options.threads is None and batch.threads:
         options = replace(options, threads=batch.threads)
-    request = Request(task_named(task), options)
+    reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
+    request = Request(task_named(task), options, reading)
     if batch.request == TRAIN:
         refuse_format(options)
         for models in trained(groups, request, batch):

@@ -379,7 +379,7 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
 
 /* False when there are no models. */
 static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *states,
-                        duckdb_vector result, idx_t n, idx_t offset, int64_t statement) {
+                        duckdb_vector result, idx_t n, idx_t offset, run *run) {
     const overload *o = overload_of(info);
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
     call c = {0};
@@ -396,7 +396,8 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .request = (int32_t)o->request,
                             .memory = o->door->memory,
                             .store_root = store_root(o->door),
-                            .statement = statement};
+                            .statement = run ? run_statement(run) : 0,
+                            .began = run ? run_began(run) : 0};
         answer a = {result, c.row};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
@@ -418,8 +419,7 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
     run *run = run_of(info, states, n, &refused);
     if (run)
         run_close(run);
-    int64_t statement = run ? run_statement(run) : 0;
-    if (refused || !train_batch(info, states, result, n, offset, statement)) {
+    if (refused || !train_batch(info, states, result, n, offset, run)) {
         if (run)
             run_fail(run);
         drop_all(states, n); /* DuckDB 1.x forgets states whose finalize failed */

@@ -42,6 +42,7 @@ typedef struct tusk_batch {
     char sqlstate[8];       /* of the error, five characters */
     const char *store_root; /* directory of the stores, absolute; NULL: the default */
     int64_t statement;      /* the same in all batches of a statement; 0: unknown */
+    double began; /* when its rows began to come, seconds of the monotonic clock; 0: unknown */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);
