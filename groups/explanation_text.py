@@ -22,7 +22,7 @@ def text_of(explanation: Document) -> str:
         f"  plan      {plan['description']}",
         f"  because   {plan['because']}",
         f"  order     {plan['order']}",
-        f"  stops     {stops(plan)}",
+        f"  stops     {stops(plan, explanation['task'])}",
     ]
     if (explanation["reading_seconds"] or 0.0) > TOLD:
         lines.append(f"  reading   {reading(explanation)}")
@@ -53,10 +53,12 @@ def reading(explanation: Document) -> str:
     return f"{told}, as in a training, which is expected to take {total} with that"
 
 
-def stops(plan: Document) -> str:
+def stops(plan: Document, task: str) -> str:
     """When the training ends."""
     stop = f"after {plan['max_iter']} iterations"
-    if plan["epsilon"]:
+    if plan["epsilon"] and task == "svm" and plan["converge"] == "gradient":
+        stop = f"when the duality gap is at most {plan['epsilon'] / 2:g}, or {stop}"
+    elif plan["epsilon"]:
         stop = f"when the {plan['converge']} criterion is at most {plan['epsilon']:g}, or {stop}"
     return stop if plan["time"] is None else f"{stop}, or after {plan['time']:g} s"
 

@@ -45,6 +45,8 @@ STRETCHED = {"lbfgs": 0.5, "bgd": 0.7}
 ROOTS = 2.5
 """Iterations of dual coordinate descent for each of condition + ROOTS sqrt(condition), the
 condition being the squared length of a row over l2 times the rows."""
+SWEEPS_A_DECADE = 0.6
+"""The least of its iterations, for each decade, however well conditioned the problem is."""
 STEPS, STEPS_A_DECADE = 3e4, 30.0
 """Steps of stochastic gradient descent to 0.01, and how many times more a decade further takes."""
 OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
@@ -108,8 +110,8 @@ def dual(question: Question, k: float) -> Interval:
     condition = length / max(l2 * rows_of_one(question), 1e-300)
     found = by_decade(DUAL, k).scaled(condition + ROOTS * math.sqrt(condition))
     unsure = 1.0 if known else 4.0
-    point = max(found.point, 1.0)
-    return Interval.around(found.low / unsure, point, found.high * unsure + 1.0)
+    point = max(found.point, 1.0 + SWEEPS_A_DECADE * k)
+    return Interval.around(found.low / unsure, point, found.high * unsure + 1.0 + k)
 
 
 def stretched(found: Interval, question: Question, name: str) -> Interval:
