@@ -4,6 +4,7 @@ import ctypes
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,7 @@ class _Batch(ctypes.Structure):
         ("store_root", ctypes.c_char_p),
         ("statement", ctypes.c_int64),
         ("answered", ctypes.c_int32),
+        ("began", ctypes.c_double),
     ]
 
 
@@ -158,7 +160,8 @@ def answer_training(
     options = parse_once(texts.options.decode())
     if options.threads is None and batch.threads:
         options = replace(options, threads=batch.threads)
-    request = Request(task_named(task), options)
+    reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
+    request = Request(task_named(task), options, reading)
     if batch.request == TRAIN:
         refuse_format(options)
         for models in trained(groups, request, batch):

@@ -19,7 +19,6 @@ from tuskml.optimizer.costs import Question
 from tuskml.optimizer.space import FAMILIES
 from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
-from tuskml.udas.options import Options
 from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan
 
@@ -29,17 +28,18 @@ def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
     refuse_together(request.task, request.options)
     for group in np.split(groups, len(groups)):
         if request.task.factorizes:
-            yield explain_factorization(group, request.options)
+            yield explain_factorization(group, request)
         else:
             yield written(
                 document(group, request, considered(group, request)), request.options.format
             )
 
 
-def explain_factorization(group: NDArray[np.void], options: Options) -> str:
+def explain_factorization(group: NDArray[np.void], request: Request) -> str:
     """The plan of a matrix factorization, which has no candidates."""
-    options = replace(options, given=options.given - {"format"})
+    options = replace(request.options, given=request.options.given - {"format"})
     found = factorization_explanation.document(group, options)
+    found["reading_seconds"] = request.reading
     return written(found, options.format, factorization_explanation.text_of)
 
 

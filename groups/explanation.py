@@ -131,6 +131,7 @@ def document(
             "time": request.options.time,
         },
         "device": device(groups, request),
+        "reading_seconds": request.reading,
         "cannot": chosen.note,
         "candidates": [one_document(one, chosen) for one in by_total(chosen.candidates)],
         "actual": None if actual is None else actual.document(),

@@ -7,6 +7,8 @@ from typing import Any
 from tuskml.udas.plan import shown_seconds, two_digits
 
 Document = dict[str, Any]
+TOLD = 0.2
+"""Seconds of reading rows that are worth a line."""
 
 
 def text_of(explanation: Document) -> str:
@@ -20,8 +22,10 @@ def text_of(explanation: Document) -> str:
         f"  plan      {plan['description']}",
         f"  because   {plan['because']}",
         f"  order     {plan['order']}",
-        f"  stops     {stops(plan)}",
+        f"  stops     {stops(plan, explanation['task'])}",
     ]
+    if (explanation["reading_seconds"] or 0.0) > TOLD:
+        lines.append(f"  reading   {reading(explanation)}")
     if explanation["device"] is not None:
         lines.append(f"  device    {explanation['device']}")
     if explanation["cannot"] is not None:
@@ -38,10 +42,23 @@ def written(explanation: Document, form: str, as_text: Callable[[Document], str]
     return as_text(explanation)
 
 
-def stops(plan: Document) -> str:
+def reading(explanation: Document) -> str:
+    """How long the rows took to come, which a training takes again, and what both come to."""
+    seconds = explanation["reading_seconds"]
+    told = f"the rows took {shown_seconds(seconds)} to be read"
+    chosen = next((one for one in explanation["candidates"] if one["chosen"]), None)
+    if chosen is None or chosen["seconds"] is None or explanation["actual"] is not None:
+        return told
+    total = shown_seconds(seconds + chosen["seconds"]["point"])
+    return f"{told}, as in a training, which is expected to take {total} with that"
+
+
+def stops(plan: Document, task: str) -> str:
     """When the training ends."""
     stop = f"after {plan['max_iter']} iterations"
-    if plan["epsilon"]:
+    if plan["epsilon"] and task == "svm" and plan["converge"] == "gradient":
+        stop = f"when the duality gap is at most {plan['epsilon'] / 2:g}, or {stop}"
+    elif plan["epsilon"]:
         stop = f"when the {plan['converge']} criterion is at most {plan['epsilon']:g}, or {stop}"
     return stop if plan["time"] is None else f"{stop}, or after {plan['time']:g} s"
 

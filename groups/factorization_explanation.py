@@ -47,6 +47,7 @@ def document(group: NDArray[np.void], options: Options) -> Document:
             "time": settings.time,
         },
         "device": device,
+        "reading_seconds": None,
         "cannot": None,
         "candidates": [],
         "actual": None,

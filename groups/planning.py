@@ -34,10 +34,11 @@ LIGHTER = 0.8
 
 @dataclass(frozen=True)
 class Request:
-    """What one call of `train_model` asks for."""
+    """What one call of `train_model` asks for; reading: seconds that its rows took to come."""
 
     task: Task
     options: Options
+    reading: float | None = None
 
 
 def statistics(groups: NDArray[np.void]) -> Statistics:

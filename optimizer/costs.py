@@ -30,9 +30,10 @@ FIRST = 0.5
 BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
 """Passes an iteration of bgd with line search, more where features were not scaled alike, but for
 the hinge."""
-CORNERED, FIRST_CORNERED = 1.45, 3.5
-"""Passes of an iteration of newton on the hinge, where steps are shortened, each time with its
-curvature; further ones of the first iteration, where they are shortened often."""
+VARIABLES = 1e-7
+"""Seconds a row of an interior-point method's iteration, for the work on its variables."""
+INTERIOR_BYTES = 57
+"""Kept for each row by an interior-point method."""
 TRIED_AGAIN = 0.6
 """Of an iteration's work on weights, for each step that is tried beyond the first."""
 PRODUCTS = {
@@ -267,21 +268,32 @@ class Costs:
     def _newton(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         task, weights = self.question.task, self.on_weights("newton")
         if not task.smooth:
-            weights += (CORNERED - 1) * self.again
+            return self._interior(weights)
         gradient, curvature = self.rows_pass("gradient"), self.rows_pass("curvature")
         sampled = plan.sample_stride > 1
         rough = self._newton_reads(gradient, curvature, on_sample if sampled else iterations)
-        reads = SEARCHED["newton"] * gradient if sampled and task.smooth else rough
-        first = len(plan.smoothing) * curvature + (curvature / plan.sample_stride) * sampled
-        if not task.smooth:
-            first += FIRST_CORNERED * curvature / plan.sample_stride
+        reads = SEARCHED["newton"] * gradient if sampled else rough
+        first = curvature + (curvature / plan.sample_stride) * sampled
         stale = min(max(iterations - (0.0 if sampled else RENEWED), 0.0), 1.0)
         fresh = 1.0 if task.quadratic else 1.0 - stale
         return Cost(
             self.common() + first,
             reads + weights,
-            self.inference(fresh, precise=False) + self._sharpened(plan),
+            self.inference(fresh, precise=False),
             rough / plan.sample_stride + weights,
+            self.memory("newton"),
+        )
+
+    def _interior(self, weights: float) -> Cost:
+        """Of the hinge: a curvature in double, a gradient, margins twice, and each row's work."""
+        gradient = self.rows_pass("gradient")
+        rows = VARIABLES * self.question.seen.rows / self.speedup("gradient")
+        passes = self.rows_pass("curvature", precise=True) + (1 + 2 * LOSS_ALONE) * gradient
+        return Cost(
+            self.common() + LOSS_ALONE * gradient + rows / 2,
+            passes + rows + 2 * weights,
+            LOSS_ALONE * gradient,
+            0.0,
             self.memory("newton"),
         )
 
@@ -334,8 +346,6 @@ class Costs:
 
     def _newton_reads(self, gradient: float, curvature: float, iterations: float) -> float:
         """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
-        if not self.question.task.smooth:
-            return CORNERED * curvature
         anew = 0.0
         if not self.question.task.quadratic:
             anew = min(RENEWED / max(iterations, 1.0), 1.0)
@@ -380,6 +390,8 @@ class Costs:
         vectors = {"lbfgs": 30, "bgd": 10}.get(algorithm, 8)
         total = float(seen.groups * self.p * vectors * DOUBLE)
         total += float(seen.rows * ROW_BYTES.get(algorithm, 0))
+        if algorithm == "newton" and not self.question.task.smooth:
+            total += float(seen.rows * INTERIOR_BYTES)
         if algorithm == "newton":
             triangle = self.p * (self.p + 1) / 2 * DOUBLE
             chunk = max(2**19 / max(self.p * 4, 1), 256, 4 * self.p)

@@ -117,7 +117,7 @@ def refusals(question: Question, name: str) -> list[tuple[str, bool]]:
             shared and question.threads == 1,
         ),
         (
-            "it ends by the change of the loss, which bounds no distance to the optimum",
+            "at the hinge's corner its steps take long to prove an objective near the least",
             epochs and corner,
         ),
         (

@@ -34,14 +34,19 @@ SPARSE: dict[tuple[str, str], Rows] = {
 }
 """Of sparse rows, whose features are not centred and mostly rare."""
 CORNERED: dict[str, Rows] = {
-    "newton": ((1, 4, 8, 16), (1, 6.5, 22, 45), (4, 14, 45, 100)),
     "lbfgs": ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000)),
     "bgd": ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000)),
 }
 DUAL: Rows = ((0.4, 0.8, 1.2, 3.5), (0.9, 1.7, 2.7, 7), (1.6, 3, 5.5, 21))
+INTERIOR, INTERIOR_A_DECADE = 5.0, 2.0
+"""Iterations of an interior-point method, before any digit and for each: on all data."""
+STRETCHED = {"lbfgs": 0.5, "bgd": 0.7}
+"""Where the hinge is smoothed, iterations grow with that power of the condition, beyond 1."""
 ROOTS = 2.5
 """Iterations of dual coordinate descent for each of condition + ROOTS sqrt(condition), the
 condition being the squared length of a row over l2 times the rows."""
+SWEEPS_A_DECADE = 0.6
+"""The least of its iterations, for each decade, however well conditioned the problem is."""
 STEPS, STEPS_A_DECADE = 3e4, 30.0
 """Steps of stochastic gradient descent to 0.01, and how many times more a decade further takes."""
 OF_SGD = {"sgd": 1.0, "hogwild": 1.05, "mgd": 1.15, "hogbatch": 1.2}
@@ -63,6 +68,9 @@ def usual(question: Question, plan: Plan) -> Interval:
         return Interval(1, 1, 2)
     if name == "dcd":
         return dual(question, k)
+    if name == "newton" and not task.smooth:
+        point = INTERIOR + INTERIOR_A_DECADE * k
+        return Interval.around(point / 2, point, 2 * point)
     if name in OF_SGD:
         return epochs(question, k).scaled(OF_SGD[name])
     found = tabled(question, name, k)
@@ -70,7 +78,9 @@ def usual(question: Question, plan: Plan) -> Interval:
         return found.scaled(SPARSE_SVRG)
     slow = not task.smooth and (name == "lbfgs" or (name == "bgd" and not seen.sparse))
     sooner = WIDE if seen.sparse else 0.0
-    return found.scaled(few_rows(question, k + sooner)) if slow or name == "svrg" else found
+    if slow or name == "svrg":
+        found = found.scaled(few_rows(question, k + sooner))
+    return found if task.smooth else stretched(found, question, name)
 
 
 def tabled(question: Question, name: str, k: float) -> Interval:
@@ -100,8 +110,18 @@ def dual(question: Question, k: float) -> Interval:
     condition = length / max(l2 * rows_of_one(question), 1e-300)
     found = by_decade(DUAL, k).scaled(condition + ROOTS * math.sqrt(condition))
     unsure = 1.0 if known else 4.0
-    point = max(found.point, 1.0)
-    return Interval.around(found.low / unsure, point, found.high * unsure + 1.0)
+    point = max(found.point, 1.0 + SWEEPS_A_DECADE * k)
+    return Interval.around(found.low / unsure, point, found.high * unsure + 1.0 + k)
+
+
+def stretched(found: Interval, question: Question, name: str) -> Interval:
+    """Iterations at the hinge, more where the penalty is small beside the length of the rows."""
+    l2 = question.options.l2
+    if name not in STRETCHED or not l2 or question.length is None:
+        return found
+    condition = max(question.length / (l2 * rows_of_one(question)), 1.0)
+    by = condition ** STRETCHED[name]
+    return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
 
 
 def rows_of_one(question: Question) -> float:

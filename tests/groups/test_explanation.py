@@ -29,6 +29,7 @@ SCHEMA = {
     "model": (dict, type(None)),
     "plan": dict,
     "device": (str, type(None)),
+    "reading_seconds": float,
     "cannot": (str, type(None)),
     "candidates": list,
     "actual": (dict, type(None)),
@@ -290,3 +291,27 @@ def test_trainings_in_many_threads(con, rows):
     kept = [one.document()["groups"] for one in last_training._statements.values()]
     assert len(kept) <= last_training.MOST_STATEMENTS
     assert {groups % 3 for groups in kept[-4:]} == {0}
+
+
+def test_reading_rows_is_a_part_of_what_a_training_takes(con):
+    """Rows that take long to come: the estimate of the training alone would be far too little."""
+    con.execute("CREATE TABLE few AS SELECT i % 2 AS y, [sin(i)] AS x FROM range(50) t(i)")
+    sql = "SELECT explain_training('logistic', y, x, '{{\"format\": \"json\"}}') FROM {}"
+    quick = json.loads(con.execute(sql.format("few")).fetchone()[0])
+    assert quick["reading_seconds"] >= 0
+    text = text_of(quick | {"reading_seconds": 30.0})
+    (line,) = (line for line in text.splitlines() if line.startswith("  reading"))
+    assert "the rows took 30 s to be read" in line
+    assert "expected to take 30 s with that" in line
+    assert "reading" not in text_of(quick | {"reading_seconds": 0.01})
+
+
+def test_seconds_of_reading_are_those_that_went_by(con):
+    """Rows of several chunks, between which a function sleeps."""
+    con.create_function("dawdle", lambda i: time.sleep(0.02) or i, ["BIGINT"], "BIGINT", type="native")
+    con.execute("SET threads = 1")
+    sql = """SELECT explain_training('linear', i, [sin(i)], '{"format": "json"}')
+             FROM (SELECT dawdle(i) AS i FROM range(25) t(i))"""
+    began = time.monotonic()
+    found = json.loads(con.execute(sql).fetchone()[0])
+    assert found["reading_seconds"] <= time.monotonic() - began

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct eras {
     tusk_memory *account;
@@ -134,6 +135,9 @@ run *run_new(eras *all, int64_t cancels) {
     run *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    r->began = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
     pthread_mutex_lock(&all->lock);
     r->era = open_era(all, cancels);
     if (r->era) {
@@ -190,6 +194,14 @@ int64_t run_statement(run *r) {
     int64_t number = head(r->era)->number;
     pthread_mutex_unlock(&all->lock);
     return number;
+}
+
+double run_began(run *r) {
+    double first = r->began;
+    while ((r = atomic_load_explicit(&r->same, memory_order_acquire)))
+        if (r->began < first)
+            first = r->began;
+    return first;
 }
 
 void run_close(run *r) {

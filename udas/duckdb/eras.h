@@ -39,6 +39,7 @@ typedef struct run {
     era *era;
     _Atomic(struct run *) same; /* another run of the statement */
     struct run *next;
+    double began; /* seconds of the monotonic clock */
 } run;
 
 eras *eras_new(tusk_memory *account);
@@ -58,6 +59,8 @@ static inline void run_add_state(run *r) {
 void run_drop_state(run *r);
 /* A number of the statement. */
 int64_t run_statement(run *r);
+/* When the statement's rows began to come, in seconds of the monotonic clock, about. */
+double run_began(run *r);
 /* The statement trains: no other one joins its era. */
 void run_close(run *r);
 /* The statement has failed. */

@@ -458,7 +458,8 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .request = (int32_t)o->request,
                             .memory = o->door->memory,
                             .store_root = store_root(o->door),
-                            .statement = run ? run_statement(run) : 0};
+                            .statement = run ? run_statement(run) : 0,
+                            .began = run ? run_began(run) : 0};
         answer a = {result, c.row, c.emitted, o->door, run ? run->era->born : -1};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);

@@ -12,26 +12,33 @@ namespace tusk {
 namespace {
 
 template <class E> struct VectorOf;
+// A tile's sums have to stay in registers: vectors of more bytes than these have would be kept in
+// memory.
+#ifdef __AVX512F__
+constexpr int VECTOR_BYTES = 64, TILE_ROWS = 8;
+#else
+constexpr int VECTOR_BYTES = 32, TILE_ROWS = 4;
+#endif
 template <> struct VectorOf<float> {
-    using type = float __attribute__((vector_size(64)));
+    using type = float __attribute__((vector_size(VECTOR_BYTES)));
 };
 template <> struct VectorOf<double> {
-    using type = double __attribute__((vector_size(64)));
+    using type = double __attribute__((vector_size(VECTOR_BYTES)));
 };
 template <class E> using Vector = typename VectorOf<E>::type;
-template <class E> constexpr int WIDTH = 64 / sizeof(E);
-constexpr int TILE_ROWS = 8;
+template <class E> constexpr int WIDTH = VECTOR_BYTES / sizeof(E);
+template <class E> constexpr int PADDED = 64 / sizeof(E); // rows are written by eight values
 
 // Room for one thread: a panel and the sums of its products.
 template <class E> struct Scratch {
-    int64_t width; // of the panel: p, padded to whole vectors
+    int64_t width; // of the panel: p, padded
     std::vector<E> panel;
     std::vector<double> product;
     std::vector<double> gradient;
     std::vector<double> shift, scale; // padded, so that rows need no tail of them
 
     void reset(int64_t p, const double *model_shift, const double *model_scale) {
-        width = (p + WIDTH<E> - 1) / WIDTH<E> * WIDTH<E>;
+        width = (p + PADDED<E> - 1) / PADDED<E> * PADDED<E>;
         int64_t tall = (p + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
         panel.assign(BLOCK_ROWS * std::max(width, tall), E(0));
         product.assign(tall * width, 0.0);
@@ -51,7 +58,7 @@ void multiply_tile(const E *panel, int64_t width, int n, int64_t j, int64_t c, d
         const E *row = panel + i * width;
         Vector<E> right[NC];
         for (int v = 0; v < NC; v++)
-            std::memcpy(&right[v], row + c + v * WIDTH<E>, 64);
+            std::memcpy(&right[v], row + c + v * WIDTH<E>, VECTOR_BYTES);
         for (int t = 0; t < TILE_ROWS; t++)
             for (int v = 0; v < NC; v++)
                 sums[t][v] += row[j + t] * right[v];

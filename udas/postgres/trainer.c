@@ -4,9 +4,11 @@
  */
 #include "trainer.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
@@ -16,6 +18,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 #include "emit.h"
@@ -208,6 +211,14 @@ static int64 groups_at_most(const train_state *asked) {
     return n;
 }
 
+/* When the statement began, in seconds of the monotonic clock. */
+static double statement_began(void) {
+    struct timespec now;
+    TimestampTz since = GetCurrentTimestamp() - GetCurrentStatementStartTimestamp();
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - 1e-6 * (double)since;
+}
+
 static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 room) {
     work *w = palloc0(sizeof *w);
     w->context = CurrentMemoryContext;
@@ -223,7 +234,8 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
                             .threads = most_threads(),
                             .memory = backend_memory(),
                             .door = w,
-                            .store_root = backend_own_root()};
+                            .store_root = backend_own_root(),
+                            .began = statement_began()};
     note_owner();
     return w;
 }

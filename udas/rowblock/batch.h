@@ -43,6 +43,7 @@ typedef struct tusk_batch {
     const char *store_root; /* directory of the stores, absolute; NULL: the default */
     int64_t statement;      /* the same in all batches of a statement; 0: unknown */
     int32_t answered;       /* 1: by all that it emitted */
+    double began; /* when its rows began to come, seconds of the monotonic clock; 0: unknown */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);
