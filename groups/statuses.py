@@ -3,15 +3,16 @@
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
     "constant feature": "converged; a feature that never varies got coefficient 0",
-    "collinear features": "converged; a feature that others determine got no weight of its own "
-    "in that step",
+    "collinear features": "converged; features determine each other; of the weights that fit "
+    "equally well these are the smallest, and what the rows leave open has no standard error",
     "not converged": "`max_iter` was reached, or no better point was found, before `epsilon` was",
     "early stop": "the held-out rows of `validation` stopped gaining; the best weights are kept",
     "time limit": "`time` was over",
     "diverged": "of `matrix_factorization`: with ever smaller steps the objective still grew out "
     "of all bounds",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit",
-    "separable": "a straight border parts the classes, so without a penalty there is no optimum",
+    "separable": "a straight border parts the classes, or some rows of one from the other, so "
+    "without a penalty there is no optimum; where none was named the least was used",
     "one class": "all labels are the same: a constant model",
 }
 """In rising order of what a person must know first."""

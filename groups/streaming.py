@@ -48,6 +48,7 @@ from tuskml.udas.options import Options
 from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem, violations
+from tuskml.udas.separation import completely
 
 ALGORITHMS = ("sgd", "mgd")
 SAMPLER = "shuffled-partition"
@@ -271,14 +272,13 @@ class Training:
 
 
 def judged(problem: Problem, state: State, plan: Plan) -> Strings:
-    """The status, as in memory; no scale: a feature that varied in no row."""
-    n, p = state.v.shape
-    return judge(
-        problem,
-        state,
-        plan,
-        Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p))),
-    )
+    """The status, as in memory; no scale: a feature that varied in no row. Classes are apart as
+    far as rows tell that were held out.
+    """
+    seen = Inference.none(problem)
+    if problem.task.name == "logistic" and not (problem.l1 or problem.l2):
+        seen.parted[:] = completely(problem, state.v)
+    return judge(problem, state, plan, seen)
 
 
 def unit_of(first: Chunk, request: Request) -> float:
