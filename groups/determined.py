@@ -9,12 +9,14 @@ Coordinates: u = v sigma, and b = v_d + v.mean in the place of the intercept; si
 those of z.
 """
 
+import ctypes
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Floats, Pass
+from tuskml.udas.library import check_code, library, pointer
 from tuskml.udas.problem import Index, Problem
 
 CONSTANT = 1e-13
@@ -105,6 +107,35 @@ def _span(moments: Floats, intercept: bool) -> Span:
     null = np.einsum("gjk,gk,glk->gjl", direction, absent.astype(float), direction)
     rank = (~absent).sum(axis=1) + int(intercept)
     return Span(sigma, mean, null, rank, square > 0)
+
+
+def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Weights v (G, p) of sparse rows of any width with the same margins, and which groups (G,)
+    have features beside the intercept that never vary, whose weights it takes.
+    """
+    mean, square = moments(problem.rows)
+    constant = (square > 0) & (square - mean**2 <= CONSTANT * square)
+    weights = problem.to_caller(v)
+    given = np.where(constant, weights[:, :-1], 0.0)
+    weights[:, :-1] -= given
+    weights[:, -1] += np.einsum("gd,gd->g", given, mean)
+    return problem.from_caller(weights), constant.any(axis=1)
+
+
+def moments(rows: Pass) -> tuple[Floats, Floats]:
+    """Mean and mean square (G, d) of sparse features, by one pass over their entries."""
+    squared = Pass(rows.groups, 0, None, None, True, rows.threads, cancel_mark=rows.cancel_mark)
+    n, d = rows.n_groups, rows.n_features
+    nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
+    direction[:, -1] = 1.0
+    sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
+    offset = rows.first_rows
+    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
+    code = library().tk_curvature_times(
+        ctypes.byref(squared._struct()), *given, pointer(sums), pointer(squares)
+    )
+    check_code(code)
+    return sums[:, :-1] / squares[:, -1:], squares[:, :d] / squares[:, -1:]
 
 
 def to_own(spanned: Span, v: Floats) -> Floats:

@@ -84,6 +84,9 @@ def infer(problem: Problem, state: State, plan: Plan) -> Inference:
     which = np.flatnonzero(state.converged)
     if problem.d < MOST_WEIGHTS and len(which):
         _infer_some(problem, state, plan, seen, which)
+    elif problem.rows.sparse and problem.rows.fit_intercept and len(which):
+        found, constant = determined.without_constants(problem.of(which), state.v[which])
+        state.v[which], seen.constant[which] = found, constant
     if likely_classes(problem.task) and not state.out_of_time:
         proves = problem.task.name == "logistic" and problem.d < MOST_WEIGHTS
         looked = state.converged & proves
@@ -119,8 +122,8 @@ def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, whi
         step = solve(end.hessian, end.gradient, plan.threads).step
         seen.parted[which] = parted(part, state.v[which], step, solution, plan.threads)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
-    steep = (solution.pivot < STEEP) | seen.constant[which]
-    steep = np.flatnonzero(steep & ~suspect & ~seen.parted[which])
+    rough = (solution.pivot < STEEP) | seen.constant[which]
+    steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution)
     odd = np.flatnonzero(suspect)

@@ -29,7 +29,7 @@ from tuskml.groups import events, skipping
 from tuskml.groups.finite import settle_lost, with_lost
 from tuskml.groups.models import Lists, Models, Strings, resolved, thinned
 from tuskml.groups.objective import describe, start
-from tuskml.groups.outcome import Inference, judge
+from tuskml.groups.outcome import Inference, judge, likely_classes
 from tuskml.groups.planning import Request, plan_for
 from tuskml.groups.row_groups import (
     FIRST_ROW_GROUPS,
@@ -51,6 +51,7 @@ from tuskml.udas.options import Options
 from tuskml.udas.own_operators import named
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Problem
+from tuskml.udas.separation import completely
 
 ALGORITHMS = ("sgd", "mgd")
 SAMPLER = "shuffled-partition"
@@ -279,14 +280,13 @@ class Training:
 
 
 def judged(problem: Problem, state: State, plan: Plan) -> Strings:
-    """The status, as in memory; no scale: a feature that varied in no row."""
-    n, p = state.v.shape
-    return judge(
-        problem,
-        state,
-        plan,
-        Inference(np.full((n, p), np.nan), None, np.ones(n), np.zeros((n, p))),
-    )
+    """The status, as in memory; no scale: a feature that varied in no row. Classes are apart as
+    far as rows tell that were held out.
+    """
+    seen = Inference.none(problem)
+    if likely_classes(problem.task) and not (problem.l1 or problem.l2):
+        seen.parted[:] = completely(problem, state.v)
+    return judge(problem, state, plan, seen)
 
 
 def varying(problem: Problem) -> Problem:

@@ -220,6 +220,22 @@ def test_p_values_of_what_is_determined(door: Door, kind: str) -> None:
     assert (error, p) == pytest.approx((truth.bse[-1], truth.pvalues[-1]), rel=1e-7)
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "newton_cg", "bgd"])
+@pytest.mark.parametrize("constant", [7.0, 0.1, 1e6])
+def test_a_constant_among_hashed_features(door: Door, algorithm: str, constant: float) -> None:
+    """The intercept has it all, also where there are too many features for Newton's method."""
+    i = np.arange(100)
+    y = 3.0 * i + i * 7919 % 13
+    slope, level = np.polyfit(i % 7, y, 1)
+    sql = f"""SELECT train_model('linear', 3 * i + i * 7919 % 13, sparse(ARRAY[90000, 7], ARRAY[{constant}, i % 7]), '{{"algorithm": "{algorithm}"}}') AS m
+        FROM generate_series(0, 99) AS s(i)"""
+    coef, intercept, status = door.connection.execute(
+        f"SELECT (m).coef, (m).intercept, (m).status FROM ({sql}) AS t"
+    ).fetchone()
+    assert (coef[90000], status) == (0, "constant feature")
+    assert (coef[7], intercept) == pytest.approx((slope, level), rel=1e-9)
+
+
 def test_more_weights_than_rows(door: Door) -> None:
     x = dependent("sum")[:3, [0, 1]] ** 2
     x = np.column_stack([x, x[:, 0] * x[:, 1], np.sqrt(x[:, 0])])
