@@ -123,7 +123,7 @@ def survives() -> Callable[..., None]:
             [sys.executable, "-c", STATEMENTS, *statements],
             capture_output=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {statements[-1]}"
 

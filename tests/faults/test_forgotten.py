@@ -106,7 +106,7 @@ def test_a_failure_leaves_the_others_their_rows(table: duckdb.DuckDBPyConnection
     time.sleep(5)
     over.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert wrong == []
 
 
@@ -132,7 +132,7 @@ def test_a_closed_database_keeps_no_rows() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=300,
     )
     print(f"15 databases: {int(done.stdout) / 1e6:.1f} MB more")
     assert int(done.stdout) < 40_000_000

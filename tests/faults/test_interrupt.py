@@ -19,7 +19,10 @@ import pytest
 
 import tuskml
 
-SOON = 2.0
+SOON = 20.0
+"""A guard against hanging, wide enough for a machine that does other work: nothing here ends by itself."""
+AGAIN = 4.0
+"""After how long something is done again that was in vain."""
 ENDLESS = '{"algorithm": "%s", "max_iter": 1000000000, "epsilon": 0, "time": "25s"}'
 """Endless for a test, which fails when the time is over, and does not wait for ever."""
 
@@ -69,7 +72,7 @@ def press_ctrl_c(
         [sys.executable, "-c", CHILD.replace("con = ", f"{prepare}\ncon = ", 1), request],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -179,7 +182,7 @@ def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str)
         while not over.wait(wait):  # again when it was in vain: the training has no other end
             called.append(time.monotonic())
             tuskml.cancel()
-            wait = 2 * SOON
+            wait = AGAIN
 
     thread = threading.Thread(target=cancel)
     thread.start()
@@ -246,11 +249,11 @@ def test_trainings_side_by_side(table: duckdb.DuckDBPyConnection) -> None:
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
-    tuskml.cancel()
     for thread in threads:
-        thread.join(timeout=30)
-    tuskml.cancel()  # those that it did not reach have no other end
+        thread.join(timeout=0.5)
+        while thread.is_alive():  # again where one began after the first cancel
+            tuskml.cancel()
+            thread.join(timeout=AGAIN)
     assert ["interrupted" in error for error in errors] == [True] * 3
 
 
@@ -291,4 +294,4 @@ def test_the_process_can_be_ended(started, how: signal.Signals) -> None:
         assert child.stdout.readline() == "ready\n"
         time.sleep(0.3)
         os.kill(child.pid, how)
-        assert child.wait(timeout=10) == -how
+        assert child.wait(timeout=60) == -how

@@ -116,7 +116,7 @@ def test_connections_close_all_they_opened() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=300,
     )
     before, after = json.loads(done.stdout)
     print(f"200 connections: {(after[0] - before[0]) / 1e6:.1f} MB more")

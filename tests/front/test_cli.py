@@ -220,7 +220,7 @@ def test_ctrl_c_ends_a_training(script) -> None:
         assert process.stdout is not None
         assert "ready" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "tuskml: interrupted\n")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tuskml.cli import main
 
-SECONDS = 20
+SECONDS = 60
 START = {
     "bash": ("bash --norc --noprofile -i", "source {script}; bind 'set bell-style none'; PS1='>'"),
     "zsh": (

@@ -69,7 +69,7 @@ def test_the_notebook_shows_what_it_showed(root: Path, tmp_path: Path, monkeypat
     shown = [(texts(cell), len(pictures(cell))) for cell in notebook.cells]
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}})
+    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}})
     tidy(client.execute())
     if os.environ.get("TUSKML_WRITE"):
         nbformat.write(notebook, path)

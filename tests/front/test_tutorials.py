@@ -42,7 +42,7 @@ def in_postgres(path: Path, cluster, database: str) -> list[Table]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
     )
     assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ from tuskml.errors import ExtensionError
 
 TEMPLATE = "tuskml_template"
 PROGRAMS = ("postgres", "initdb", "pg_config", "psql")
-START_SECONDS = 30
+START_SECONDS = 120
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",

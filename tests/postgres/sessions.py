@@ -16,7 +16,10 @@ import psycopg
 
 Connect = Callable[..., psycopg.Connection]
 
-SOON = 2.0
+SOON = 20.0
+"""A guard against hanging, wide enough for a machine that does other work: nothing here ends by itself."""
+AGAIN = 4.0
+"""After how long something is done again that was in vain."""
 ALGORITHMS = ("sgd", "mgd", "hogwild", "hogbatch", "svrg", "bgd", "lbfgs", "newton", "newton_cg")
 ROWS = """
 CREATE TABLE t AS SELECT i % 7 AS g, (i::bigint * 7919) % 1000 < 400 AS y,
@@ -87,7 +90,7 @@ def later(seconds: float, action: Callable[[], Any]) -> Iterator[list[float]]:
         while not over.wait(wait):
             done.append(time.monotonic())
             action()
-            wait = 2 * SOON
+            wait = AGAIN
 
     thread = threading.Thread(target=act)
     thread.start()

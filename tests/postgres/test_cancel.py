@@ -114,7 +114,12 @@ def test_time_limit(connect: Connect) -> None:
     assert time.monotonic() - began < 0.3 + SOON
 
 
-def test_sessions_side_by_side(connect: Connect) -> None:
+def is_active(pg: psycopg.Connection, backend: int) -> bool:
+    query = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = %s"
+    return pg.execute(query, [backend]).fetchone() == (True,)
+
+
+def test_sessions_side_by_side(pg: psycopg.Connection, connect: Connect) -> None:
     """A cancel ends the training of its session, no other."""
     sessions = [warm(connect()) for _ in range(3)]
     ended: dict[int, str] = {}
@@ -129,7 +134,7 @@ def test_sessions_side_by_side(connect: Connect) -> None:
     threads = [threading.Thread(target=train, args=(place,)) for place in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    assert eventually(lambda: is_active(pg, pid(sessions[1])))
     sessions[1].cancel_safe()
     for thread in threads:
         thread.join(30)
