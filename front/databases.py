@@ -213,6 +213,10 @@ class Postgres:
             raise failure(error, " ".join(message.split())) from error
         return cursor
 
+    def execute(self, statement: str) -> None:
+        """A statement without rows."""
+        self._run(statement)
+
     def fetch(self, query: str) -> list[Row]:
         """The rows of a query."""
         return self._run(query).fetchall()
