@@ -20,7 +20,7 @@ def model_in(given: Any) -> Model:
             f"model is of type {name}, expected a tuskml.Model or a fitted TuskClassifier or "
             "TuskRegressor"
         )
-    models = getattr(given, "models_", None)
+    models: list[Model] | None = getattr(given, "models_", None)
     if not models:
         raise DataError(f"the {name} is not fitted: call fit before")
     if len(models) > 1:
@@ -30,5 +30,5 @@ def model_in(given: Any) -> Model:
         )
     classes = getattr(given, "classes_", None)
     if classes is None or classes.dtype.kind not in "iuf":
-        return models[0]  # type: ignore[no-any-return]
+        return models[0]
     return replace(models[0], classes=[float(value) for value in classes])

@@ -216,6 +216,10 @@ class Postgres:
             raise failure(error, explained(" ".join(message.split()))) from error
         return cursor
 
+    def execute(self, statement: str) -> None:
+        """A statement without rows."""
+        self._run(statement)
+
     def fetch(self, query: str) -> list[Row]:
         """The rows of a query."""
         return self._run(query).fetchall()

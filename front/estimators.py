@@ -113,7 +113,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """A model for each column of labels; more: options of each."""
         names = getattr(self, "feature_names_in_", ())
-        settings = [self._settings() | own for own in more or [{}] * len(labels)]
+        settings = [{**self._settings(), **own} for own in more or [{}] * len(labels)]
         self.models_ = [
             train_arrays(task, X, y, given, names)
             for y, given in zip(labels, settings, strict=True)
@@ -168,7 +168,8 @@ def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float
             raise OptionError(
                 f"class_weight has the class {name!r}, expected classes of y: {shown}"
             )
-        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight < math.inf:
+        number = float(weight) if isinstance(weight, Real) else math.nan
+        if isinstance(weight, bool) or not 0 < number < math.inf:
             raise OptionError(
                 f"class_weight of the class {name!r} is {weight!r}, expected a number greater "
                 "than 0"

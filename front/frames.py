@@ -29,19 +29,27 @@ class Frame(Protocol):
         ...
 
 
+@runtime_checkable
+class LazyFrame(Protocol):
+    """A query that is still to be run, Polars'."""
+
+    def collect(self) -> Frame:
+        """Its rows."""
+        ...
+
+    def collect_schema(self) -> Any:
+        """Names and types of its columns."""
+        ...
+
+
 def kind_of_frame(frame: object) -> str:
     """Such as `pandas DataFrame`; of Python's own types the name alone."""
     package, name = type(frame).__module__.partition(".")[0], type(frame).__qualname__
     return name if package == "builtins" else f"{package} {name}"
 
 
-def is_lazy(frame: object) -> bool:
-    """Whether it is a Polars query that is still to be run."""
-    return kind_of_frame(frame) == "polars LazyFrame"
-
-
 @contextmanager
-def registered(database: Database, frame: Frame) -> Iterator[str]:
+def registered(database: Database, frame: Frame | LazyFrame) -> Iterator[str]:
     """The name under which DuckDB sees a frame while the context lasts; nothing is copied.
 
     A Polars LazyFrame is collected.
@@ -51,8 +59,8 @@ def registered(database: Database, frame: Frame) -> Iterator[str]:
             f"source is a {kind_of_frame(frame)}, which only DuckDB reads: expected a table or a "
             "query of this database, or ':memory:' as connection"
         )
-    if is_lazy(frame):
-        frame = frame.collect()  # type: ignore[attr-defined]
+    if isinstance(frame, LazyFrame):
+        frame = frame.collect()
     name = f"tuskml_frame_{next(_numbers)}"
     try:
         database.connection.register(name, frame)

@@ -1,7 +1,7 @@
 """Where results are kept: a new table of the database, or a Parquet or CSV file beside it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -51,9 +51,11 @@ def keep(database: Database, into: Into, query: str, replace: bool = False) -> i
     """
     if is_file(into):
         return keep_file(database, Path(into), query, replace)
-    name = table_name(into)
+    names = table_names(into)
     try:
-        return replaced(database, name, query) if replace else database.create(name, query)
+        if replace:
+            return replaced(database, names, query)
+        return database.create(".".join(map(quoted, names)), query)
     except DataError as error:
         if replace or EXISTS not in str(error):
             raise
@@ -68,8 +70,8 @@ def there(into: Into) -> str:
     )
 
 
-def table_name(into: Into) -> str:
-    """The name of a table to make, as SQL."""
+def table_names(into: Into) -> list[str]:
+    """The name of a table to make, its schema first where it has one."""
     names = dotted(into) if isinstance(into, str) else None
     if names is None:
         raise DataError(f"into is {into!r}, expected the name of a new table")
@@ -77,27 +79,23 @@ def table_name(into: Into) -> str:
         raise DataError(
             f"into is {into!r}, expected a table's name or a file that ends in .parquet or .csv"
         )
-    return ".".join(map(quoted, names))
+    return names
 
 
-def replaced(database: Database, name: str, query: str) -> int:
+def replaced(database: Database, names: Sequence[str], query: str) -> int:
     """A table of a query in the place of one that may be there, which the query may read."""
-    if isinstance(database, DuckDB):
+    *schema, table = map(quoted, names)
+    if not isinstance(database, Postgres):
+        name = ".".join([*schema, table])
         (count,) = database.fetch(f"CREATE OR REPLACE TABLE {name} AS {query}")[0]
         return int(count)
-    schema, dot, table = name.rpartition(".")
-    fresh = f"{schema}{dot}{quoted(f'tusk_new_{os.getpid()}')}"
+    fresh = ".".join([*schema, quoted(f"tusk_new_{os.getpid()}")])
     with database.connection.transaction():
         count = database.create(fresh, query)
         ((within,),) = database.fetch(SCHEMA_OF.format(database.text(fresh)))
-        run(database, f"DROP TABLE IF EXISTS {within}.{table}")
-        run(database, f"ALTER TABLE {fresh} RENAME TO {table}")
+        database.execute(f"DROP TABLE IF EXISTS {within}.{table}")
+        database.execute(f"ALTER TABLE {fresh} RENAME TO {table}")
     return count
-
-
-def run(database: Postgres, statement: str) -> None:
-    """A statement without rows."""
-    database._run(statement)
 
 
 def keep_file(database: Database, path: Path, query: str, replace: bool) -> int:
@@ -107,8 +105,11 @@ def keep_file(database: Database, path: Path, query: str, replace: bool) -> int:
     if not path.parent.is_dir():
         raise DataError(f"into is {str(path)!r}, in a folder that does not exist")
     with beside(path) as partial:
-        write = duckdb_file if isinstance(database, DuckDB) else postgres_file
-        count = write(database, partial, FORMATS[path.suffix.lower()], query)
+        form = FORMATS[path.suffix.lower()]
+        if isinstance(database, Postgres):
+            count = postgres_file(database, partial, form, query)
+        else:
+            count = duckdb_file(database, partial, form, query)
         os.replace(partial, path)
     return count
 
@@ -123,7 +124,7 @@ def beside(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def duckdb_file(database: DuckDB, path: Path, form: str, query: str) -> int:
+def duckdb_file(database: Database, path: Path, form: str, query: str) -> int:
     """Written by DuckDB."""
     options = f"FORMAT {form}{', HEADER' if form == 'csv' else ''}"
     (count,) = database.fetch(f"COPY ({query}) TO {database.text(str(path))} ({options})")[0]

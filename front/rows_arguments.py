@@ -55,7 +55,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Each option of train_model by its own flag, as the list of options in the help says."""
     for name, one in TABLE.items():
         flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
-        truth = {"nargs": "?", "const": (name, True)} if one.kind is BOOLEAN else {}
+        truth: dict[str, Any] = (
+            {"nargs": "?", "const": (name, True)} if one.kind is BOOLEAN else {}
+        )
         command.add_argument(
             *flags,
             dest="option",

@@ -14,10 +14,10 @@ from pathlib import Path
 from tuskml.databases import Columns, Database, DuckDB, kind_of
 from tuskml.errors import DataError, nearest
 from tuskml.expressions import column_named, dotted, is_name, one, quoted, renamed, split
-from tuskml.frames import Frame, is_lazy, kind_of_frame, registered
+from tuskml.frames import Frame, LazyFrame, kind_of_frame, registered
 
 FilePath = str | PathLike[str]
-Rows = FilePath | Sequence[FilePath] | Frame
+Rows = FilePath | Sequence[FilePath] | Frame | LazyFrame
 QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.I | re.S)
 PARQUET = (".parquet", ".parq", ".pq")
 RELATION = re.compile(r'relation "([^"]+)" does not exist')
@@ -71,7 +71,7 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
     """
     if isinstance(given, str | PathLike | list | tuple):
         yield find_source(database, given)
-    elif isinstance(given, Frame) or is_lazy(given):
+    elif isinstance(given, Frame | LazyFrame):
         with registered(database, given) as name:
             yield Source(without_nan(database, name), f"the {kind_of_frame(given)}")
     else:
