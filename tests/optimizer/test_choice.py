@@ -115,7 +115,7 @@ def test_one_thread_shares_nothing():
 
 def test_the_corner_of_the_hinge_is_for_those_that_round_it():
     told = refusals(question("svm", epsilon=0.1))
-    assert "distance to the optimum" in told["sgd"]
+    assert "an objective near the least" in told["sgd"]
     assert told["newton"] is told["lbfgs"] is told["bgd"] is None
     assert refusals(question("svm", epsilon=0.1, converge="loss"))["sgd"] is None
 
