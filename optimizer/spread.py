@@ -102,7 +102,7 @@ def products(task: str, spread: float, decades: float) -> float | None:
 
 
 def by_spread(rows: Rows, spread: float, decades: float) -> float:
-    """The table's value; beyond its last spread it grows as it did before, at most in proportion."""
+    """The table's value; beyond its last spread it grows as before, at most in proportion."""
     within = min(max(spread, SPREADS[0]), SPREADS[-1])
     points = [interpolated(tuple(zip(SPREADS, row, strict=True)), within) for row in rows]
     if spread > SPREADS[-1]:  # and no later decade by less than an earlier one

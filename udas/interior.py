@@ -51,8 +51,8 @@ class _Interior(ctypes.Structure):
 class Interior:
     """The variables of G groups, `tk_interior` in `native/api.h`.
 
-    arrays: with an item a row, a group's from offset[g] on, and their places; groups: GROUP of shape (G,). Of some
-    of the groups the rows' arrays are the same memory, `groups` is a copy.
+    arrays: with an item a row, a group's from offset[g] on, and their places; groups: GROUP of
+    shape (G,). Of some of the groups the rows' arrays are the same memory, `groups` is a copy.
     """
 
     offset: NDArray[np.int64]

@@ -4,9 +4,9 @@ python scripts/bench/svm_units.py --repeat 5
 
 breast_cancer as it is, and wine one class against the rest in five folds (15 fits), with the
 penalty of C = 1. LinearSVC (hinge, dual) stops at 1,000 sweeps by default, long before its
-tolerance here: it runs with several limits, and `above` is how far its objective, with the intercept
-free, ends above the least that any of them reached. Seconds of processors tell more where the
-machine is busy with other work. The same on standardised features.
+tolerance here: it runs with several limits, and `above` is how far its objective, with the
+intercept free, ends above the least that any of them reached. Seconds of processors tell more
+where the machine is busy with other work. The same on standardised features.
 """
 
 from __future__ import annotations

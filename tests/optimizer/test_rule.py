@@ -56,7 +56,7 @@ def test_auto(seen, algorithm, task):
 
 @pytest.mark.parametrize("seen", ALL)
 def test_newton_goes_round_the_corner(seen):
-    """By an interior-point method, which has no use for a smoothed corner or a start on a sample."""
+    """By an interior-point method: no smoothed corner, and no start on a sample."""
     chosen = plan(seen, "svm")
     assert chosen.algorithm == ("newton" if seen.n_features <= 512 else "lbfgs")
     there = plan(seen, "svm", algorithm="newton")
