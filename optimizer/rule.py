@@ -153,9 +153,7 @@ def corners(epsilon: float) -> tuple[float, ...]:
     return (*found, last) if last < 1 else (last,)
 
 
-def stride(
-    algorithm: str, options: Options, seen: Statistics, task: Task | None = None
-) -> int:
+def stride(algorithm: str, options: Options, seen: Statistics, task: Task | None = None) -> int:
     """The start reads every so-maniest chunk; 1 for groups that are small anyway."""
     sampled = algorithm == "lbfgs" or (algorithm == "newton" and (task is None or task.smooth))
     if not sampled or options.warm_start or options.epsilon == 0:

@@ -9,6 +9,7 @@ variance (0 to 97 %) came from a tenth as many factors: geometric means by sprea
 
 import math
 from collections.abc import Mapping
+from itertools import accumulate
 
 from tuskml.optimizer.constants import interpolated
 from tuskml.optimizer.curves import Interval
@@ -101,12 +102,13 @@ def products(task: str, spread: float, decades: float) -> float | None:
 
 
 def by_spread(rows: Rows, spread: float, decades: float) -> float:
-    """The table's value; beyond its last spread it grows as it did before, at most in proportion."""
+    """The table's value; beyond its last spread it grows as before, at most in proportion."""
     within = min(max(spread, SPREADS[0]), SPREADS[-1])
     points = [interpolated(tuple(zip(SPREADS, row, strict=True)), within) for row in rows]
-    if spread > SPREADS[-1]:
+    if spread > SPREADS[-1]:  # and no later decade by less than an earlier one
+        powers = accumulate((growth(row) for row in rows), max)
         beyond = spread / SPREADS[-1]
-        points = [point * beyond ** growth(row) for point, row in zip(points, rows, strict=True)]
+        points = [point * beyond**power for point, power in zip(points, powers, strict=True)]
     return interpolated(tuple(zip(DECADES, points, strict=True)), decades)
 
 

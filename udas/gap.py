@@ -5,14 +5,14 @@ weights have an objective below
 
     D(a) = mean a_i - max_w (g.w - l2/2 ||w||^2 - l1 ||w||_1),    g = mean a_i y_i z_i,
 
-which is mean a_i - sum_j max(|g_j| - l1, 0)^2 / (2 l2) with l2 > 0. Any weights make such an a: c_i
-times the slope of the hinge with a corner of some width. It is scaled down by class until the sums
-of both classes agree. Two gradients, one a class, tell all that is needed. Shapes: G groups, d
-features; all is in coordinates of z = x - shift.
+which is mean a_i - sum_j max(|g_j| - l1, 0)^2 / (2 l2) with l2 > 0. Any weights make such an a:
+c_i times the slope of the hinge with a corner of some width. It is scaled down by class until the
+sums of both classes agree. Two gradients, one a class, tell all that is needed. Shapes: G groups,
+d features; all is in coordinates of z = x - shift.
 
 Without a penalty g has to vanish and hardly ever does. There the bound holds for weights whose
-standardised absolute values add up to at most REACH times those at hand, or REACH; and the hinge is
-never below 0.
+standardised absolute values add up to at most REACH times those at hand, or REACH; and the hinge
+is never below 0.
 """
 
 from dataclasses import dataclass, replace
@@ -124,8 +124,8 @@ def wants_gap(problem: Problem, converge: str, epsilon: float) -> bool:
 class WithinGap:
     """Converge: the objective is proved to be within epsilon / 2 of the least.
 
-    Looks cost three passes: where the corner is smoothed, there is one as soon as the gradient says
-    that the gap may be small, and every SELDOM iterations. `problem` is of all groups.
+    Looks cost three passes: where the corner is smoothed, there is one as soon as the gradient
+    says that the gap may be small, and every SELDOM iterations. `problem` is of all groups.
     """
 
     problem: Problem
@@ -148,7 +148,7 @@ class WithinGap:
         return done
 
     def _near(self, active: Index, found: Found) -> NDArray[np.bool_]:
-        """Whether the gap of the smoothed problem is small: it is the gradient's, with l2 alone."""
+        """Whether the smoothed problem's gap is small: it is the gradient's, with l2 alone."""
         if self.problem.l1 or not self.problem.l2:
             return np.asarray(found.violation <= self.epsilon)
         scale = self.problem.scale[active]
@@ -203,5 +203,3 @@ def settle_gap(problem: Problem, state: State, corner: float, epsilon: float) ->
         if len(open_):
             raise_bound(problem, state, open_, width)
     state.converged = gaps(state, np.arange(len(state.v)), state.objective) <= epsilon / 2
-
-

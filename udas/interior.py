@@ -51,12 +51,13 @@ class _Interior(ctypes.Structure):
 class Interior:
     """The variables of G groups, `tk_interior` in `native/api.h`.
 
-    arrays: with an item a row, a group's from offset[g] on; groups: GROUP of shape (G,). Of some
-    of the groups the rows' arrays are the same memory, `groups` is a copy.
+    arrays: with an item a row, a group's from offset[g] on, and their places; groups: GROUP of
+    shape (G,). Of some of the groups the rows' arrays are the same memory, `groups` is a copy.
     """
 
     offset: NDArray[np.int64]
     arrays: tuple[NDArray[np.generic], ...]
+    places: tuple[ctypes.c_void_p | None, ...]
     groups: NDArray[np.void]
 
     @classmethod
@@ -64,7 +65,8 @@ class Interior:
         """Where a training starts from weights (G, p) in the caller's units."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
-        made = cls(rows.first_rows, arrays, np.zeros(rows.n_groups, GROUP))
+        places = tuple(pointer(array) for array in arrays)
+        made = cls(rows.first_rows, arrays, places, np.zeros(rows.n_groups, GROUP))
         made._call("start", rows, pointer(np.ascontiguousarray(weights)))
         return made
 
@@ -73,9 +75,7 @@ class Interior:
         return replace(self, offset=self.offset[which], groups=self.groups[which])
 
     def _call(self, name: str, rows: Pass, *arguments: object) -> None:
-        struct = _Interior(
-            pointer(self.offset), *map(pointer, self.arrays), pointer(self.groups)
-        )
+        struct = _Interior(pointer(self.offset), *self.places, pointer(self.groups))
         kernel = getattr(library(), f"tk_interior_{name}")
         check_code(kernel(ctypes.byref(rows._struct()), ctypes.byref(struct), *arguments))
 

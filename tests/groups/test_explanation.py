@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -308,7 +309,9 @@ def test_reading_rows_is_a_part_of_what_a_training_takes(con):
 
 def test_seconds_of_reading_are_those_that_went_by(con):
     """Rows of several chunks, between which a function sleeps."""
-    con.create_function("dawdle", lambda i: time.sleep(0.02) or i, ["BIGINT"], "BIGINT", type="native")
+    con.create_function(
+        "dawdle", lambda i: time.sleep(0.02) or i, ["BIGINT"], "BIGINT", type="native"
+    )
     con.execute("SET threads = 1")
     sql = """SELECT explain_training('linear', i, [sin(i)], '{"format": "json"}')
              FROM (SELECT dawdle(i) AS i FROM range(25) t(i))"""

@@ -55,10 +55,12 @@ def test_auto(seen, algorithm, task):
 
 
 @pytest.mark.parametrize("seen", ALL)
-def test_auto_does_not_take_newton_to_a_corner(seen):
+def test_newton_goes_round_the_corner(seen):
+    """By an interior-point method: no smoothed corner, and no start on a sample."""
     chosen = plan(seen, "svm")
-    assert chosen.algorithm == "lbfgs"
-    assert "corner" in chosen.reason
+    assert chosen.algorithm == ("newton" if seen.n_features <= 512 else "lbfgs")
+    there = plan(seen, "svm", algorithm="newton")
+    assert (there.smoothing, there.sample_stride) == ((0.0,), 1)
 
 
 @pytest.mark.parametrize("seen", ALL)
@@ -137,7 +139,7 @@ def test_stochastic_epochs_shuffle_unless_told_not_to(algorithm, sampler):
     assert chosen.shuffle is (stochastic and sampler == "shuffled-partition")
 
 
-@pytest.mark.parametrize("algorithm", ["lbfgs", "newton", "bgd"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", "bgd"])
 def test_the_hinge_is_smoothed_for_algorithms_that_follow_gradients(algorithm):
     """From 1 down to epsilon, each a tenth of the one before."""
     chosen = plan(FLIGHTS, "svm", algorithm=algorithm, epsilon=1e-4)
@@ -150,11 +152,11 @@ def test_the_hinge_is_smoothed_for_algorithms_that_follow_gradients(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd", "hogwild", "hogbatch", "svrg"])
 def test_the_hinge_stays_sharp_for_the_others(algorithm):
-    """Its gradient does not vanish, so they look at the loss; unless told otherwise."""
+    """Its gradient does not vanish, but the gap does, which `converge: gradient` stands for."""
     chosen = plan(FLIGHTS, "svm", algorithm=algorithm)
-    assert (chosen.smoothing, chosen.converge) == ((0.0,), "loss")
-    told = plan(FLIGHTS, "svm", algorithm=algorithm, converge="gradient")
-    assert told.converge == "gradient"
+    assert (chosen.smoothing, chosen.converge) == ((0.0,), "gradient")
+    told = plan(FLIGHTS, "svm", algorithm=algorithm, converge="loss")
+    assert told.converge == "loss"
 
 
 def test_a_fixed_step_needs_no_smooth_hinge():

@@ -31,12 +31,25 @@ def test_a_tighter_tolerance_takes_no_fewer(key, known, decade, more):
     assert 0 < loose <= tight * (1 + 1e-9)
 
 
-@given(task=st.sampled_from(sorted(PRODUCTS)), known=st.floats(0.01, 1e6))
-def test_beyond_its_ends_a_table_is_as_at_them(task, known):
+@given(task=st.sampled_from(sorted(PRODUCTS)), known=st.floats(0.01, SPREADS[-1]))
+def test_below_its_ends_a_table_is_as_at_them(task, known):
     rows = PRODUCTS[task]
     for i, decade in enumerate(DECADES):
         found = spread.products(task, known, decade)
         assert min(rows[i]) * (1 - 1e-9) <= found <= max(rows[i]) * (1 + 1e-9)
+
+
+@given(
+    task=st.sampled_from(sorted(PRODUCTS)),
+    known=st.floats(SPREADS[-1], 1e5),
+    by=st.floats(1.01, 10.0),
+    decade=st.sampled_from(DECADES),
+)
+def test_beyond_the_table_correlated_features_take_longer(task, known, by, decade):
+    """Of what was measured the last step is continued, at most in proportion to the spread."""
+    here, there = (spread.products(task, at, decade) for at in (known, by * known))
+    assert here * (1 - 1e-9) <= there <= by * here * (1 + 1e-9)
+    assert spread.products(task, 10 * known, 6.0) > spread.products(task, known, 6.0)
 
 
 def test_nothing_is_known_of_others():

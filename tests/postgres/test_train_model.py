@@ -297,3 +297,24 @@ def test_task_and_options_by_group(pg: psycopg.Connection) -> None:
                 )
             ]
         ) == [(m,)]
+
+
+def test_a_model_of_the_hinge_is_ok_within_half_of_epsilon_alone(pg: psycopg.Connection) -> None:
+    """Whatever trains it: rows whose least objective newton's gap tells to nine digits."""
+    rows = "(SELECT i % 3 = 0 OR i % 7 = 1 AS y, sin(i) AS a, 1000 * cos(i) AS b FROM generate_series(1, 400) t(i)) r"
+    asked = {
+        name: f'{{"algorithm": "{name}", "l2": 0.01, "epsilon": 0.001}}'
+        for name in ("newton", "lbfgs", "dcd", "svrg", "sgd", "hogwild")
+    }
+    exact = '{"algorithm": "newton", "l2": 0.01, "epsilon": 1e-9}'
+    calls = [f"train_model('svm', y, ARRAY[a, b], '{text}')" for text in (exact, *asked.values())]
+    fields = ", ".join(f"({call}).loss, ({call}).status" for call in calls)
+    found = pg.execute(f"SELECT {fields} FROM {rows}").fetchone()
+    assert found is not None
+    least, status, *others = found
+    assert status == "ok"
+    ends = dict(zip(asked, zip(others[::2], others[1::2], strict=True), strict=True))
+    assert ends["newton"][1] == "ok"
+    for loss, status in ends.values():
+        assert status in ("ok", "not converged")
+        assert status == "not converged" or loss <= least + 0.001 / 2 + 1e-9

@@ -85,7 +85,7 @@ def test_rare_features_and_a_small_penalty(con, algorithm, epsilon):
         assert model.loss <= least + epsilon / 2
 
 
-@pytest.mark.parametrize("algorithm", (*EXACT, *STOCHASTIC))
+@pytest.mark.parametrize("algorithm", [*EXACT, *STOCHASTIC])
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("penalty", [{"l2": 0.03}])
 def test_ok_is_within_half_of_epsilon(con, algorithm, features, penalty):
@@ -208,7 +208,7 @@ def test_groups_train_as_each_alone_and_time_ends_newton(con):
         ((_, alone),) = models(f"WHERE g = {g}")
         assert model["coef"] == alone["coef"]
         assert (model["status"], model["iterations"]) == ("ok", alone["iterations"])
-    stopped = fit(con, "svm", algorithm="newton", l2=0.01, time=1e-9)
+    stopped = fit(con, "svm", algorithm="newton", l2=0.01, time="0.000001s")
     assert stopped.status == "time limit"
     few = fit(con, "svm", algorithm="newton", l2=0.01, max_iter=2)
     assert (few.status, few.iterations) == ("not converged", 2)
@@ -228,7 +228,9 @@ def test_bound_is_below_every_objective(n, d, penalty, seed, wide, class_weight,
     """Weak duality, from any weights and by a corner of any width."""
     (l1, l2), rng = penalty, np.random.default_rng(seed)
     x, y = rng.normal(size=(n, d)), (rng.random(n) < 0.4).astype(float)
-    rows = rows_pass(block(x, y, "sparse float64" if wide else "dense float64"), "svm", class_weight)
+    rows = rows_pass(
+        block(x, y, "sparse float64" if wide else "dense float64"), "svm", class_weight
+    )
     shift = np.zeros((1, d)) if wide else x.mean(axis=0)[None, :]
     scale = np.exp(rng.normal(size=(1, d)))
     problem = Problem(rows, task_named("svm"), l1, l2, shift, scale)

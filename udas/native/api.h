@@ -192,8 +192,8 @@ TK_API int tk_dual_start(const tk_pass *pass, tk_dual *dual);
 TK_API int tk_dual_epoch(const tk_pass *pass, tk_dual *dual, double *weights);
 TK_API int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights);
 
-/* The hinge by an interior-point method (interior.cpp). Each array with an item a row has a group's
- * from offset[g] on, in the order in which the pass reads them. */
+/* The hinge by an interior-point method (interior.cpp). Each array with an item a row has a
+ * group's from offset[g] on, in the order in which the pass reads them. */
 enum tk_interior_mode {
     TK_AFFINE = 0,    /* towards the optimum itself */
     TK_CORRECTED = 1, /* towards where all products of a variable and its slack are `target` */
@@ -229,7 +229,8 @@ TK_API int tk_interior_gradient(const tk_pass *pass, const tk_interior *rows, do
 TK_API int tk_interior_curvature(const tk_pass *pass, const tk_interior *rows, const double *shift,
                                  const double *scale, double *out);
 /* Changes of the margins by changes of the weights, by mode; and how far to go. */
-TK_API int tk_interior_aim(const tk_pass *pass, tk_interior *rows, const double *weights, int mode);
+TK_API int tk_interior_aim(const tk_pass *pass, tk_interior *rows, const double *weights,
+                           int mode);
 /* Moves all variables by `step` of each group. */
 TK_API int tk_interior_move(const tk_pass *pass, tk_interior *rows);
 
