@@ -30,9 +30,7 @@ def bar(groups: int | None = None, label: str = "training") -> Iterator[None]:
 
 @contextmanager
 def training_bar(database: Database, groups: int | None = None) -> Iterator[None]:
-    """The same for a training in either database; a PostgreSQL server tells of rows and iterations,
-    not of groups.
-    """
+    """The same for a training in either database; a PostgreSQL server does not tell of groups."""
     if not isinstance(database, Postgres):
         with bar(groups):
             yield

@@ -127,7 +127,7 @@ LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether `load` has been called for the connection, or its database in memory."""
     query = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
-    return connection.execute(query).fetchone() is not None
+    return bool(connection.execute(query).fetchall())
 
 
 def run_macros(connection: duckdb.DuckDBPyConnection) -> None:

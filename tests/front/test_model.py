@@ -184,10 +184,47 @@ def test_the_summary_is_a_table_in_text_and_in_html(late: Model, trips) -> None:
     assert "std_err" not in str(plain.summary())
     html = plain._repr_html_()
     assert "hour &lt; 3" in html
-    assert html.count("<tr>") == 4
+    assert html.count("<tr>") == 5
+    assert "no standard errors: &#x27;svm&#x27; models have none" in html
+    assert str(plain.summary()).endswith("\n  no standard errors: 'svm' models have none")
+    assert late.summary().note is None
     many = replace(late, coef=[1.0] * 150, std_err=None, features=())
     assert "and 51 more in coef" in str(many.summary())
     assert repr(late).startswith("<tuskml.Model logistic: ok, 400 rows, 2 features, loss ")
+
+
+NOTES = {
+    "svm": ("svm", {}, "'svm' models have none"),
+    "l2": ("linear", {"l2": 1e-3}, "the model has a penalty, train it without l1 and l2"),
+    "l1": ("logistic", {"l1": 1e-3}, "the model has a penalty, train it without l1 and l2"),
+    "class weights": (
+        "logistic", {"class_weight": [1, 2]}, "the model has class weights, train it without"
+    ),
+    "the iterations": (
+        "logistic", {"max_iter": 1, "algorithm": "lbfgs", "epsilon": 1e-12},
+        "the status is 'not converged'",
+    ),
+    "too few rows": ("linear", {"rows": 2}, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", NOTES)
+def test_why_there_are_no_p_values(trips, why: str) -> None:
+    """In words, the same in SQL and in Python."""
+    task, options, reason = NOTES[why]
+    given = {name: value for name, value in options.items() if name != "rows"}
+    source = f"(SELECT * FROM trips LIMIT {options.get('rows', 400)})"
+    label = "delay" if task == "linear" else "late"
+    features = ["hour"]
+    model = train(trips, task, source=source, label=label, features=features, **given)
+    call = f"train_model('{task}', {label}, [hour], '{json.dumps(given)}')"
+    summary = f"model_summary((SELECT {call} FROM {source}))"
+    query = f"SELECT DISTINCT note, p_value FROM {summary}"
+    ((note, p),) = trips.execute(query).fetchall()
+    assert note.startswith(f"no standard errors: {reason}")
+    assert p is None
+    assert model.summary().note == note
+    assert str(model.summary()).endswith(note)
 
 
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])

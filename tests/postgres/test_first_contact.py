@@ -4,6 +4,10 @@
 
 import psycopg
 import pytest
+from sessions import Connect
+
+import tuskml
+from tuskml import DataError
 
 ROWS = "CREATE TABLE t AS SELECT i::float8 AS x, i % 7 AS z, i % 2 = 0 AS b, 'w' || i % 3 AS word, 'a' AS late FROM generate_series(0, 99) AS g(i)"
 MODEL = "(SELECT train_model('linear', x, ARRAY[z]) FROM t)"
@@ -102,3 +106,44 @@ def test_why_p_values_are_missing(pg: psycopg.Connection) -> None:
     assert pg.execute(query).fetchall() == [
         ("no standard errors: the model has a penalty, train it without l1 and l2",)
     ]
+
+
+def test_who_may_not_train_hears_of_the_role(pg: psycopg.Connection, connect: Connect) -> None:
+    pg.execute("CREATE ROLE carol LOGIN; GRANT SELECT ON t TO carol")
+    session = connect(user="carol")
+    try:
+        with pytest.raises(
+            DataError,
+            match=r"permission denied for .*train_model: who trains is a member of tuskml_user, GRANT tuskml_user TO the role",
+        ):
+            tuskml.train(session, "linear", source="t", label="x", features=["z"])
+        pg.execute("GRANT tuskml_user TO carol")
+        assert tuskml.train(session, "linear", source="t", label="x", features=["z"]).n_rows == 100
+    finally:
+        session.close()
+        pg.execute("DROP OWNED BY carol; DROP ROLE carol")
+
+
+INTO = """
+DO $$
+DECLARE
+    wrong tuskml_model;
+    assigned tuskml_model;
+    fields tuskml_model;
+BEGIN
+    SELECT train_model('linear', x, ARRAY[z]) INTO wrong FROM t;
+    assigned := (SELECT train_model('linear', x, ARRAY[z]) FROM t);
+    SELECT (train_model('linear', x, ARRAY[z])).* INTO fields FROM t;
+    CREATE TEMP TABLE found AS SELECT wrong.n_rows AS w, assigned.n_rows AS a, fields.n_rows AS f;
+END
+$$
+"""
+
+
+def test_a_model_in_a_variable_of_plpgsql(pg: psycopg.Connection) -> None:
+    """PL/pgSQL spreads a row of one column over the variable's fields, of what type it is."""
+    try:
+        pg.execute(INTO)
+    except psycopg.Error as error:
+        pytest.fail(f"what the manual shows: {error}")
+    assert pg.execute("SELECT a, f, w IS NULL FROM found").fetchall() == [(100, 100, True)]

@@ -99,7 +99,8 @@ def test_rows_are_told_of_while_they_are_read(connect: Connect) -> None:
     session = warm(connect())
     notices: list[str] = []
     session.add_notice_handler(lambda told: notices.append(told.message_primary or ""))
-    slow = "SELECT i, CASE WHEN i = 8192 THEN pg_sleep(1.1) END FROM generate_series(1, 40000) AS s(i) OFFSET 0"
+    sleep = "CASE i WHEN 8192 THEN pg_sleep(1.1) END"
+    slow = f"SELECT i, {sleep} FROM generate_series(1, 40000) AS s(i) OFFSET 0"
     training = f"SELECT (train_model('linear', i, ARRAY[i % 7])).n_rows FROM ({slow}) AS t"
     assert session.execute(training).fetchall() == [(40000,)]
     counts = [int(found[1]) for found in map(READ.fullmatch, notices) if found]

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 void *piece(scratch *s, idx_t bytes) {
-    void *p = calloc(bytes ? bytes : 1, 1);
+    void *p = s->n < PIECES ? calloc(bytes ? bytes : 1, 1) : NULL;
     if (p)
         s->piece[s->n++] = p;
     else

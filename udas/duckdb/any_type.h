@@ -12,9 +12,11 @@
 
 #define REFUSAL_ROOM 1200
 
+#define PIECES 24
+
 /* What converted columns of one chunk point into. */
 typedef struct scratch {
-    void *piece[24];
+    void *piece[PIECES];
     int n;
     bool out_of_memory;
 } scratch;

@@ -8,8 +8,6 @@
 #include "train_model.h"
 
 #define RUN 2048
-#define FULL 4 /* arguments, with options */
-#define MOST_ARGUMENTS 6
 
 static tusk_trainer trainer;
 
@@ -322,14 +320,14 @@ void take_in(duckdb_function_info info, duckdb_aggregate_state *given, idx_t n, 
     eras_leave(d->eras);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk chunk,
-                   duckdb_aggregate_state *states) {
+void train_update(duckdb_function_info info, duckdb_data_chunk chunk,
+                  duckdb_aggregate_state *states) {
     rows r = rows_of(chunk, overload_of(info));
     take_in(info, states, r.n, CALLER, &r, take);
 }
 
-static void update_any(duckdb_function_info info, duckdb_data_chunk chunk,
-                       duckdb_aggregate_state *states) {
+void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
+                      duckdb_aggregate_state *states) {
     const overload *o = overload_of(info);
     scratch kept = {0};
     rows r;
@@ -489,109 +487,4 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
         drop_all(states, n); /* DuckDB 1.x forgets states whose finalize failed */
     }
     eras_leave(d->eras);
-}
-
-/* --- registration --- */
-
-void overload_free(void *p) {
-    overload *o = p;
-    door_release(o->door);
-    free(o);
-}
-
-void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type) {
-    duckdb_aggregate_function_add_parameter(f, type);
-    duckdb_destroy_logical_type(&type);
-}
-
-static void add_parameters(duckdb_aggregate_function f, const overload *o) {
-    add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
-    add_parameter(f, duckdb_create_logical_type(o->boolean_label ? DUCKDB_TYPE_BOOLEAN
-                                                                 : DUCKDB_TYPE_DOUBLE));
-    add_parameter(f, make_feature_type(o->features));
-    if (o->has_options)
-        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
-}
-
-/* The first has a type of its own: if it were ANY, an ENUM would not be cast to text. */
-static void add_any_parameters(duckdb_aggregate_function f, const overload *o) {
-    static const duckdb_type TASKS[] = {[TEXT] = DUCKDB_TYPE_VARCHAR,
-                                        [NUMBER] = DUCKDB_TYPE_DOUBLE,
-                                        [BOOLEAN] = DUCKDB_TYPE_BOOLEAN,
-                                        [ANYTHING] = DUCKDB_TYPE_ANY};
-    add_parameter(f, o->task == LIST ? make_list_type(DUCKDB_TYPE_ANY)
-                                     : duckdb_create_logical_type(TASKS[o->task]));
-    for (int i = 1; i < o->arguments; i++)
-        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_ANY));
-}
-
-static duckdb_logical_type result_type(enum tusk_request request) {
-    return request == TUSK_EXPLAIN ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR)
-                                   : make_model_type();
-}
-
-static bool add_overload(duckdb_aggregate_function_set set, const char *name, overload like) {
-    overload *o = malloc(sizeof *o);
-    if (!o)
-        return false;
-    *o = like;
-    door_retain(o->door);
-    duckdb_aggregate_function f = duckdb_create_aggregate_function();
-    duckdb_aggregate_function_set_name(f, name);
-    if (o->arguments)
-        add_any_parameters(f, o);
-    else
-        add_parameters(f, o);
-    duckdb_logical_type result = result_type(o->request);
-    duckdb_aggregate_function_set_return_type(f, result);
-    duckdb_destroy_logical_type(&result);
-    duckdb_aggregate_function_set_functions(f, state_size, state_init,
-                                            o->arguments ? update_any : update, combine, finalize);
-    duckdb_aggregate_function_set_destructor(f, state_destroy);
-    duckdb_aggregate_function_set_special_handling(f);
-    duckdb_aggregate_function_set_extra_info(f, o, overload_free);
-    bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
-    duckdb_destroy_aggregate_function(&f);
-    return added;
-}
-
-/* Overloads for what has not exactly the types of the others, be it valid or not. */
-static bool add_any(duckdb_aggregate_function_set set, const char *name, overload like) {
-    bool done = true;
-    for (like.arguments = 1; like.arguments <= MOST_ARGUMENTS; like.arguments++) {
-        like.has_options = like.arguments == FULL;
-        like.task = ANYTHING;
-        bool complete = like.arguments == FULL || like.arguments == FULL - 1;
-        for (int task = TEXT; complete && task < ANYTHING; task++) {
-            like.task = task;
-            done = done && add_overload(set, name, like);
-        }
-        if (!complete)
-            done = done && add_overload(set, name, like);
-    }
-    return done;
-}
-
-static bool register_one(duckdb_connection connection, door *d, const char *name,
-                         enum tusk_request request) {
-    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
-    bool done = true;
-    for (int f = 0; f < N_FEATURE_TYPES; f++)
-        for (int boolean = 0; boolean < 2; boolean++)
-            for (int options = 0; options < 2; options++)
-                done = done && add_overload(set, name,
-                                            (overload){.door = d,
-                                                       .features = FEATURE_TYPES[f],
-                                                       .boolean_label = boolean,
-                                                       .has_options = options,
-                                                       .request = request});
-    done = done && add_any(set, name, (overload){.door = d, .request = request});
-    done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
-    duckdb_destroy_aggregate_function_set(&set);
-    return done;
-}
-
-bool register_train_model(duckdb_connection connection, door *d) {
-    return register_one(connection, d, "train_model", TUSK_TRAIN) &&
-           register_one(connection, d, "explain_training", TUSK_EXPLAIN);
 }

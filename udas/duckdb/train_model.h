@@ -16,6 +16,8 @@ typedef struct train_state {
     run *run;   /* NULL as the spec is */
 } train_state;
 
+#define FULL 4 /* arguments of train_model, with options */
+
 /* What the callbacks of one overload need to know. */
 typedef struct overload {
     door *door;
@@ -69,6 +71,10 @@ void combine(duckdb_function_info info, duckdb_aggregate_state *sources,
              duckdb_aggregate_state *targets, idx_t n);
 void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
               idx_t n, idx_t offset);
+void train_update(duckdb_function_info info, duckdb_data_chunk chunk,
+                  duckdb_aggregate_state *states);
+void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
+                      duckdb_aggregate_state *states);
 void overload_free(void *p);
 
 void add_parameter(duckdb_aggregate_function f, duckdb_logical_type type);

@@ -103,6 +103,38 @@ def test_models_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, kind: str, sh
     assert first["n_skipped"] == 65
 
 
+PLACES = (
+    "t WHERE i % 3 = 1",
+    "t JOIN k USING (i)",
+    "t JOIN k USING (i) WHERE i % 5 = 2",
+    "(FROM t ORDER BY i DESC)",
+    "(FROM t LIMIT 70)",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_models_of_rows_that_are_picked(db: duckdb.DuckDBPyConnection, place: str) -> None:
+    """Filters and joins hand over vectors that point into others."""
+    db.execute(
+        "CREATE OR REPLACE TEMP TABLE t AS SELECT i, i % 7 AS y, [i % 3, 3]::TINYINT[] AS ids, [i * i % 13, i % 5] AS x, (i % 11)::DECIMAL(9, 1) AS d FROM range(5000) r(i)"
+    )
+    db.execute(
+        "CREATE OR REPLACE TEMP TABLE k AS SELECT i * 7 % 5000 AS i, 'w' || i AS w FROM range(3000) r(i)"
+    )
+    for features, cast in (
+        ("x", "x::DOUBLE[]"),
+        ("x::BIGINT[2]", "x::DOUBLE[]"),
+        ("[d, i]", "[d::DOUBLE, i::DOUBLE]"),
+        ("{'indices': ids, 'values': x}", "{'indices': ids::INTEGER[], 'values': x::DOUBLE[]}"),
+    ):
+        models = [
+            f"train_model('linear', y{label}, {x}, '{{\"l2\": 1e-3}}')"
+            for label, x in (("", features), ("::DOUBLE", cast))
+        ]
+        ((first, second),) = db.execute(f"SELECT {', '.join(models)} FROM {place}").fetchall()
+        assert first | {"seconds": 0} == second | {"seconds": 0}, features
+
+
 NOTHING = {
     "a label that is NULL": "train_model('linear', NULL, [x])",
     "features that are NULL": "train_model('linear', x, NULL)",
