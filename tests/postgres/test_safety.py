@@ -19,6 +19,8 @@ PUBLIC_HELPERS = {
     "_tuskml_divide(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
     "_tuskml_refuse_stored(text)": "model_summary runs with its caller's rights; a text in, an error out",
     "_tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",
+    "_tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
+    "_tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
     "_tuskml_p_values(double precision[],double precision)": "model_summary runs with its caller's rights; numbers in, numbers out",
 }
 """Helpers that PUBLIC may execute, and why."""
