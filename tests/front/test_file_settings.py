@@ -1,4 +1,4 @@
-"""What `enable_external_access`, `allowed_directories` and `lock_configuration` mean for stores."""
+"""`enable_external_access`, `allowed_directories` and `lock_configuration` hold for stores too."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,8 @@ import tuskml
 from tuskml.kvstore import StoreRoot
 
 ROWS = """
-CREATE TABLE t AS SELECT i % 2 AS y, [i % 7, 100 + i * 31 % 50]::INTEGER[] AS ids, [1.0, sin(i)] AS vals
+CREATE TABLE t AS
+SELECT i % 2 AS y, [i % 7, 100 + i * 31 % 50]::INTEGER[] AS ids, [1.0, sin(i)] AS vals
 FROM range(300) r(i)
 """
 TRAIN = (
@@ -98,7 +99,7 @@ def test_the_program_sets_the_root_whatever_is_locked(tmp_path: Path) -> None:
 
 
 def test_spilled_rows_stay_where_the_settings_say(con, tmp_path: Path) -> None:
-    """`tuskml_set_memory` is a setting too: of the memory, and of the folder that rows spill to."""
+    """`tuskml_set_memory` is a setting too, and says which folder rows spill to."""
     con.execute(f"SET temp_directory = '{tmp_path / 'spilled'}'")
     con.execute("SET enable_external_access = false")
     refuses(con, f"SELECT tuskml_set_memory(0, '{tmp_path}/elsewhere')")
