@@ -17,16 +17,15 @@ import duckdb
 
 from tuskml.groups import file_rules
 
-TELL = """
-SELECT tuskml_set_memory(
+BYTES = """
+SELECT
     (regexp_extract(setting, '([0-9.]+)', 1)::DOUBLE
      * CASE regexp_extract(setting, '[A-Za-z]+')
            WHEN 'bytes' THEN 1 WHEN 'byte' THEN 1
            WHEN 'KiB' THEN 1024 WHEN 'MiB' THEN 1048576
            WHEN 'GiB' THEN 1073741824 WHEN 'TiB' THEN 1099511627776
-           ELSE 1 END)::BIGINT,
-    directory)
-FROM (SELECT $1 AS setting, $2 AS directory)
+           ELSE 1 END)::BIGINT
+FROM (SELECT $1 AS setting)
 """
 READ = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
 FILES = """
@@ -38,7 +37,8 @@ SELECT current_setting('enable_external_access'), current_setting('allowed_direc
 class Limits:
     """One database's settings: what they were, and who can be asked what they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: int, library: ctypes.CDLL) -> None:
+        self.account, self.library = account, library
         self.connections: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self.told: tuple[str, str] | None = None
         self.files: tuple[bool, list[str], bool] = (True, [], False)
@@ -66,26 +66,30 @@ class Limits:
         self.files = bool(external), list(allowed or ()), bool(locked)
 
     def refused(self, path: str, move: bool) -> str | None:
-        """Why a statement may not use a directory, or move the stores' root to it."""
+        """Why a statement may not use a directory, or make it that of stores or spilled rows."""
         for cursor in self.cursors():
             self.read_files(cursor)
         external, allowed, locked = self.files
         if move and locked:
             return (
-                "tuskml_set_store_root: the configuration is locked by lock_configuration, "
-                "expected tuskml.connect(store_root=...), which the program says that opens it"
+                "the configuration is locked, expected lock_configuration to be false, or what "
+                "tuskml.connect(...) and its store_root say when the database is opened"
             )
-        if external or any(is_below(path, folder) for folder in allowed):
+        if external or not path or any(is_below(path, folder) for folder in allowed):
             return None
         return (
-            f"the stores lie in {path[:300]}, which the database may not use: "
+            f"the directory is {path[:300]}, which the database may not use: "
             "enable_external_access is false, expected a folder below allowed_directories"
         )
 
     def compare(self, connection: duckdb.DuckDBPyConnection) -> None:
         now = connection.execute(READ).fetchall()[0]
         if now != self.told:  # else a limit of the packer's own stays
-            connection.execute(TELL, now).fetchall()
+            budget = connection.execute(BYTES, now[:1]).fetchall()[0][0]
+            if not self.library.tusk_tell_limits(
+                ctypes.c_int64(self.account), ctypes.c_int64(budget), os.fsencode(now[1])
+            ):
+                raise MemoryError
             self.told = now
 
 
@@ -144,7 +148,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
     library.tusk_set_limits_reader(_callback)
     library.tusk_set_files_rule(_rule)
     file_rules.follow(refused)
-    limits = Limits()
+    limits = Limits(account, library)
     limits.compare(connection)
     limits.read_files(connection)
     with _lock:

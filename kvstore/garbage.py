@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import leftovers, versions, working
-from tuskml.kvstore.files import remove_tree, reporting, size_of, sync_directory
+from tuskml.kvstore.files import TEMPORARY, remove_tree, reporting, size_of, sync_directory
 from tuskml.kvstore.inspection import stores_of
 from tuskml.kvstore.locks import Lock
 from tuskml.kvstore.names import Reference
@@ -181,7 +181,7 @@ def _sealed_files(
 ) -> Iterator[leftovers.Leftover]:
     for path in sorted((folder / "sealed").iterdir()):
         named = path.stem in kept or path.stem[:16] in spared
-        new = path.name.startswith(leftovers.TEMPORARY)
+        new = path.name.startswith(TEMPORARY)
         if not named and not new and _changed(path) < before:
             yield path, "no version names it"
 

@@ -1,5 +1,6 @@
-"""What `enable_external_access`, `allowed_directories` and `lock_configuration` mean for stores."""
+"""`enable_external_access`, `allowed_directories` and `lock_configuration` hold for stores too."""
 
+import time
 from pathlib import Path
 
 import duckdb
@@ -9,7 +10,8 @@ import tuskml
 from tuskml.kvstore import StoreRoot
 
 ROWS = """
-CREATE TABLE t AS SELECT i % 2 AS y, [i % 7, 100 + i * 31 % 50]::INTEGER[] AS ids, [1.0, sin(i)] AS vals
+CREATE TABLE t AS
+SELECT i % 2 AS y, [i % 7, 100 + i * 31 % 50]::INTEGER[] AS ids, [1.0, sin(i)] AS vals
 FROM range(300) r(i)
 """
 TRAIN = (
@@ -20,6 +22,7 @@ FACTORS = (
     "SELECT train_model('matrix_factorization', sin(i), [i % 9, i % 7], "
     '\'{"store": "films", "rank": 2, "max_iter": 2}\') FROM range(300) r(i)'
 )
+LOCKED = "the configuration is locked, expected lock_configuration to be false"
 REFUSED = "which the database may not use: enable_external_access is false, expected a folder"
 PREDICT = "SELECT sum(predict(m, sparse(ids, vals))) FROM t, m"
 
@@ -43,6 +46,7 @@ def test_without_external_access_nothing_is_written_or_read(con, tmp_path: Path)
     assert con.execute(PREDICT).fetchone() == expected
     con.execute("SET enable_external_access = false")
     before = sorted(path for path in tmp_path.rglob("*"))
+    time.sleep(0.15)  # predictions look at the settings every 0.1 s
     refuses(con, PREDICT)
     for sql in (TRAIN % "", TRAIN % ', "warm_start": {"store": "ads", "intercept": 0}', FACTORS):
         refuses(con, sql)
@@ -78,7 +82,7 @@ def test_allowed_directories_are_allowed(con, tmp_path: Path) -> None:
 def test_a_locked_configuration_keeps_its_root(con, tmp_path: Path) -> None:
     root = con.execute("SELECT tuskml_store_root()").fetchone()
     con.execute("SET lock_configuration = true")
-    refuses(con, f"SELECT tuskml_set_store_root('{tmp_path}/others')", "locked by lock_config")
+    refuses(con, f"SELECT tuskml_set_store_root('{tmp_path}/others')", LOCKED)
     assert con.execute("SELECT tuskml_set_store_root(tuskml_store_root())").fetchone() == root
     assert con.execute("SELECT tuskml_store_root()").fetchone() == root
     con.execute(TRAIN % "")
@@ -92,6 +96,22 @@ def test_the_program_sets_the_root_whatever_is_locked(tmp_path: Path) -> None:
         assert StoreRoot(tmp_path / "a").versions("ads") == [1]
         tuskml.load(con, tmp_path / "b")
         assert con.execute("SELECT tuskml_store_root()").fetchone() == (str(tmp_path / "b"),)
+
+
+def test_spilled_rows_stay_where_the_settings_say(con, tmp_path: Path) -> None:
+    """`tuskml_set_memory` is a setting too, and says which folder rows spill to."""
+    con.execute(f"SET temp_directory = '{tmp_path / 'spilled'}'")
+    con.execute("SET enable_external_access = false")
+    refuses(con, f"SELECT tuskml_set_memory(0, '{tmp_path}/elsewhere')")
+    con.execute("SELECT tuskml_set_memory(1000000, '')")
+    con.execute("SET memory_limit = '300MB'")
+    con.execute("SET lock_configuration = true")
+    refuses(con, "SELECT tuskml_set_memory(0, '')", LOCKED)
+    query = "SELECT train_model('linear', i, [i, sqrt(i), sin(i)]).n_rows FROM range(3000000) t(i)"
+    assert con.execute(query).fetchall() == [(3_000_000,)]
+    assert con.execute("SELECT tuskml_memory().budget").fetchone() == (
+        pytest.approx(3e8, rel=1e-3),
+    )
 
 
 def test_one_database_is_not_another(con, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ PUBLIC_HELPERS = {
     "_tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",
     "_tuskml_no_group()": "a default of register_model's is evaluated with its caller's rights; the time",
     "_tuskml_note(text,text,text,text,bigint,bigint)": "model_summary runs with its caller's rights; texts in, a text out",
+    "_tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
+    "_tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
     "_tuskml_p_values(double precision[],double precision)": "model_summary runs with its caller's rights; numbers in, numbers out",
 }
 """Helpers that PUBLIC may execute, and why."""

@@ -26,8 +26,9 @@ typedef struct door {
     const store_path *store_path; /* the newest; NULL: unknown */
     struct sealed_cache *models;  /* open files of stores */
     struct eras *eras;
-    call_sites sites;          /* of updates in this DuckDB */
-    _Atomic int64_t looked_at; /* the settings: ms */
+    call_sites sites;            /* of updates in this DuckDB */
+    _Atomic int64_t looked_at;   /* the settings: ms */
+    _Atomic int64_t readable_at; /* when stores might be read: ms; of the root of then */
     int references;
 } door;
 
@@ -78,6 +79,8 @@ void store_root_free(door *d);
 /* Whether the database's settings let a statement use a directory of stores, or move their root to
  * it; else why not. Asks the Python package, which can read settings; yes without it. */
 bool files_allowed(const door *d, const char *path, bool move, char *sentence);
+/* The same of reading, looked at every 0.1 s as long as it is allowed. */
+bool stores_readable(door *d, const char *path, char *sentence);
 
 /* --- types --- */
 

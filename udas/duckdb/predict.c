@@ -35,7 +35,6 @@ typedef struct call {
     duckdb_vector result;
     double *out;
     uint64_t *validity; /* of the result; NULL until the first NULL */
-    bool files_asked;   /* whether stores may be read, once a chunk */
 } call;
 
 /* --- reading the model --- */
@@ -223,21 +222,15 @@ static const char *readable(const tusk_stores *stores, const char *reference, si
                             sealed_error *e) {
     (void)reference;
     (void)length;
-    call *c = stores->asker;
     char sentence[FILES_SENTENCE];
-    if (!stores->root || c->files_asked)
+    if (!stores->root || stores_readable(stores->asker, stores->root, sentence))
         return stores->root;
-    if (!files_allowed(c->o->door, stores->root, false, sentence)) {
-        sealed_refuse(e, "42501", "%s", sentence);
-        return NULL;
-    }
-    c->files_asked = true;
-    return stores->root;
+    sealed_refuse(e, "42501", "%s", sentence);
+    return NULL;
 }
 
 /* Files of stores may take a quarter of the memory that rows may take. */
-static tusk_stores stores_of(call *c) {
-    const door *d = c->o->door;
+static tusk_stores stores_of(door *d) {
     tusk_memory_use use;
     tusk_memory_used(d->memory, &use);
     int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
@@ -245,7 +238,7 @@ static tusk_stores stores_of(call *c) {
                          .root = store_root(d),
                          .memory = memory,
                          .readable = readable,
-                         .asker = c};
+                         .asker = d};
 }
 
 static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *kept) {
@@ -290,7 +283,7 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     const overload *o = duckdb_scalar_function_get_extra_info(info);
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
     scratch kept = {0};
-    c.stores = stores_of(&c);
+    c.stores = stores_of(o->door);
     c.out = duckdb_vector_get_data(result);
     bool done = read_arguments(&c, chunk, &kept) && score(&c);
     if (done && o->answer == TUSK_PREDICT_PROBA)

@@ -1,6 +1,7 @@
 /* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from
  * SQL. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -66,9 +67,19 @@ static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t
         return refuse(info, "tuskml_set_memory: out of memory");
     memcpy(path, duckdb_string_t_data(directory), length);
     path[length] = 0;
-    tusk_memory_limit(memory_of(info), budget, path);
+    char why[FILES_SENTENCE], sentence[FILES_SENTENCE + 32];
+    bool allowed = files_allowed(duckdb_scalar_function_get_extra_info(info), path, true, why);
+    if (allowed)
+        tusk_memory_limit(memory_of(info), budget, path);
     free(path);
-    return true;
+    snprintf(sentence, sizeof sentence, "tuskml_set_memory: %s", allowed ? "" : why);
+    return allowed || refuse(info, sentence);
+}
+
+/* What DuckDB's own settings say, which no setting of DuckDB's forbids. */
+TUSK_EXPORT int tusk_tell_limits(int64_t account, int64_t budget, const char *directory) {
+    tusk_memory_limit(((door *)(intptr_t)account)->memory, budget, directory);
+    return 1;
 }
 
 static void set_memory(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {

@@ -5,11 +5,15 @@
  */
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../../kvstore/mapped/default_root.h"
 #include "door.h"
+
+#define EVERY_MS 100
 
 struct store_path {
     const store_path *before;
@@ -26,6 +30,7 @@ static bool set_path(door *d, const char *text, size_t length) {
     while (!__atomic_compare_exchange_n(&d->store_path, &made->before, made, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
+    atomic_store(&d->readable_at, -EVERY_MS); /* of the other root nobody knows */
     return true;
 }
 
@@ -62,6 +67,23 @@ bool files_allowed(const door *d, const char *path, bool move, char *sentence) {
     return !ask || ask((int64_t)(intptr_t)d, path, move, sentence);
 }
 
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* To ask takes milliseconds, and a query predicts chunk by chunk. */
+bool stores_readable(door *d, const char *path, char *sentence) {
+    int64_t now = now_ms();
+    if (now - atomic_load_explicit(&d->readable_at, memory_order_relaxed) < EVERY_MS)
+        return true;
+    if (!files_allowed(d, path, false, sentence))
+        return false;
+    atomic_store_explicit(&d->readable_at, now, memory_order_relaxed);
+    return true;
+}
+
 /* For the program that the database is part of, which no setting of SQL binds. */
 TUSK_EXPORT int tusk_set_root(int64_t account, const char *path) {
     return set_path((door *)(intptr_t)account, path, strlen(path));
@@ -83,15 +105,16 @@ static bool set_one(duckdb_function_info info, duckdb_string_t *given) {
     const char *text = duckdb_string_t_data(given);
     size_t length = duckdb_string_t_length(*given);
     const char *now = store_root(door_of(info)), *wrong = NULL;
-    char path[PATH_MAX], sentence[FILES_SENTENCE];
+    char path[PATH_MAX], why[FILES_SENTENCE], sentence[FILES_SENTENCE + 32];
     if (now && strlen(now) == length && memcmp(now, text, length) == 0)
         return true;
     if (!length || text[0] != '/' || length >= PATH_MAX || memchr(text, 0, length))
         wrong = "tuskml_set_store_root: path is not absolute, expected one such as "
                 "'/var/lib/tuskml/stores'";
-    else if (!files_allowed(door_of(info), copied(path, text, length), true, sentence))
+    else if (!files_allowed(door_of(info), copied(path, text, length), true, why)) {
+        snprintf(sentence, sizeof sentence, "tuskml_set_store_root: %s", why);
         wrong = sentence;
-    else if (!set_path(door_of(info), text, length))
+    } else if (!set_path(door_of(info), text, length))
         wrong = "tuskml_set_store_root: out of memory";
     if (wrong)
         duckdb_scalar_function_set_error(info, wrong);
