@@ -1,6 +1,7 @@
 """DuckDB with tuskml in it."""
 
 import ctypes
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from tuskml.limits import share_limits
 from tuskml.version import VERSION
 
 UNSIGNED = "allow_unsigned_extensions"
-_loading = threading.Lock()
+_loading = threading.RLock()
+os.register_at_fork(
+    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+)
 
 
 def extension_path() -> Path:

@@ -5,6 +5,7 @@ that packs much asks here, every 0.1 s at most.
 """
 
 import ctypes
+import os
 import threading
 import weakref
 from contextlib import suppress
@@ -55,7 +56,16 @@ class Limits:
 LOOK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 _databases: dict[int, Limits] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
+
+
+def _forget() -> None:
+    """A forked process has copies of its parent's databases, which are not to be asked."""
+    _databases.clear()
+    _lock.release()
+
+
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
 
 
 def _look(account: int) -> None:
