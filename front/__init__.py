@@ -92,6 +92,26 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
+def _refuse_subinterpreter() -> None:
+    """DuckDB, NumPy and callbacks from C live in the main interpreter alone."""
+    import ctypes
+
+    python = ctypes.pythonapi
+    python.PyInterpreterState_Get.restype = ctypes.c_void_p
+    number = python.PyInterpreterState_GetID
+    number.restype, number.argtypes = ctypes.c_int64, [ctypes.c_void_p]
+    if number(python.PyInterpreterState_Get()):
+        from tuskml.errors import ExtensionError
+
+        raise ExtensionError(
+            "tuskml cannot be used in a subinterpreter: import it in the main interpreter, or "
+            "start a process (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+        )
+
+
+_refuse_subinterpreter()
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tuskml' has no attribute {name!r}")

@@ -18,7 +18,10 @@ from tuskml.version import VERSION
 
 PATH_BYTES = 4096
 UNSIGNED = "allow_unsigned_extensions"
-_loading = threading.Lock()
+_loading = threading.RLock()
+os.register_at_fork(
+    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+)
 
 
 def extension_path() -> Path:

@@ -105,7 +105,16 @@ RULE = ctypes.CFUNCTYPE(
 SENTENCE = 512  # FILES_SENTENCE of udas/duckdb/door.h
 
 _databases: dict[int, Limits] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
+
+
+def _forget() -> None:
+    """A forked process has copies of its parent's databases, which are not to be asked."""
+    _databases.clear()
+    _lock.release()
+
+
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
 
 
 def _look(account: int) -> None:

@@ -23,6 +23,7 @@ from tuskml.udas import kernels
 from tuskml.udas.kernels import GROUP, address_of
 from tuskml.udas.options import parse_once, refuse_format
 from tuskml.udas.tasks import task_named
+from tuskml.udas.working import counted
 
 TRAIN, EXPLAIN = 0, 1
 
@@ -133,12 +134,13 @@ def answer(library: ctypes.CDLL, pointer: Any) -> None:
     batch = pointer.contents
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
-    for number in range(batch.n_specs):
-        places = np.flatnonzero(spec == number)
-        if batch.request in (TRAIN, EXPLAIN):
-            answer_training(library, pointer, batch.specs[number], groups[places], places)
-        else:
-            answer_offline(library, pointer, batch.specs[number], groups[places], places)
+    with counted(batch.memory or 0):
+        for number in range(batch.n_specs):
+            places = np.flatnonzero(spec == number)
+            if batch.request in (TRAIN, EXPLAIN):
+                answer_training(library, pointer, batch.specs[number], groups[places], places)
+            else:
+                answer_offline(library, pointer, batch.specs[number], groups[places], places)
 
 
 def answer_training(
@@ -168,7 +170,7 @@ def answer_training(
             emission = Emission(models.numbered(places[models.group]))
             library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
     else:
-        for place, text in zip(places, explain(groups, request), strict=True):
+        for place, text in zip(places, explain(groups, request, batch.memory or 0), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
 
 
@@ -246,7 +248,10 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
 
 
 _attached: dict[str, Any] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def attach(library: ctypes.CDLL, path: str) -> None:

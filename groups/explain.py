@@ -13,6 +13,7 @@ from tuskml.groups.objective import describe, start
 from tuskml.groups.own import refuse_labels
 from tuskml.groups.own_costs import measured
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan, with_elsewhere
+from tuskml.groups.renumbered import own_request
 from tuskml.groups.rows_seen import with_rows_seen
 from tuskml.optimizer.choice import Choice
 from tuskml.optimizer.costs import Question
@@ -21,18 +22,25 @@ from tuskml.udas import kernels
 from tuskml.udas.kernels import Pass
 from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan
+from tuskml.udas.renumber import renumbered
 
 
-def explain(groups: NDArray[np.void], request: Request) -> Iterator[str]:
-    """The plan of each group, as text, or with the option `format` as JSON."""
+def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
+    """The plan of each group, as text, or with the option `format` as JSON.
+
+    memory: address of the account that copies of rows are charged to.
+    """
     refuse_together(request.task, request.options)
-    for group in np.split(groups, len(groups)):
-        if request.task.factorizes:
-            yield explain_factorization(group, request)
-        else:
-            yield written(
-                document(group, request, considered(group, request)), request.options.format
-            )
+    if request.task.factorizes or request.options.store is not None:
+        memory = 0  # neither numbers ids anew
+    with renumbered(groups, memory, kernels.cancel_count()) as seen:
+        for place, group in enumerate(np.split(groups, len(groups))):
+            if request.task.factorizes:
+                yield explain_factorization(group, request)
+                continue
+            own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
+            chosen = considered(seen.groups[place : place + 1], own)
+            yield written(document(group, request, chosen), request.options.format)
 
 
 def explain_factorization(group: NDArray[np.void], request: Request) -> str:

@@ -36,6 +36,12 @@ class Lists:
         taken = np.arange(width) < lengths[:, None]
         return cls(np.ascontiguousarray(rows[taken]), offsets)
 
+    def of(self, which: NDArray[np.intp]) -> "Lists":
+        """Some of the items."""
+        parts = [self.values[self.offsets[i] : self.offsets[i + 1]] for i in which.tolist()]
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        return Lists(np.concatenate(parts), offsets)
+
 
 @dataclass(frozen=True)
 class Strings:
@@ -83,6 +89,16 @@ class Models:
         same = copy(self)
         object.__setattr__(same, "group", group)
         return same
+
+    def of(self, which: NDArray[np.intp]) -> "Models":
+        """Some of the models, at least one."""
+
+        def some(value: Any) -> Any:
+            if isinstance(value, Strings):
+                return Strings(value.pool, value.code[which])
+            return value.of(which) if isinstance(value, Lists) else value[which]
+
+        return Models(**{f.name: some(getattr(self, f.name)) for f in fields(Models) if f.init})
 
 
 def thinned(history: list[Floats], n: int) -> Lists:

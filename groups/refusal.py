@@ -19,15 +19,18 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "the training was interrupted"
     if isinstance(error, MemoryError):
-        return f"out of memory: {_text(error)}" if _bare(error) else _text(error)
+        return _of_memory(_text(error))
     if isinstance(error, TuskError):
         return _text(error)
     return f"internal error, {type(error).__name__}: {_text(error)}"
 
 
-def _bare(error: MemoryError) -> bool:
-    """Whether it is NumPy's or Python's own, which does not say what to do."""
-    return "memory" not in _text(error)
+def _of_memory(text: str) -> str:
+    """NumPy's and Python's own errors do not say what to do."""
+    if "memory" in text:
+        return text
+    why = f" ({text[:1].lower()}{text[1:]})" if text else ""
+    return f"no memory for the training: raise memory_limit{why}"
 
 
 def _text(error: BaseException) -> str:

@@ -26,6 +26,7 @@ from tuskml.groups.own import (
     refuse_lost,
 )
 from tuskml.groups.planning import Request, by_statistics, decide, first_plan
+from tuskml.groups.renumbered import apart, own_request, restored
 from tuskml.groups.timing import Timing
 from tuskml.groups.validation import EarlyStop, held_out_counts
 from tuskml.optimizer.choice import Choice
@@ -34,7 +35,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import operators_of
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
-from tuskml.udas.charged import Charges
+from tuskml.udas.charged import FLOOR, Charges, memory_use
 from tuskml.udas.gap import WithinGap, settle_gap, wants_gap
 from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
@@ -44,12 +45,15 @@ from tuskml.udas.options import Options
 from tuskml.udas.own_tasks import refuse_together
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Index, Problem
+from tuskml.udas.renumber import renumbered
 from tuskml.udas.tasks import Task
 
 MOST_WEIGHTS = 1 << 23
 """Weights, or entries of curvature, that train together."""
 KNOW_GAP = ("dcd", "newton")
 """Algorithms with dual variables of their own."""
+BYTES_A_WEIGHT = 64
+"""That arrays of a training come to, about, for each of these."""
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
@@ -62,14 +66,41 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
         return
     refuse_elsewhere(request.options)
     refuse_together(request.task, request.options)
-    for places in alike(groups, request.options.ordered):
+    with renumbered(groups, memory, kernels.cancel_count()) as seen:
+        for places in alike(seen.groups, request.options.ordered, weights_at_once(memory)):
+            for some in apart(places, seen.ids, request.options):
+                own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
+                for models in train_in_parts(seen.groups, some, own, memory):
+                    yield from restored(models, seen.ids, groups, memory)
+
+
+def weights_at_once(memory: int) -> int:
+    """Weights that train together: no more than the account has room for."""
+    use = memory_use(memory)
+    room = max(use.budget - use.resident, use.budget // 4, FLOOR)
+    return min(MOST_WEIGHTS, room // BYTES_A_WEIGHT)
+
+
+def train_in_parts(
+    groups: NDArray[np.void], places: Index, request: Request, memory: int
+) -> Iterator[Models]:
+    """Trains groups together, or where memory does not suffice for that one half after another."""
+    models = None
+    try:
         with np.errstate(all="ignore"):  # what is not finite is looked for at the end
             models = train_alike(groups[places], request, memory)
+    except MemoryError:
+        if len(places) == 1:
+            raise
+    if models is not None:
         yield models.numbered(places[models.group])
+        return
+    for half in np.array_split(places, 2):
+        yield from train_in_parts(groups, half, request, memory)
 
 
-def alike(groups: NDArray[np.void], ordered: bool) -> Iterator[Index]:
-    """Places of the groups that train together: of one kind, width and size.
+def alike(groups: NDArray[np.void], ordered: bool, weights: int = MOST_WEIGHTS) -> Iterator[Index]:
+    """Places of the groups that train together: of one kind, width and size, with so many weights.
 
     What a group shares with its neighbours, such as the size of a sample, depends on nothing that
     is not the same in all of them; when order may not matter, neither may neighbours.
@@ -87,7 +118,7 @@ def alike(groups: NDArray[np.void], ordered: bool) -> Iterator[Index]:
         places = np.flatnonzero(bucket == number)
         widest = int(groups["dim"][places].max()) + 1
         each = widest * (widest + 1) // 2 if widest <= outcome.MOST_WEIGHTS else 8 * widest
-        step = max(1, MOST_WEIGHTS // each)
+        step = max(1, weights // each)
         for first in range(0, len(places), step):
             yield places[first : first + step]
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import native
+from tuskml.kvstore import forks, native
 from tuskml.kvstore.locks import raise_if_interrupted
 from tuskml.kvstore.native import CORRUPT, ERROR_BYTES, NO_MEMORY, Array, Ids, Weights, address
 
@@ -83,6 +83,7 @@ class Database:
 
     def __init__(self, path: Path, dtype: np.dtype[np.generic], memory: int, create: bool) -> None:
         """Opens or creates it; a directory that is not there, or is, is a StoreError."""
+        forks.use()
         self.path, self.dtype = path, dtype
         self._native = native.with_leveldb()
         self._store = ctypes.c_void_p()
@@ -93,9 +94,9 @@ class Database:
 
     def close(self) -> None:
         """Waits for a running compaction and lets go of all files. A second time does nothing."""
-        if self._store:
+        if self._store and not forks.lost():  # there it would wait for a thread that is not
             self._native.ks_close(self._store)
-            self._store = ctypes.c_void_p()
+        self._store = ctypes.c_void_p()
 
     @property
     def handle(self) -> ctypes.c_void_p:
@@ -147,6 +148,7 @@ class Database:
         Up to so many keys and values at a time, in arrays of their own; as the store is when the
         scan begins, which must end before the store is closed.
         """
+        forks.use()
         scan = self._native.ks_scan_open(self._store, first)
         if not scan:
             raise MemoryError
@@ -171,7 +173,7 @@ class Database:
     @property
     def counters(self) -> Counters:
         """What was done since it was opened."""
-        if not self._store:
+        if not self._store or forks.lost():
             return Counters()
         numbers = (ctypes.c_int64 * 6)()
         self._native.ks_count(self._store, numbers)
@@ -179,6 +181,7 @@ class Database:
 
     def property(self, name: str) -> str:
         """LevelDB's own word, such as "stats" or "approximate-memory-usage"; "" for none."""
+        forks.use()
         text = self._native.ks_property(self._store, f"leveldb.{name}".encode())
         if not text:
             return ""
@@ -191,6 +194,7 @@ class Database:
     def _reporting(self) -> Iterator["_Error"]:
         if not self._store:
             raise StoreError(f"the store {self.path} is closed")
+        forks.use()
         error = _Error()
         yield error
         self._check(error.code, error.text)

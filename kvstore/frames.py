@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import native
+from tuskml.kvstore import forks, native
 from tuskml.kvstore.arrays import as_keys
 from tuskml.kvstore.database import Database, raise_error
 from tuskml.kvstore.gate import Gate
@@ -250,7 +250,9 @@ class Frames:
                 self._native.ks_frames_resume(self._frames, self._database.handle)
 
     def drop(self) -> None:
-        """Frees the memory; what was not written is lost."""
+        """Frees the memory; what was not written is lost. In a forked process it does nothing."""
+        if forks.lost():
+            return
         with self._pausing:
             if self.closed:
                 return
@@ -275,6 +277,7 @@ class Frames:
     def _check_open(self) -> None:
         if self.closed:
             raise StoreError(f"the frames of the store {self.path} are closed")
+        forks.use()
 
     def _check(self, code: int, text: "ctypes.Array[ctypes.c_char]") -> None:
         if code == CANCELLED:

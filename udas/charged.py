@@ -10,6 +10,27 @@ from numpy.typing import DTypeLike, NDArray
 
 from tuskml.udas.library import check_code, library
 
+FLOOR = 32 << 20
+"""Bytes that a training may take whatever the limit is."""
+
+
+class MemoryUse(ctypes.Structure):
+    """`tusk_memory_use`, bytes."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("budget", "resident", "spilled", "peak")]
+    budget: int
+    resident: int
+    spilled: int
+    peak: int
+
+
+def memory_use(memory: int) -> MemoryUse:
+    """What an account may have and has; without one there is no limit."""
+    use = MemoryUse(budget=(1 << 63) - 1)
+    if memory:
+        library().tk_memory_use(ctypes.c_void_p(memory), ctypes.byref(use))
+    return use
+
 
 class Charges:
     """A context, at whose end the memory of all arrays that it gave goes, whoever has them.

@@ -30,7 +30,15 @@ typedef struct door {
     _Atomic int64_t looked_at;   /* the settings: ms */
     _Atomic int64_t readable_at; /* when stores might be read: ms; of the root of then */
     int references;
+    int process; /* forks_so_far() when the database was loaded */
 } door;
+
+/* Forks on the way from the first process to this one. What a process has of its parent's
+ * databases is a copy without their threads, of locks that nobody may ever give back. */
+int forks_so_far(void);
+#define FORKED                                                                                    \
+    "this process was forked from the one that opened the database: connect in it again, or "     \
+    "start it by 'spawn'"
 
 void door_release(void *d);
 door *door_retain(door *d);

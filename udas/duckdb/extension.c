@@ -2,6 +2,7 @@
  * loads it. */
 #include "door.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "../../kvstore/mapped/sealed_cache.h"
@@ -12,7 +13,23 @@ TUSK_EXPORT const char *tusk_version(void) {
     return TUSKML_VERSION;
 }
 
+static _Atomic int forks;
+
+static void count_fork(void) {
+    atomic_fetch_add(&forks, 1);
+}
+
+int forks_so_far(void) {
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
 static door *door_new(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     door *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
@@ -21,6 +38,7 @@ static door *door_new(void) {
     d->models = sealed_cache_new();
     d->eras = d->memory ? eras_new(d->memory) : NULL;
     d->references = 1;
+    d->process = forks_so_far();
     return d;
 }
 

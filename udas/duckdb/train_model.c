@@ -295,6 +295,10 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
 void take_in(duckdb_function_info info, duckdb_aggregate_state *given, idx_t n, const void *caller,
              const void *rows, row_taker take) {
     door *d = overload_of(info)->door;
+    if (d->process != forks_so_far()) {
+        refuse(info, FORKED);
+        return;
+    }
     duckdb_aggregate_state same[CHUNK_ROWS];
     duckdb_aggregate_state *states = states_of_rows(&d->sites, given, n, caller, same);
     if (!states) {

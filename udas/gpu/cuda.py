@@ -1,6 +1,8 @@
 """CuPy's device: the only module that imports CuPy, and only when it is asked for a GPU."""
 
 import functools
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +24,11 @@ LEAST_CAPABILITY = 80
 @functools.cache
 def availability() -> str | None:
     """Why no GPU can be used: package, driver or device is missing. None: one can."""
+    if _left_behind.is_set():
+        return (
+            "this process was forked from one that uses the GPU, which CUDA does not survive: "
+            "start it by 'spawn'"
+        )
     try:
         import cupy
     except ImportError as error:
@@ -81,6 +88,19 @@ def failures() -> Iterator[None]:
 def device() -> Device:
     """The current GPU, where `availability` has nothing against it."""
     return Cuda()
+
+
+_left_behind = threading.Event()
+
+
+def _forked() -> None:
+    """CUDA's context and its threads stayed with the parent, where it had begun to use the GPU."""
+    if device.cache_info().currsize:
+        _left_behind.set()
+        availability.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class CudaMark:

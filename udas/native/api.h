@@ -38,6 +38,14 @@ enum tk_code {
 typedef struct tk_charged tk_charged;
 TK_API int tk_charged_new(tusk_memory *memory, int64_t size, tk_charged **out, void **at);
 TK_API void tk_charged_free(tk_charged *charged);
+TK_API void tk_memory_use(tusk_memory *memory, tusk_memory_use *use);
+/* A training of the calling thread, whose arrays count in the account, floor bytes at least being
+ * allowed; opened and closed in the order of a stack. NULL: no memory. Its handler is NumPy's
+ * PyDataMem_Handler, which stays good after the end. */
+typedef struct tk_working tk_working;
+TK_API tk_working *tk_working_open(tusk_memory *memory, int64_t floor);
+TK_API void *tk_working_handler(tk_working *working);
+TK_API void tk_working_close(tk_working *working);
 
 typedef struct tk_pass {
     const tusk_group *groups;
@@ -248,6 +256,14 @@ TK_API int tk_scattered(const tk_pass *pass);
 /* Copies dense groups of one kind and width, each into one segment at memory + place[g], which has
  * room for its header, labels and values and is aligned to 8 bytes. The copies own nothing. */
 TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out);
+
+/* --- sparse rows with few of many ids --- */
+/* The ids that occur in a group of sparse rows, rising: *ids, (*n,), in memory of *out. */
+TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                             tk_charged **out, int32_t **ids, int64_t *n);
+/* Copies the group, each id as its place in ids; tk_free_groups frees the copy. */
+TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                       const int32_t *ids, int64_t n, tusk_group *out);
 
 /* --- rows for a device --- */
 /* Copies dense rows, one group's behind the other's, into values (n_rows, d) and labels (n_rows,).

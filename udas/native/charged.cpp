@@ -24,3 +24,7 @@ int tk_charged_new(tusk_memory *memory, int64_t size, tk_charged **out, void **a
 void tk_charged_free(tk_charged *charged) {
     delete charged;
 }
+
+void tk_memory_use(tusk_memory *memory, tusk_memory_use *use) {
+    tusk_memory_used(memory, use);
+}

@@ -215,6 +215,8 @@ int tk_curvature(const tk_pass *pass, const double *weights, const double *shift
                  const double *scale, int precise, double *out) {
     using namespace tusk;
     return code_of([&] {
+        int64_t p = pass->groups[0].dim + 1;
+        Counted scratch(pass->threads * p * (p + BLOCK_ROWS) * (int64_t)sizeof(double));
         return with_loss(pass, [&](auto loss) {
             return with_storage(pass, [&]<class T>(const T *) {
                 if (precise || sizeof(T) == sizeof(double))

@@ -30,6 +30,7 @@ template <class Body> int for_chunks(const tk_pass *pass, size_t n, Body &&body)
 int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items) {
     int64_t ids = users.n_ids + items.n_ids, n = pass->groups[0].n_rows;
     int64_t parts = std::clamp<int64_t>(n / ids, 1, pass->threads);
+    Counted counted((parts + 1) * ids * (int64_t)sizeof(int64_t)); // and while it is copied
     std::vector<std::vector<int64_t>> counts(parts);
     int code = for_chunks(pass, parts, [&](int64_t part) {
         std::vector<int64_t> &mine = counts[part];

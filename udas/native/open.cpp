@@ -263,6 +263,7 @@ private:
             if (same(i - 1) || same(i + 1))
                 place[i] = shared++;
         }
+        Counted counted(shared * width_ * (int64_t)sizeof(double));
         partial_.assign(shared * width_, 0.0);
         parallel_for(n, pass_->threads, [&](int64_t i) {
             add_piece<T>(piece[i], v,

@@ -127,6 +127,14 @@ std::mutex watch_mutex;
 int watchers = 0;
 struct sigaction before_watch;
 
+// Nobody holds it across a fork, or the child would wait for a thread that it does not have.
+struct ForkSafe {
+    ForkSafe() {
+        pthread_atfork([] { watch_mutex.lock(); }, [] { watch_mutex.unlock(); },
+                       [] { watch_mutex.unlock(); });
+    }
+} fork_safe;
+
 void on_sigint(int signal, siginfo_t *info, void *context) {
     cancels.fetch_add(1);
     if (before_watch.sa_flags & SA_SIGINFO) {

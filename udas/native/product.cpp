@@ -129,6 +129,7 @@ int tk_curvature_times(const tk_pass *pass, const double *weights, const double 
         int64_t p = pass->groups[0].dim + 1;
         bool sparse = tusk_is_sparse(pass->groups[0].kind);
         int64_t width = sparse && !weights ? p : 2 * p + 1;
+        Counted counted(pass->n_groups * width * (int64_t)sizeof(double));
         std::vector<double> sums(pass->n_groups * width);
         Product whole{pass, weights, direction, h, nullptr, nullptr, p - 1};
         int code = with_loss(pass, [&](auto loss) {

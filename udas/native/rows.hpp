@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "pool.hpp"
+#include "working.hpp"
 
 namespace tusk {
 
@@ -132,6 +133,7 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
         if (!alone)
             place[i] = shared++;
     }
+    Counted counted(shared * width * (int64_t)sizeof(double));
     // Fresh zeros, which each thread asks the system for where it needs them.
     std::unique_ptr<double, decltype(&std::free)> partial(
         (double *)std::calloc(std::max<int64_t>(shared, 1), width * sizeof(double)), std::free);

@@ -9,6 +9,7 @@
 
 #include "api.h"
 #include "pool.hpp"
+#include "working.hpp"
 
 namespace tusk {
 namespace {
@@ -97,7 +98,10 @@ int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
              double *inverse_diagonal, int threads) {
     return tusk::code_of([&] {
         constexpr int64_t TOGETHER = 64;
-        tusk::parallel_for((n_groups + TOGETHER - 1) / TOGETHER, threads, [&](int64_t task) {
+        int64_t tasks = (n_groups + TOGETHER - 1) / TOGETHER;
+        int64_t factors = std::min<int64_t>(tasks, threads);
+        tusk::Counted scratch(factors * p * p * (int64_t)sizeof(double));
+        tusk::parallel_for(tasks, threads, [&](int64_t task) {
             tusk::Factor factor(p);
             for (int64_t g = task * TOGETHER; g < std::min(n_groups, (task + 1) * TOGETHER); g++) {
                 factor.decompose(hessian + g * stride);

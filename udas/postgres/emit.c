@@ -64,9 +64,18 @@ static ArrayType *array_with_null(const double *x, int64 n) {
     return a;
 }
 
+/* The row around the list takes some of a value's gigabyte. */
+#define MOST_ITEMS ((int64)((MaxAllocSize - (1 << 20)) / sizeof(double)))
+
 static void put_list(fields *f, int field, const tusk_lists *l, int64 i) {
     const double *x = l->values + l->offsets[i];
     int64 n = l->offsets[i + 1] - l->offsets[i];
+    if (n > MOST_ITEMS)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                        errmsg("train_model: a list of " INT64_FORMAT " coefficients is more "
+                               "memory than the 1 GB that a value may have: expected smaller "
+                               "ids, or option 'store', which keeps those that occur",
+                               n)));
     f->null[field] = n == 0;
     if (n)
         f->value[field] =

@@ -58,6 +58,7 @@ struct tusk_memory {
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
+    _Atomic int64_t working; /* bytes that are not rows */
     _Atomic int64_t spilled;
     _Atomic int64_t peak;
 };
@@ -226,10 +227,27 @@ static tusk_slab *take_cached(tusk_memory *m, size_t size) {
 }
 
 static bool reserve(tusk_memory *m, int64_t size) {
-    if (atomic_fetch_add(&m->resident, size) + size <= atomic_load(&m->budget))
+    int64_t taken = atomic_fetch_add(&m->resident, size) + size;
+    if (taken <= atomic_load(&m->budget) - atomic_load(&m->working))
         return true;
     atomic_fetch_sub(&m->resident, size);
     return false;
+}
+
+int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor) {
+    tusk_memory *m = memory->account;
+    int64_t budget = atomic_load(&m->budget);
+    int64_t left = budget - atomic_load(&m->resident), least = budget / 4;
+    if (least < floor)
+        least = floor;
+    if (atomic_fetch_add(&m->working, bytes) + bytes <= (left > least ? left : least))
+        return 1;
+    atomic_fetch_sub(&m->working, bytes);
+    return 0;
+}
+
+void tusk_memory_unreserve(tusk_memory *memory, int64_t bytes) {
+    atomic_fetch_sub(&memory->account->working, bytes);
 }
 
 static void link_slab(tusk_memory *m, tusk_slab *slab) {

@@ -35,6 +35,11 @@ void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_dir
 void tusk_memory_limit_spill(tusk_memory *memory, int64_t bytes);
 void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 
+/* Counts bytes that are not rows and cannot be spilled: as many as rows have left, but a quarter of
+ * the budget, or floor bytes, in any case. False: they are more. */
+int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor);
+void tusk_memory_unreserve(tusk_memory *memory, int64_t bytes);
+
 /* size bytes, 8-aligned, in a slab that *slab names; NULL and a tusk_code when there is neither
  * memory nor disk. */
 void *tusk_memory_take(tusk_memory *memory, size_t size, tusk_slab **slab, int *code);

@@ -1,0 +1,34 @@
+"""LevelDB in a forked process: its threads stayed with the parent; whoever waits for them hangs.
+
+It starts one thread for all databases of a process, once, and believes in it ever after.
+"""
+
+import os
+import threading
+
+from tuskml.errors import StoreError
+
+_used, _lost = threading.Event(), threading.Event()
+
+
+def _lose() -> None:
+    if _used.is_set():
+        _lost.set()
+
+
+os.register_at_fork(after_in_child=_lose)
+
+
+def lost() -> bool:
+    """Whether this process was forked from one that had opened a store."""
+    return _lost.is_set()
+
+
+def use() -> None:
+    """Before LevelDB is used. Raises StoreError where its threads are not."""
+    if _lost.is_set():
+        raise StoreError(
+            "this process was forked from one that had opened a store, whose threads it does not "
+            "have: start it by 'spawn' (multiprocessing.get_context('spawn'))"
+        )
+    _used.set()

@@ -1,0 +1,76 @@
+# ruff: noqa: E501, SQL is read better on one line
+"""Trainings that would take much more than a small limit, for both databases, by storage.
+
+A case is a query with {train}, the aggregate's call but for its options, in DuckDB's spelling.
+"""
+
+import json
+
+LIMIT = 64
+"""Megabytes that a statement may have."""
+TOLERANCE = 96
+"""Megabytes beyond it: the database's own, Python's and malloc's, and what is freed too late."""
+
+ALGORITHMS = (
+    "auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "newton_cg", "svrg",
+)  # fmt: skip
+ROWS = {
+    # 1,500 groups of 100 features: 430 MB of curvature at once
+    "many groups": (
+        "{train}, [{x}]::FLOAT[]",
+        "(SELECT i % 1500 AS g, i AS i, i * 7919 % 1000 AS y FROM range(45000) t(i)) AS r GROUP BY g",
+        100,
+    ),
+    # 3,500 features: 49 MB for each triangle of the curvature
+    "many features": ("{train}, [{x}]::FLOAT[]", "(SELECT i, i * 7919 % 1000 AS y FROM range(150) t(i)) AS r", 3500),
+    # few ids, of which the largest is 6 million: 48 MB for each list of coefficients
+    "a large id": (
+        "{train}, sparse([0, 6000000], [sin(i), cos(i)])",
+        "(SELECT i, i * 7919 % 1000 AS y FROM range(20) t(i)) AS r",
+        0,
+    ),
+    # 350,000 ids that occur
+    "many ids": (
+        "{train}, sparse([{ids}], [{ones}])",
+        "(SELECT i, i * 7919 % 1000 AS y FROM range(20000) t(i)) AS r",
+        0,
+    ),
+}  # fmt: skip
+
+
+def query(storage: str, task: str, **options: object) -> str:
+    """The statement in DuckDB's spelling; labels are classes but for linear."""
+    call, rows, width = ROWS[storage]
+    label = "y::DOUBLE" if task == "linear" else "y < 400"
+    x = f"list_transform(range({width}), lambda k: sin(i * (k + 1)))" if width else ""
+    ids = ", ".join(f"(i * {7919 + 104729 * k} + {k}) % 3000000" for k in range(20))
+    filled = call.format(
+        train=f"train_model('{task}', {label}", ids=ids, ones=", ".join(["1.0"] * 20), x="{x}"
+    ).replace("[{x}]", x)
+    text = json.dumps({"max_iter": 2} | options)
+    return f"SELECT count(m), max(len(m.coef)) FROM (SELECT {filled}, '{text}') AS m FROM {rows}) AS s"
+
+
+def cases() -> dict[str, str]:
+    """Every storage with every algorithm, and with every task."""
+    found = {}
+    for storage in ROWS:
+        for algorithm in ALGORITHMS:
+            found[f"{storage}, {algorithm}"] = query(storage, "logistic", algorithm=algorithm)
+        found[f"{storage}, dcd"] = query(storage, "svm", algorithm="dcd", l2=0.1)
+        found[f"{storage}, linear"] = query(storage, "linear")
+        found[f"{storage}, svm"] = query(storage, "svm", l2=0.1)
+        found[f"{storage}, penalty"] = query(storage, "logistic", l1=0.01)
+        found[f"{storage}, deterministic"] = query(
+            storage, "logistic", deterministic=True, validation=0.2
+        )
+    return found
+
+
+RATINGS = {
+    "many users": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i, i % 90], '{\"rank\": 60, \"max_iter\": 2}') AS m FROM range(120000) t(i)) AS s",
+    "a large user": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i * 100000000, i % 9], '{\"rank\": 2}') AS m FROM range(20) t(i)) AS s",
+    "frequencies": "SELECT len(f) FROM (SELECT feature_frequencies([{ids}]) AS f FROM range(20000) t(i)) AS s",
+    "partition": "SELECT f.features FROM (SELECT partition_model([{ids}]) AS f FROM range(20000) t(i)) AS s",
+}
+"""What is not train_model over features."""
