@@ -39,7 +39,8 @@ ROWS = 100_000
 
 
 @pytest.mark.parametrize(
-    ("task", "algorithm", "beside"), [("svm", "dcd", 29), ("logistic", "newton_cg", 8)]
+    ("task", "algorithm", "beside"),
+    [("svm", "dcd", 29), ("svm", "newton", 57), ("logistic", "newton_cg", 8)],
 )
 def test_what_is_kept_for_each_row_is_charged_to_the_rows_account(
     con, tmp_path, task, algorithm, beside
