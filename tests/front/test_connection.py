@@ -157,6 +157,18 @@ def test_macros_find_each_other(tmp_path, database: str, place: str) -> None:
             assert one(con.cursor(), PREDICTED) == pytest.approx([8, 8])
 
 
+def test_a_file_in_a_format_that_older_versions_read(tmp_path) -> None:
+    """DuckDB 1.4 reads formats up to 67, 1.5 up to 68; the number stands behind the file's mark."""
+    path = tmp_path / "for_older.duckdb"
+    with tuskml.connect(path, storage_compatibility_version="v1.4.0") as con:
+        con.execute(
+            "CREATE TABLE m AS SELECT train_model('linear', 2 * x, [x]) AS model FROM range(9) t(x)"
+        )
+    head = path.read_bytes()[:20]
+    assert head[8:12] == b"DUCK"
+    assert int.from_bytes(head[12:20], "little") <= 67
+
+
 def test_a_file_keeps_no_macro(tmp_path) -> None:
     with tuskml.connect(tmp_path / "db.duckdb") as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS i")

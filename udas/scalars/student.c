@@ -3,8 +3,8 @@
 #include <math.h>
 
 #define MOST_TERMS 20000
-#define NEARLY_NORMAL 5000 /* freedom from which Hill's series has more digits than the fraction \
-                            */
+/* Freedom from which Hill's series has more digits than the continued fraction. */
+#define NEARLY_NORMAL 5000
 #define TINY 1e-300
 
 /* log B(a, 1/2): of large a by the series of log gamma(a + 1/2) - log gamma(a), whose terms do not
