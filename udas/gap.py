@@ -93,7 +93,7 @@ def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
             excess = np.maximum(share * pull - l1, 0.0)
             less = np.einsum("gd,gd->g", excess, excess) / (2 * l2)
             found = np.maximum(found, share * total - less)
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def rounding(problem: Problem) -> Floats:
@@ -101,7 +101,7 @@ def rounding(problem: Problem) -> Floats:
     deviation = np.divide(
         1.0, problem.scale, where=problem.scale > 0, out=np.zeros_like(problem.scale)
     )
-    return LAST_DIGITS * (np.abs(problem.shift) + deviation)
+    return np.asarray(LAST_DIGITS * (np.abs(problem.shift) + deviation))
 
 
 def worst(problem: Problem) -> Floats:
