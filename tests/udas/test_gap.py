@@ -202,7 +202,7 @@ def test_units_of_the_features_do_not_matter_to_newton(con, unit):
     l2 = {"l2": 1e-3} if 1e-20 < unit < 1e20 else {"l2": 0}
     same = fit(con, "svm", algorithm="newton", **l2)
     put(con, x * unit, y)
-    model = fit(con, "svm", algorithm="newton", l2=l2["l2"] / unit**2 if l2["l2"] else 0)
+    model = fit(con, "svm", algorithm="newton", l2=l2["l2"] * unit**2 if l2["l2"] else 0)
     assert model.status == same.status == "ok"
     assert model.loss == pytest.approx(same.loss, abs=1e-6)
     np.testing.assert_allclose(model.coef * unit, same.coef, rtol=1e-3, atol=1e-4)
