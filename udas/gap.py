@@ -30,6 +30,7 @@ SELDOM = 20
 CORNERS = tuple(10.0 ** (-k / 2) for k in range(13))
 """Widths of the corner that make dual variables of weights that were not smoothed for."""
 FIRST_CORNER = 4
+LAST_DIGITS = 10 * ROUNDING
 SHARES = (1.0, 0.999, 0.99, 0.9, 0.5)
 """Of the dual variables, that are tried where l1 > 0: smaller ones may be allowed by it."""
 
@@ -74,8 +75,9 @@ def one_class(problem: Problem, high: bool) -> Floats:
 
 def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
     """The least objective that any weights may have, (G,); without a penalty, see above."""
-    pull = np.where(problem.scale > 0, np.abs(at.pull), 0.0)
     total, l1, l2 = at.total, problem.l1, problem.l2
+    pull = np.maximum(np.abs(at.pull) - total[:, None] * rounding(problem), 0.0)
+    pull[problem.scale == 0] = 0.0
     if not l1 and not l2:
         size = np.maximum(np.abs(v[:, :-1]).sum(axis=1), 1.0)
         found = total - REACH * size * (pull * problem.scale).max(axis=1, initial=0.0)
@@ -91,7 +93,15 @@ def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
             excess = np.maximum(share * pull - l1, 0.0)
             less = np.einsum("gd,gd->g", excess, excess) / (2 * l2)
             found = np.maximum(found, share * total - less)
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
+
+
+def rounding(problem: Problem) -> Floats:
+    """What a mean of a feature may be off, (G, d): beside the tiniest penalties it hides all."""
+    deviation = np.divide(
+        1.0, problem.scale, where=problem.scale > 0, out=np.zeros_like(problem.scale)
+    )
+    return np.asarray(LAST_DIGITS * (np.abs(problem.shift) + deviation))
 
 
 def worst(problem: Problem) -> Floats:

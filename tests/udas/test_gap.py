@@ -194,6 +194,34 @@ def test_real_features_in_their_own_units(con, data):
     assert model.loss <= objective("svm", x, y, made, l2=1 / len(y)) + 1e-6
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e-9, 1e6, 1e15, 1e150])
+def test_units_of_the_features_do_not_matter_to_newton(con, unit):
+    """With the penalty in the same units; beyond double's range of squares it has none."""
+    x, y = overlapping(200)
+    put(con, x, y)
+    l2 = {"l2": 1e-3} if 1e-20 < unit < 1e20 else {"l2": 0}
+    same = fit(con, "svm", algorithm="newton", **l2)
+    put(con, x * unit, y)
+    model = fit(con, "svm", algorithm="newton", l2=l2["l2"] * unit**2 if l2["l2"] else 0)
+    assert model.status == same.status == "ok"
+    assert model.loss == pytest.approx(same.loss, abs=1e-6)
+    np.testing.assert_allclose(model.coef * unit, same.coef, rtol=1e-3, atol=1e-4)
+    put(con, x * unit, y)  # a penalty that nothing is left of, or that leaves nothing
+    assert fit(con, "svm", algorithm="newton", l2=1e-3).status == "ok"
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_fewer_rows_than_weights(con, rows):
+    """A whole step may end where a variable is 0: it must not be taken quite."""
+    x, _ = overlapping(rows, seed=3)
+    y = np.arange(rows) % 2.0
+    put(con, x, y)
+    for options in ({}, {"l2": 1e-6}):
+        model = fit(con, "svm", algorithm="newton", **options)
+        assert model.converged
+        assert model.loss < 1e-4
+
+
 def test_groups_train_as_each_alone_and_time_ends_newton(con):
     x, y = overlapping(600)
     put(con, x, y, g=np.arange(600) % 4)

@@ -109,7 +109,7 @@ class InteriorStep:
         inside.groups["target"] = np.clip(share, 0.0, 1.0) ** 3 * before
         step = towards(inside.gradient(part.rows, CORRECTED), CORRECTED)
         length = inside.groups["step"]
-        length[length < 1.0] *= NOT_QUITE
+        np.minimum(NOT_QUITE * length, 1.0, out=length)
         inside.move(part.rows)
         memory["weights"][active] = v + length[:, None] * step
         memory["inside"].groups[active] = inside.groups

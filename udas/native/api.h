@@ -211,7 +211,7 @@ enum tk_interior_mode {
 typedef struct tk_interior_group {
     int64_t n_rows;
     double target;  /* the caller's */
-    double step;    /* the longest that leaves all variables positive, at most 1 */
+    double step;    /* the longest that leaves all variables at least 0, at most 1.01 */
     double product; /* mean product of variables and their slacks, after that step or as it is */
     double loss;    /* mean hinge */
     double total;   /* mean dual variable */

@@ -98,8 +98,9 @@ struct Nothing {
     void add(const Nothing &) {}
 };
 
+// A little beyond 1, so that a bound which a whole step would meet is seen.
 struct Longest {
-    double step = 1;
+    double step = 1.01;
     void add(const Longest &other) { step = std::min(step, other.step); }
     void keep(double x, double change) {
         if (change < 0)
@@ -277,7 +278,8 @@ int tk_interior_aim(const tk_pass *pass, tk_interior *rows, const double *weight
             most.keep(v.e, by.e);
         });
         for (int64_t g = 0; g < pass->n_groups; g++)
-            rows->groups[g].step = longest[g].step;
+            rows->groups[g].step =
+                mode == TK_AFFINE ? std::min(longest[g].step, 1.0) : longest[g].step;
         if (mode != TK_AFFINE)
             return TK_OK;
         auto after = inside.over(Sums(), [&](Sums &sum, int64_t g, int64_t i, double c) {
