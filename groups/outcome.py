@@ -333,5 +333,5 @@ def rounded(problem: Problem) -> NDArray[np.bool_]:
         return np.zeros(problem.rows.n_groups, bool)
     center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
     error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
-    large: NDArray[np.bool_] = (center > EXACT_IN_FLOAT) & (error > ROUNDING)
-    return np.any(large, axis=1)
+    lost: NDArray[np.bool_] = np.any((center > EXACT_IN_FLOAT) & (error > ROUNDING), axis=1)
+    return lost

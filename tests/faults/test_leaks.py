@@ -71,7 +71,7 @@ def run(queries: int, warm: int) -> tuple[dict, dict, int]:
         [sys.executable, "-c", CHILD, str(queries), str(warm)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -21,12 +21,16 @@ DUCKDB_ONLY = {
     "model of another version": "a struct stands for a model there",
     "something else than a model": "a struct stands for a model there",
 }
-PARAMETER, ARRAY, NULL, TYPE = "22023", "2202E", "22004", "42804"
+PARAMETER, ARRAY, NULL, TYPE, RANGE = "22023", "2202E", "22004", "42804", "22003"
 STATES = {
     "NULL task": NULL,
     "ragged rows": ARRAY,
     "no features": ARRAY,
     "ids without values": ARRAY,
+    "id that is not whole": RANGE,
+    "id that is no number": RANGE,
+    "id beyond 32 bits": RANGE,
+    "id as text": TYPE,
 }
 """SQLSTATEs other than 22023, invalid_parameter_value."""
 

@@ -83,8 +83,8 @@ static void refuse_texts(duckdb_function_info info, duckdb_data_chunk chunk,
                          duckdb_vector result) {
     (void)chunk;
     (void)result;
-    duckdb_scalar_function_set_error(info, "sparse: indices is VARCHAR[], expected an array of "
-                                           "whole numbers, INTEGER or BIGINT");
+    duckdb_scalar_function_set_error(info, "sparse: indices is text[], expected an array of "
+                                           "whole numbers");
 }
 
 static bool add(duckdb_scalar_function_set set, duckdb_type type, const duckdb_type *extra) {

@@ -90,8 +90,7 @@ static ArrayType *to_ids(ArrayType *a) {
         return a;
     if (!is_number_type(type) || type == BOOLOID)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("sparse: indices is %s[], expected an array of whole numbers, "
-                               "integer or bigint",
+                        errmsg("sparse: indices is %s[], expected an array of whole numbers",
                                format_type_be(type))));
     items list = read_items(a);
     for (int i = 0; i < list.n; i++)
