@@ -26,7 +26,7 @@ EXAMPLES = {
     "import": "tuskml store import ads ads.npz",
     "gc": "tuskml store gc\n"
     "tuskml store gc ads --keep 3 --older-than 12h --database shop.duckdb\n"
-    "tuskml store gc --yes  # without a terminal, such as in cron",
+    "tuskml store gc --yes",
 }
 
 

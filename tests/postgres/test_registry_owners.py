@@ -170,3 +170,27 @@ def test_a_registry_of_a_role_that_is_no_superuser(pg, connect: Connect) -> None
     assert one(eve, FIRST) == 1
     assert one(ann, FIRST) == 2
     assert registrars(ann) == [("fare", 1, "eve"), ("fare", 2, "ann")]
+
+
+def test_a_superuser_does_not_run_what_a_registrys_owner_left(pg, connect: Connect) -> None:
+    """Bringing it up to date writes to the table, whose triggers would get a superuser's rights."""
+    pg.execute("DROP SCHEMA tuskml CASCADE")
+    pg.execute(
+        f"GRANT CREATE ON DATABASE {pg.info.dbname} TO ann; GRANT CREATE ON SCHEMA public TO ann"
+    )
+    ann = connect(user="ann")
+    ann.execute("SET check_function_bodies = off")
+    ann.execute(OLD)
+    ann.execute(INSERT, ("", 1))
+    ann.execute("CREATE TABLE seen (who text)")
+    ann.execute(
+        "CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.seen VALUES (current_user); RETURN NEW; END'"
+    )
+    ann.execute(
+        "CREATE TRIGGER trap BEFORE UPDATE ON tuskml.models FOR EACH ROW EXECUTE FUNCTION trap()"
+    )
+    pg.execute("SELECT create_registry()")
+    assert pg.execute("SELECT * FROM seen").fetchall() == []
+    ann.execute("SELECT create_registry()")
+    assert pg.execute("SELECT DISTINCT who FROM seen").fetchall() == [("ann",)]
+    assert registrars(ann) == [("fare", 1, "ann")]
