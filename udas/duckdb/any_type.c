@@ -137,8 +137,7 @@ bool all_null(idx_t n, scratch *s, column *c) {
     return c->validity && c->data;
 }
 
-/* *f64: as FLOAT where the numbers are that, if the caller takes both. */
-static bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
+bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
     *c = column_of(v);
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     duckdb_type id = duckdb_get_type_id(type);

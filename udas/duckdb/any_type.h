@@ -33,7 +33,9 @@ bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boo
 /* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of them; FLOAT stays FLOAT. */
 bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *features);
 bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
-/* A LIST or an ARRAY of numbers. f64 NULL: as DOUBLE; else whether they are, or FLOAT. */
+/* Numbers, and a LIST or an ARRAY of them. f64 NULL: as DOUBLE; else whether they are, or FLOAT.
+ */
+bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64);
 
 /* Rows that are all NULL, of items of at most 16 bytes. */

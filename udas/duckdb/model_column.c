@@ -28,32 +28,18 @@ duckdb_logical_type make_used_type(void) {
     return used;
 }
 
-static model_column model_of_fields(duckdb_vector v, duckdb_vector *fields) {
-    return (model_column){.self = column_of(v),
-                          .task = column_of(fields[U_TASK]),
-                          .coef = list_column_of(fields[U_COEF]),
-                          .intercept = column_of(fields[U_INTERCEPT]),
-                          .classes = list_column_of(fields[U_CLASSES]),
-                          .options = column_of(fields[U_OPTIONS])};
-}
-
 model_column model_column_of(duckdb_vector v) {
-    duckdb_vector fields[USED_FIELDS];
-    for (idx_t i = 0; i < USED_FIELDS; i++)
-        fields[i] = duckdb_struct_vector_get_child(v, i);
-    return model_of_fields(v, fields);
+    return (model_column){
+        .self = column_of(v),
+        .task = column_of(duckdb_struct_vector_get_child(v, U_TASK)),
+        .coef = list_column_of(duckdb_struct_vector_get_child(v, U_COEF)),
+        .intercept = column_of(duckdb_struct_vector_get_child(v, U_INTERCEPT)),
+        .classes = list_column_of(duckdb_struct_vector_get_child(v, U_CLASSES)),
+        .options = column_of(duckdb_struct_vector_get_child(v, U_OPTIONS)),
+    };
 }
 
-static bool has_type(duckdb_vector v, duckdb_type type, bool list) {
-    duckdb_logical_type found = duckdb_vector_get_column_type(v);
-    duckdb_type id = duckdb_get_type_id(found);
-    duckdb_destroy_logical_type(&found);
-    if (!list)
-        return id == type;
-    return id == DUCKDB_TYPE_LIST && has_type(duckdb_list_vector_get_child(v), type, false);
-}
-
-duckdb_vector field_of(duckdb_vector v, const char *name, duckdb_type type, bool list) {
+duckdb_vector field_of(duckdb_vector v, const char *name) {
     duckdb_logical_type whole = duckdb_vector_get_column_type(v);
     duckdb_vector field = NULL;
     if (duckdb_get_type_id(whole) == DUCKDB_TYPE_STRUCT) {
@@ -66,12 +52,19 @@ duckdb_vector field_of(duckdb_vector v, const char *name, duckdb_type type, bool
         }
     }
     duckdb_destroy_logical_type(&whole);
-    return field && has_type(field, type, list) ? field : NULL;
+    return field;
 }
 
-static bool no_models(duckdb_vector v, idx_t n, scratch *s, model_column *m) {
+static bool is_null_type(duckdb_vector v) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    bool null = duckdb_get_type_id(type) == DUCKDB_TYPE_SQLNULL;
+    duckdb_destroy_logical_type(&type);
+    return null;
+}
+
+static bool no_models(idx_t n, scratch *s, model_column *m) {
     column none = {0};
-    if (!has_type(v, DUCKDB_TYPE_SQLNULL, false) || !all_null(n, s, &none))
+    if (!all_null(n, s, &none))
         return false;
     list_column list = {none, none, 0};
     *m = (model_column){none, none, none, none, list, list};
@@ -79,12 +72,16 @@ static bool no_models(duckdb_vector v, idx_t n, scratch *s, model_column *m) {
 }
 
 bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) {
-    duckdb_vector fields[USED_FIELDS];
-    for (int i = 0; i < USED_FIELDS; i++) {
-        fields[i] = field_of(v, USED[i].name, USED[i].type, USED[i].list);
-        if (!fields[i])
-            return no_models(v, n, s, m);
-    }
-    *m = model_of_fields(v, fields);
-    return true;
+    if (is_null_type(v))
+        return no_models(n, s, m);
+    duckdb_vector f[USED_FIELDS];
+    for (int i = 0; i < USED_FIELDS; i++)
+        if (!(f[i] = field_of(v, USED[i].name)))
+            return false;
+    m->self = column_of(v);
+    return text_of_any(f[U_TASK], n, s, &m->task) &&
+           text_of_any(f[U_OPTIONS], n, s, &m->options) &&
+           numbers_of_any(f[U_INTERCEPT], n, s, &m->intercept, NULL) &&
+           numbers_list_of_any(f[U_COEF], n, s, &m->coef, NULL) &&
+           numbers_list_of_any(f[U_CLASSES], n, s, &m->classes, NULL);
 }

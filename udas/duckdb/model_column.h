@@ -19,8 +19,7 @@ model_column model_column_of(duckdb_vector v);
 /* A STRUCT that has these fields among others, or NULL; false where it is neither. n: rows. */
 bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m);
 
-/* The field of a STRUCT with this name and this type (of its items, if it is a list); NULL where
- * it has none. */
-duckdb_vector field_of(duckdb_vector v, const char *name, duckdb_type type, bool list);
+/* The field of a STRUCT with this name; NULL where there is none. */
+duckdb_vector field_of(duckdb_vector v, const char *name);
 
 #endif

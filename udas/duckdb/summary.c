@@ -63,11 +63,8 @@ static bool is(tusk_text t, const char *word) {
     return t.data && t.length == strlen(word) && memcmp(t.data, word, t.length) == 0;
 }
 
-static bool or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
-    if (!v)
-        return all_null(n, s, c);
-    *c = column_of(v);
-    return true;
+static bool text_or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
+    return v ? text_of_any(v, n, s, c) : all_null(n, s, c);
 }
 
 static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
@@ -75,15 +72,13 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
         return false;
     column none = m->used.self;
     *m = (models){m->used, none, none, none, {none, none, 0}};
-    duckdb_vector rows = field_of(v, "n_rows", DUCKDB_TYPE_BIGINT, false),
-                  errors = field_of(v, "std_err", DUCKDB_TYPE_DOUBLE, true),
-                  status = field_of(v, "status", DUCKDB_TYPE_VARCHAR, false),
-                  store = field_of(v, "store", DUCKDB_TYPE_VARCHAR, false);
-    if (!rows || !errors)
-        return !none.vector; /* all are NULL */
-    m->n_rows = column_of(rows);
-    m->std_err = list_column_of(errors);
-    return or_null(status, n, s, &m->status) && or_null(store, n, s, &m->store);
+    if (!none.vector)
+        return true;
+    duckdb_vector rows = field_of(v, "n_rows"), errors = field_of(v, "std_err");
+    return rows && errors && numbers_of_any(rows, n, s, &m->n_rows, NULL) &&
+           numbers_list_of_any(errors, n, s, &m->std_err, NULL) &&
+           text_or_null(field_of(v, "status"), n, s, &m->status) &&
+           text_or_null(field_of(v, "store"), n, s, &m->store);
 }
 
 static bool has_terms(const models *m, idx_t row) {
@@ -131,11 +126,11 @@ typedef struct facts {
 } facts;
 
 /* Degrees of freedom: what the options say, where rows were held out, or else the usual number. */
-static double freedom_of(tusk_text options, int64_t usual) {
+static double freedom_of(tusk_text options, double usual) {
     tusk_text given = tusk_json_member(options, "freedom");
     char text[32] = "";
     if (!given.data || given.length >= sizeof text)
-        return (double)usual;
+        return usual;
     memcpy(text, given.data, given.length);
     return strtod(text, NULL);
 }
@@ -150,7 +145,7 @@ static facts facts_of(const models *m, idx_t row) {
                .freedom = INFINITY,
                .intercept = tusk_has_intercept(options)};
     if (linear)
-        f.freedom = freedom_of(options, ((const int64_t *)m->n_rows.data)[row] - (int64_t)known);
+        f.freedom = freedom_of(options, ((const double *)m->n_rows.data)[row] - (double)known);
     tusk_noted noted = {task, options, text_at(&m->status, row), text_at(&m->store, row)};
     if (!known)
         tusk_note_none(&noted, f.none);
