@@ -174,12 +174,12 @@ def test_sql_cells_see_frames(shell: InteractiveShell) -> None:
     made = "con = tuskml.connect(python_scan_all_frames=True)"
     assert made in manual
     run(shell, f"import tuskml, pandas, polars\n{made}")
+    run(shell, "%sql con --alias frames")
     for kind in ("pandas", "polars"):
         run(shell, f"points = {kind}.DataFrame({{'x': [1.0, 2, 4], 'y': [2.0, 4, 8]}})")
-        run(shell, "%sql con --alias frames")
         query = "SELECT round((train_model('linear', y, [x])).coef[1]) AS slope FROM points"
         assert run(shell, f"%%sql\n{query}")["slope"].tolist() == [2]
-        run(shell, "%sql --close frames")
+    run(shell, "%sql --close frames")
 
 
 def test_sql_cells_in_postgres(shell: InteractiveShell, cluster) -> None:

@@ -220,7 +220,7 @@ def test_a_relation_of_duckdb_is_a_source(trips) -> None:
         ({"model": {1: None}, "group_by": "city"}, "model is a mapping without a model"),
         ({"source": 7}, "source is a int, expected a table"),
         ({"source": "tripz"}, "source 'tripz' does not exist.*did you mean 'trips'"),
-        ({"into": "trips"}, 'Table with name "trips" already exists'),
+        ({"into": "trips"}, "the table trips already exists: give into another name"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(trips, wrong: dict[str, Any], message: str) -> None:

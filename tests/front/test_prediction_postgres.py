@@ -105,7 +105,7 @@ def test_urls_and_engines(url: str) -> None:
         ({"features": ["delay"]}, "the model has 2 features, row has 1"),
         ({"source": pd.DataFrame({"delay": [1.0]})}, "a pandas DataFrame, which only DuckDB"),
         ({"model": "trips"}, "table trips has no column 'model'"),
-        ({"into": "trips"}, 'relation "trips" already exists'),
+        ({"into": "trips"}, "the table trips already exists: give into another name"),
     ],
 )
 def test_what_is_wrong_leaves_the_transaction_usable(pg, wrong: dict, message: str) -> None:

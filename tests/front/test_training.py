@@ -202,7 +202,7 @@ GIVEN = {"task": "logistic", "source": "trips", "label": "late", "features": ["d
         ({"label": "'yes'"}, "label \"'yes'\" is of type VARCHAR, expected a number"),
         ({"features": ["delay", "both"]}, "feature 'both' is of type FLOAT\\[2\\]"),
         ({"label": "hour"}, "needs two classes"),
-        ({"into": "trips"}, 'Table with name "trips" already exists'),
+        ({"into": "trips"}, "the table trips already exists: give into another name"),
     ],
 )
 def test_what_is_wrong_with_the_data_is_one_sentence(trips, wrong: dict, message: str) -> None:

@@ -129,7 +129,7 @@ def test_an_engine_of_sqlalchemy(url: str) -> None:
         ({"label": "'yes'"}, "is of type text"),
         ({"label": "hour"}, "needs two classes"),
         ({"source": "SELECT 1 FROM nowhere"}, 'relation "nowhere" does not exist'),
-        ({"into": "Trips"}, 'relation "Trips" already exists'),
+        ({"into": "Trips"}, "the table Trips already exists: give into another name"),
     ],
 )
 def test_what_is_wrong_leaves_the_transaction_usable(pg, wrong: dict, message: str) -> None:

@@ -33,7 +33,10 @@ INVALID: dict[str, tuple[object, str]] = {
     "l1": ("0.1", "a number of at least 0"),
     "l2": (True, "a number of at least 0"),
     "fit_intercept": (1, "true or false"),
-    "class_weight": ([1, -1], "'balanced' or [weight of lower class, weight of higher class]"),
+    "class_weight": (
+        [1, -1],
+        "'balanced', [weight of lower class, weight of higher class] or {class: weight} of both classes",
+    ),
     "threads": (0, "a whole number from 1 to 1024"),
     "seed": (-1, "a whole number from 0 to 9007199254740992"),
     "deterministic": ("yes", "true or false"),
