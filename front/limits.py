@@ -12,6 +12,8 @@ from contextlib import suppress
 
 import duckdb
 
+from tuskml.udas import charged
+
 TELL = """
 SELECT tuskml_set_memory(
     (regexp_extract(setting, '([0-9.]+)', 1)::DOUBLE
@@ -92,5 +94,11 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
             limits.connections |= known.connections
         limits.connections.add(connection)
         _databases[account] = limits
+        charged.LIMITS[_memory_of(account)] = limits.look
         for other in [a for a, seen in _databases.items() if not seen.connections]:
             del _databases[other]
+
+
+def _memory_of(account: int) -> int:
+    """Address of the rows' memory, with which a database's account begins (`struct door`)."""
+    return ctypes.c_void_p.from_address(account).value or 0

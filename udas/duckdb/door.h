@@ -150,6 +150,7 @@ typedef struct answer {
     duckdb_vector result;
     idx_t *row;    /* of each group in the batch */
     bool *emitted; /* whether each has its answer */
+    bool failed;   /* DuckDB found no memory for one */
 } answer;
 
 /* Where the group's answer goes. */
