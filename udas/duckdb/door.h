@@ -35,8 +35,8 @@ typedef struct door {
 /* Forks on the way from the first process to this one. What a process has of its parent's
  * databases is a copy without their threads, of locks that nobody may ever give back. */
 int forks_so_far(void);
-#define FORKED                                                                                    \
-    "this process was forked from the one that opened the database: connect in it again, or "     \
+#define FORKED                                                                                \
+    "this process was forked from the one that opened the database: connect in it again, or " \
     "start it by 'spawn'"
 
 void door_release(void *d);
