@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 from tuskml.groups import file_rules
+from tuskml.udas import charged
 
 BYTES = """
 SELECT
@@ -166,5 +167,11 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
             limits.connections |= known.connections
         limits.connections.add(connection)
         _databases[account] = limits
+        charged.LIMITS[_memory_of(account)] = limits.look
         for other in [a for a, seen in _databases.items() if not seen.connections]:
             del _databases[other]
+
+
+def _memory_of(account: int) -> int:
+    """Address of the rows' memory, with which a database's account begins (`struct door`)."""
+    return ctypes.c_void_p.from_address(account).value or 0

@@ -12,8 +12,10 @@ from tuskml.groups.planning import Request
 from tuskml.udas.charged import FLOOR, Charges, memory_use
 from tuskml.udas.options import Options, WarmStart
 from tuskml.udas.problem import Index
-from tuskml.udas.renumber import Ids
+from tuskml.udas.renumber import Ids, Renumbered
 
+COPIES = 3
+"""Of a list of coefficients, ours and the database's, which doubles what it has while it grows."""
 NONE = Lists(np.empty(0), np.zeros(2, np.int64))
 
 
@@ -56,35 +58,41 @@ def own_start(options: Options, ids: Ids, width: int) -> Options:
 
 
 def restored(
-    models: Models, ids: dict[int, Ids], groups: NDArray[np.void], memory: int
+    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
 ) -> Iterator[Models]:
     """The models, each whose group was renumbered by itself and as long as its largest id.
 
-    groups: as they were. Only one long list is in memory at a time, charged to the account.
+    groups: as they were. Only one long list is in memory at a time, charged to the account, but
+    the database keeps those of all groups of a call.
     """
     number = models.group.tolist()
-    plain = np.array([place for place, group in enumerate(number) if group not in ids], np.intp)
+    plain = [place for place, group in enumerate(number) if group not in seen.ids]
     if len(plain) == len(number):
         yield models
         return
-    if len(plain):
-        yield models.of(plain)
+    if plain:
+        yield models.of(np.array(plain))
     for place, group in enumerate(number):
-        if group in ids:
+        if group in seen.ids:
+            width = int(groups["dim"][group])
+            seen.listed += width
+            refuse_too_long(width, len(seen.ids[group]), seen.listed, memory)
             with Charges(memory) as charges:
-                yield _long(
-                    models.of(np.array([place])), ids[group], int(groups["dim"][group]), charges
-                )
+                yield _long(models.of(np.array([place])), seen.ids[group], width, charges)
 
 
-def refuse_too_long(width: int, occur: int, memory: int) -> None:
-    """MemoryError where so many coefficients as a list are more than the account may have."""
-    size, limit = 8 * width, max(memory_use(memory).budget, FLOOR)
+def refuse_too_long(width: int, occur: int, listed: int, memory: int) -> None:
+    """MemoryError where coefficients as lists are more than the account may have.
+
+    width: of one model, of which so many occur; listed: of all models of a call so far.
+    """
+    size, limit = COPIES * 8 * listed, max(memory_use(memory).budget, FLOOR)
     if size > limit:
+        others = "" if listed == width else f" (and models before it {listed - width})"
         raise MemoryError(
-            f"the model has {width} coefficients, of which {occur} occur: as a list they take "
-            f"{size / 1e6:.0f} MB, and memory_limit is {limit / 1e6:.0f} MB; expected smaller "
-            "ids, or option 'store', which keeps those that occur"
+            f"the model has {width} coefficients{others}, of which {occur} occur: as a list, and "
+            f"its copies, they take {size / 1e6:.0f} MB, and memory_limit is {limit / 1e6:.0f} "
+            "MB; expected smaller ids, or option 'store', which keeps those that occur"
         )
 
 
@@ -93,7 +101,6 @@ def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
 
     Standard errors are for models of few features, as which ids up to 65,536 and more never count.
     """
-    refuse_too_long(width, len(ids), charges.memory)
     coef = charges.empty(width)
     coef[:] = 0.0
     coef[ids] = model.coef.values[: len(ids)]

@@ -35,7 +35,7 @@ from tuskml.udas import kernels
 from tuskml.udas.algorithms import operators_of
 from tuskml.udas.algorithms.sgd import TRIAL_ROWS
 from tuskml.udas.algorithms.sgd import finish as finish_epochs
-from tuskml.udas.charged import FLOOR, Charges, memory_use
+from tuskml.udas.charged import FLOOR, Charges, look_at_limits, memory_use
 from tuskml.udas.gap import WithinGap, settle_gap, wants_gap
 from tuskml.udas.gather import gathered
 from tuskml.udas.gpu import placement
@@ -66,12 +66,20 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
         return
     refuse_elsewhere(request.options)
     refuse_together(request.task, request.options)
+    if needs_much(groups):
+        look_at_limits(memory)
     with renumbered(groups, memory, kernels.cancel_count()) as seen:
         for places in alike(seen.groups, request.options.ordered, weights_at_once(memory)):
             for some in apart(places, seen.ids, request.options):
                 own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
                 for models in train_in_parts(seen.groups, some, own, memory):
-                    yield from restored(models, seen.ids, groups, memory)
+                    yield from restored(models, seen, groups, memory)
+
+
+def needs_much(groups: NDArray[np.void]) -> bool:
+    """Whether a training of the groups may take more than it may have in any case."""
+    widest = float(groups["dim"].max()) + 1
+    return len(groups) * widest * (widest + 1) / 2 * BYTES_A_WEIGHT > FLOOR
 
 
 def weights_at_once(memory: int) -> int:

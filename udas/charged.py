@@ -2,6 +2,8 @@
 
 import ctypes
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +24,16 @@ class MemoryUse(ctypes.Structure):
     resident: int
     spilled: int
     peak: int
+
+
+LIMITS: dict[int, Callable[[], None]] = {}
+"""By account what tells it the database's limits as they are now."""
+
+
+def look_at_limits(memory: int) -> None:
+    """Before much is taken: the account may not have been told of a change yet."""
+    with suppress(Exception):
+        LIMITS.get(memory, lambda: None)()
 
 
 def memory_use(memory: int) -> MemoryUse:

@@ -26,13 +26,15 @@ Ids = NDArray[np.int32]
 class Renumbered:
     """Groups (kernels.GROUP) in whose place others train; a context, at whose end copies go.
 
-    ids: by the group's place the ids, rising, that its features were before.
+    ids: by the group's place the ids, rising, that its features were before; listed: coefficients
+    of their models so far, as lists up to the largest id.
     """
 
     groups: NDArray[np.void]
     ids: dict[int, Ids]
     copies: NDArray[np.void]
     handles: list[Any]
+    listed: int = 0
 
     def __enter__(self) -> Self:
         return self

@@ -27,6 +27,7 @@ PROVOKED = {
     "bits": "SELECT hash_features(['a'], 40)",
 }
 ELSEWHERE = {
+    "a large sparse id": ("tests/faults/test_account.py", "or option 'store'"),
     "out of room": (
         "tests/faults/test_memory.py",
         "memory_limit is reached and temp_directory cannot take more",

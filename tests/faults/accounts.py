@@ -18,7 +18,7 @@ ROWS = {
     # 1,500 groups of 100 features: 430 MB of curvature at once
     "many groups": (
         "{train}, [{x}]::FLOAT[]",
-        "(SELECT i % 1500 AS g, i AS i, i * 7919 % 1000 AS y FROM range(45000) t(i)) AS r GROUP BY g",
+        "(SELECT i % 1500 AS g, i AS i, i * 7919 % 1000 AS y FROM range(6000) t(i)) AS r GROUP BY g",
         100,
     ),
     # 3,500 features: 49 MB for each triangle of the curvature
@@ -69,7 +69,7 @@ def cases() -> dict[str, str]:
 
 RATINGS = {
     "many users": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i, i % 90], '{\"rank\": 60, \"max_iter\": 2}') AS m FROM range(120000) t(i)) AS s",
-    "a large user": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i * 100000000, i % 9], '{\"rank\": 2}') AS m FROM range(20) t(i)) AS s",
+    "a large user": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i * 1000000, i % 9], '{\"rank\": 2}') AS m FROM range(20) t(i)) AS s",
     "frequencies": "SELECT len(f) FROM (SELECT feature_frequencies([{ids}]) AS f FROM range(20000) t(i)) AS s",
     "partition": "SELECT f.features FROM (SELECT partition_model([{ids}]) AS f FROM range(20000) t(i)) AS s",
 }

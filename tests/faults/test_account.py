@@ -79,7 +79,7 @@ LARGE = 'SELECT m.n_features, len(m.coef), m.coef[1], m.coef[4000001], m.interce
 def test_the_largest_id_changes_nothing_but_the_length() -> None:
     """y = 3 sin i - 2 cos i + 7 exactly."""
     for name, told, _ in measured(
-        {a: LARGE.replace("{large}", "4000000") % a for a in ("lbfgs", "newton", "auto")}
+        {a: LARGE.replace("{large}", "4000000") % a for a in ("lbfgs", "newton", "auto")}, 512
     ):
         n_features, length, low, high, intercept, total, std_err = eval(told)[0]
         assert (n_features, length, std_err) == (4000001, 4000001, None), name

@@ -22,7 +22,7 @@ from hostile import is_sentence
 
 Connect = Callable[..., psycopg.Connection]
 TABLES = {
-    "many_groups": "SELECT i % 1500 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 100) AS k) AS x FROM generate_series(1, 15000) AS i",
+    "many_groups": "SELECT i % 1500 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 100) AS k) AS x FROM generate_series(1, 6000) AS i",
     "many_features": "SELECT 1 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 3500) AS k) AS x FROM generate_series(1, 150) AS i",
     "a_large_id": "SELECT 1 AS g, i * 7919 % 1000 AS y, sparse(ARRAY[0, 6000000], ARRAY[sin(i), cos(i)]) AS x FROM generate_series(1, 20) AS i",
     "many_ids": "SELECT 1 AS g, i * 7919 % 1000 AS y, sparse((SELECT array_agg((i::bigint * (7919 + 104729 * k) + k) % 3000000)::int[] FROM generate_series(0, 19) AS k), array_fill(1.0, ARRAY[20])) AS x FROM generate_series(1, 20000) AS i",
@@ -92,9 +92,9 @@ def test_a_list_beyond_the_limit_suggests_a_store(
 def test_a_list_beyond_a_value_of_postgres(limited: psycopg.Connection) -> None:
     """Which has a gigabyte at most."""
     limited.execute("SET tuskml.memory_limit = '4GB'")
-    sql = "SELECT train_model('linear', i, sparse(ARRAY[0, 200000000], ARRAY[1.0, i])) FROM generate_series(1, 20) AS i"
+    sql = "SELECT train_model('linear', i, sparse(ARRAY[0, 135000000], ARRAY[1.0, i])) FROM generate_series(1, 20) AS i"
     with pytest.raises(
-        psycopg.errors.OutOfMemory, match=r"200000001 coefficients .*1 GB.*option 'store'"
+        psycopg.errors.OutOfMemory, match=r"135000001 coefficients .*1 GB.*option 'store'"
     ):
         limited.execute(sql)
     assert limited.execute(SMALL).fetchall() == [(999,)]
@@ -115,7 +115,7 @@ def test_a_timeout_at_a_large_id(limited: psycopg.Connection, algorithm: str) ->
 
 
 def test_ratings_of_a_large_id(limited: psycopg.Connection) -> None:
-    sql = "SELECT train_model('matrix_factorization', i % 5, ARRAY[i * 100000000, i % 9]::float8[]) FROM generate_series(1, 20) AS i"
+    sql = 'SELECT train_model($$matrix_factorization$$, i % 5, ARRAY[i * 1000000, i % 9]::float8[], $${"rank": 2}$$) FROM generate_series(1, 20) AS i'
     state, megabytes = grown(limited, sql)
     assert state == "53200"
     assert megabytes <= LIMIT + TOLERANCE

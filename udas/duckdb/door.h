@@ -36,8 +36,8 @@ typedef struct door {
 /* Forks on the way from the first process to this one. What a process has of its parent's
  * databases is a copy without their threads, of locks that nobody may ever give back. */
 int forks_so_far(void);
-#define FORKED                                                                                    \
-    "this process was forked from the one that opened the database: connect in it again, or "     \
+#define FORKED                                                                                \
+    "this process was forked from the one that opened the database: connect in it again, or " \
     "start it by 'spawn'"
 
 void door_release(void *d);
@@ -166,6 +166,7 @@ typedef struct answer {
     duckdb_vector result;
     idx_t *row;    /* of each group in the batch */
     bool *emitted; /* whether each has its answer */
+    bool failed;   /* DuckDB found no memory for one */
     door *door;
     int64_t born; /* cancels when the packing of its rows began; -1: unknown */
 } answer;

@@ -1,4 +1,5 @@
 /* The trainer's answers into the values that finalize returns. */
+#include "catching.h"
 #include "door.h"
 
 static void put_double(duckdb_vector v, idx_t row, double x) {
@@ -43,18 +44,41 @@ static void put_model(duckdb_vector *f, idx_t row, const tusk_models *m, int64_t
     put_string(f[M_STORE], row, &m->store, i);
 }
 
-/* The trainer's answer to TUSK_TRAIN. */
-TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
-    const answer *a = batch->door;
+typedef struct emission {
+    const answer *answer;
+    const tusk_models *models;
+    int64_t group;
+    const char *text;
+} emission;
+
+static void put_models(void *argument) {
+    const emission *e = argument;
+    const tusk_models *models = e->models;
     duckdb_vector fields[MODEL_FIELDS];
     for (idx_t f = 0; f < MODEL_FIELDS; f++)
-        fields[f] = duckdb_struct_vector_get_child(a->result, f);
+        fields[f] = duckdb_struct_vector_get_child(e->answer->result, f);
     for (int64_t i = 0; i < models->n; i++)
-        put_model(fields, answer_row(a, models->group[i]), models, i);
+        put_model(fields, answer_row(e->answer, models->group[i]), models, i);
+}
+
+/* The trainer's answer to TUSK_TRAIN. */
+TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
+    answer *a = batch->door;
+    emission e = {.answer = a, .models = models};
+    if (!catching(put_models, &e))
+        a->failed = true;
+}
+
+static void put_text(void *argument) {
+    const emission *e = argument;
+    duckdb_vector_assign_string_element(e->answer->result, answer_row(e->answer, e->group),
+                                        e->text);
 }
 
 /* The trainer's answer to TUSK_EXPLAIN, a group at a time. */
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
-    const answer *a = batch->door;
-    duckdb_vector_assign_string_element(a->result, answer_row(a, group), text);
+    answer *a = batch->door;
+    emission e = {.answer = a, .group = group, .text = text};
+    if (!catching(put_text, &e))
+        a->failed = true;
 }

@@ -2,6 +2,7 @@
  * them. */
 #include <string.h>
 
+#include "catching.h"
 #include "door.h"
 
 typedef struct field {
@@ -70,10 +71,24 @@ static void copy_int64(duckdb_vector v, idx_t at, const int64_t *items, idx_t n)
         memcpy((int64_t *)duckdb_vector_get_data(v) + at, items, n * sizeof *items);
 }
 
-/* The trainer's answer to TUSK_FREQUENCIES, a group at a time. */
-TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
-                                       const tusk_frequencies *found) {
-    const answer *a = batch->door;
+typedef struct emission {
+    const answer *answer;
+    int64_t group;
+    const void *found;
+} emission;
+
+static void emit(tusk_batch *batch, int64_t group, const void *found, void (*put)(void *)) {
+    answer *a = batch->door;
+    emission e = {a, group, found};
+    if (!catching(put, &e))
+        a->failed = true;
+}
+
+static void put_frequencies(void *argument) {
+    const emission *e = argument;
+    const answer *a = e->answer;
+    const tusk_frequencies *found = e->found;
+    int64_t group = e->group;
     idx_t n = (idx_t)found->n, at = extend_list(a->result, answer_row(a, group), n);
     const int64_t *columns[] = {found->feature, found->estimate, found->lower, found->upper};
     duckdb_vector item = duckdb_list_vector_get_child(a->result);
@@ -89,10 +104,11 @@ static void put_double(duckdb_vector v, idx_t row, double x) {
     ((double *)duckdb_vector_get_data(v))[row] = x;
 }
 
-/* The trainer's answer to TUSK_PARTITION, a group at a time. */
-TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
-                                        const tusk_partitioning *made) {
-    const answer *a = batch->door;
+static void put_partitioning(void *argument) {
+    const emission *e = argument;
+    const answer *a = e->answer;
+    const tusk_partitioning *made = e->found;
+    int64_t group = e->group;
     idx_t row = answer_row(a, group), n = (idx_t)made->n_block_sizes;
     duckdb_vector f[PARTITIONING_FIELDS];
     for (idx_t i = 0; i < PARTITIONING_FIELDS; i++)
@@ -109,4 +125,16 @@ TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
     put_int64(f[P_ROWS_SAMPLED], row, made->rows_sampled);
     duckdb_vector_assign_string_element(f[P_EXPLANATION], row, made->explanation);
     duckdb_vector_assign_string_element(f[P_INDEX_MAP], row, made->index_map);
+}
+
+/* The trainer's answer to TUSK_FREQUENCIES, a group at a time. */
+TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
+                                       const tusk_frequencies *found) {
+    emit(batch, group, found, put_frequencies);
+}
+
+/* The trainer's answer to TUSK_PARTITION, a group at a time. */
+TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
+                                        const tusk_partitioning *made) {
+    emit(batch, group, made, put_partitioning);
 }

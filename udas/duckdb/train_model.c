@@ -462,13 +462,15 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
                             .store_root = store_root(o->door),
                             .statement = run ? run_statement(run) : 0,
                             .began = run ? run_began(run) : 0};
-        answer a = {result, c.row, c.emitted, o->door, run ? run->era->born : -1};
+        answer a = {result, c.row, c.emitted, false, o->door, run ? run->era->born : -1};
         batch.door = &a;
         fill_batch(&c, &batch, states, result, n, offset);
         if (batch.n_groups)
             train(&batch);
-        done = !batch.n_groups || all_answered(&batch, &c);
-        if (!done)
+        done = !batch.n_groups || (!a.failed && all_answered(&batch, &c));
+        if (a.failed)
+            refuse(info, "no memory for the models: raise memory_limit");
+        else if (!done)
             refuse(info, batch.error[0] ? batch.error : "the training was interrupted");
     }
     call_free(&c);

@@ -1,8 +1,8 @@
 // NumPy's arrays of a training, and the kernels' own, counted in the account of its rows.
 //
 // NumPy asks a handler for memory (NEP 49), one for each thread that Python runs on. This one is
-// malloc's, which refuses what the account has no room for: NumPy raises MemoryError then. An array
-// may outlive its training: from then on it is not counted.
+// malloc's, which refuses what the account has no room for: NumPy raises MemoryError then. An
+// array may outlive its training: from then on it is not counted.
 #include "working.hpp"
 
 #include <algorithm>

@@ -35,8 +35,8 @@ void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_dir
 void tusk_memory_limit_spill(tusk_memory *memory, int64_t bytes);
 void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 
-/* Counts bytes that are not rows and cannot be spilled: as many as rows have left, but a quarter of
- * the budget, or floor bytes, in any case. False: they are more. */
+/* Counts bytes that are not rows and cannot be spilled: as many as rows have left, but a quarter
+ * of the budget, or floor bytes, in any case. False: they are more. */
 int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor);
 void tusk_memory_unreserve(tusk_memory *memory, int64_t bytes);
 
