@@ -12,8 +12,8 @@ MEANINGS = {
     "of all bounds",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit",
     "separable": "a straight border parts the classes, so without a penalty there is no optimum",
-    "out of range": "weights, or sums of squares, are beyond what doubles hold, as with labels beyond "
-    "1e150 in size or features near 1e308: a constant model",
+    "out of range": "weights or squares are too large or too small for doubles, as with labels of "
+    "1e160: a constant model",
     "one class": "all labels are the same: a constant model",
 }
 """In rising order of what a person must know first."""

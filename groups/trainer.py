@@ -274,8 +274,9 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        operators, clock = timing.watched(operators_of(part, within, v, deadline))
-        state = run(part, operators, monitor or report)
+        timed = part.on(replace(part.rows, deadline=deadline))
+        operators, clock = timing.watched(operators_of(timed, within, v, deadline))
+        state = run(timed, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)

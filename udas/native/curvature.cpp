@@ -21,6 +21,7 @@ template <> struct VectorOf<double> {
 template <class E> using Vector = typename VectorOf<E>::type;
 template <class E> constexpr int WIDTH = 64 / sizeof(E);
 constexpr int TILE_ROWS = 8;
+constexpr int64_t LOOK_EVERY = 512; // rows of the product
 
 // Room for one thread: a panel and the sums of its products.
 template <class E> struct Scratch {
@@ -64,9 +65,12 @@ void multiply_tile(const E *panel, int64_t width, int n, int64_t j, int64_t c, d
         }
 }
 
-// The lower triangle only, by tiles.
-template <class E> void multiply(Scratch<E> &s, int64_t p, int n) {
+// The lower triangle only, by tiles. Of many weights that takes long: less of it where the pass
+// has to end.
+template <class E> void multiply(const tk_pass *pass, Scratch<E> &s, int64_t p, int n) {
     for (int64_t j = 0; j < p; j += TILE_ROWS) {
+        if (j % LOOK_EVERY == LOOK_EVERY - TILE_ROWS && ending(pass->cancel_mark, pass->deadline))
+            return;
         int64_t columns = std::min<int64_t>(j + TILE_ROWS, p), c = 0;
         for (; c + WIDTH<E> < columns; c += 2 * WIDTH<E>)
             multiply_tile<E, 2>(s.panel.data(), s.width, n, j, c, s.product.data());
@@ -129,8 +133,8 @@ void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, dou
 }
 
 template <class E, class T, class Loss>
-void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels,
-                     int64_t d, const Model &model, double *out) {
+void curvature_chunk(const tk_pass *pass, const Chunk &c, bool sparse, const Loss &loss,
+                     const Labels &labels, int64_t d, const Model &model, double *out) {
     static thread_local Scratch<E> s;
     s.reset(d + 1, model.shift, model.scale);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
@@ -140,7 +144,7 @@ void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels
         add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
         fill_panel(rows, n, d, h, s);
-        multiply(s, d + 1, n);
+        multiply(pass, s, d + 1, n);
     };
     if (sparse)
         for_sparse_blocks<T>(c, BLOCK_ROWS,
@@ -164,12 +168,13 @@ int curvature(const tk_pass *pass, const Loss &loss, const double *weights, cons
     const PaddedWeights w = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
     // Every chunk has a triangle of its own: not so many chunks that these outgrow the rows.
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
-    return sum_over_chunks(
-        pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
-            Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
-                        scale + c.group * d};
-            curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
-        });
+    auto add = [&](const Chunk &c, double *acc) {
+        Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
+                    scale + c.group * d};
+        curvature_chunk<E, T>(pass, c, sparse, loss, Labels(pass, c.group), d, model, acc);
+    };
+    int64_t size = d + 3 + p * (p + 1) / 2;
+    return sum_over_chunks(pass, chunks, size, out, add, pass->deadline);
 }
 
 } // namespace
