@@ -33,6 +33,7 @@ UNFINISHED = {
     "separable": "a straight border parts the classes: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
     "time limit": "the time was over",
+    "out of range": "numbers are too large or too small for doubles: scale y or X",
 }
 
 

@@ -2,7 +2,8 @@
 
 Squares of residuals leave the doubles where labels are beyond about 1e150 or, all of them, below
 1e-150, sums do where features are near 1e308, and weights where features hardly vary. Such a group
-gets the constant model and a status that says so, and no loss, history or standard errors.
+gets the constant model and a status that says so, and no loss, history or standard errors. Of
+other groups the history leaves out what is not finite.
 """
 
 import numpy as np
@@ -35,8 +36,8 @@ def settle_lost(
             weights[lost, -1] = constants(problem, labels)[lost]
         state.converged[lost] = False
         state.objective[lost] = np.nan
-        for entry in state.history:
-            entry[lost] = np.nan
+    for entry in state.history:
+        entry[lost | ~np.isfinite(entry)] = np.nan  # steps that were taken back
     return lost
 
 

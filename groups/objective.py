@@ -42,9 +42,14 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
             deviation = root_of_squares(deviation**2, deviation, shift)
             shift = np.zeros_like(shift)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
-    size = label_size(labels) if task.quadratic else None
+    size = label_size(labels) if task.quadratic or of_numbers(task) else None
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
     return transformed(with_units(problem, labels), plan)
+
+
+def of_numbers(task: Task) -> bool:
+    """Whether margins are in units of the label, by a loss of the user's own."""
+    return task.own is not None and not task.classifies and task.response == "identity"
 
 
 def label_size(labels: NDArray[np.void]) -> Floats:
@@ -71,7 +76,7 @@ def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
     """
     task = problem.task
     if task.quadratic or task.own is not None:
-        numbers = not task.classifies and task.response in (None, "identity")
+        numbers = task.quadratic or of_numbers(task)
         weight = label_unit(labels, problem.rows.fit_intercept) if numbers else None
         gradient = weight if task.quadratic else unit_of_own(problem, labels, weight)
     else:

@@ -137,7 +137,7 @@ def trial(
         rows = replace(problem.rows, stride=stride, smoothing=smoothing)
         if in_python:  # its samples are of whatever rows there are
             rows = problem.rows.head(max(1, int(problem.rows.groups["n_rows"].max()) // stride))
-        part = problem.on(rows)
+        part = problem.on(replace(rows, deadline=deadline))
         operators = operators_of(part, settings, v, deadline)
         watched = Errors(Tolerance.of(part, settings), smoothing, errors)
         state = run(part, replace(operators, converge=watched))

@@ -319,11 +319,12 @@ def descend(
         if held is not None and options.validation and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        chosen = operators_of(part, within, v, deadline)
+        timed = part.on(replace(part.rows, deadline=deadline))
+        chosen = operators_of(timed, within, v, deadline)
         if settings is plan and ends_by_gap(problem, plan):
-            chosen = replace(chosen, converge=WithinGap(part, plan.epsilon))
+            chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
         operators, clock = timing.watched(chosen)
-        state = run(part, operators, monitor or report)
+        state = run(timed, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)

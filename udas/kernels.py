@@ -90,6 +90,7 @@ class _Pass(ctypes.Structure):
         ("loss_only", ctypes.c_int32),
         ("stride", ctypes.c_int32),
         ("cancel_mark", ctypes.c_int64),
+        ("deadline", ctypes.c_double),
     ]
 
 
@@ -120,7 +121,8 @@ class Pass:
 
     groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
     class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where
-    memory for what is kept beside each row comes from, the heap unless given.
+    memory for what is kept beside each row comes from, the heap unless given; deadline: of
+    `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime.
     """
 
     groups: NDArray[np.void]
@@ -135,6 +137,7 @@ class Pass:
     cancel_mark: int = -1
     open: Open | None = None
     charges: Charges | None = None
+    deadline: float | None = None
 
     @property
     def n_groups(self) -> int:
@@ -194,6 +197,7 @@ class Pass:
             self.loss_only,
             self.stride,
             self.cancel_mark,
+            self.deadline or 0.0,
         )
 
     def labels(self) -> NDArray[np.void]:

@@ -50,8 +50,12 @@ def pointer(array: NDArray[np.generic] | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if array is None else address_of(array))
 
 
-CANCELLED = 1
-"""A kernel's code, `tk_code` in `native/api.h`."""
+CANCELLED, OUT_OF_TIME = 1, 5
+"""Kernels' codes, `tk_code` in `native/api.h`."""
+
+
+class OutOfTime(TuskError):
+    """A deadline passed within a kernel; the loop of operators ends there."""
 
 
 def check_code(code: int) -> None:
@@ -60,6 +64,8 @@ def check_code(code: int) -> None:
         raise Interrupted("the training was interrupted")
     if code == 2:
         raise MemoryError("no memory for the rows: raise memory_limit")
+    if code == OUT_OF_TIME:
+        raise OutOfTime("the option 'time' was over")
     if code == 3:
         raise TuskError(
             "no room for the rows: memory_limit is reached and temp_directory cannot take more"

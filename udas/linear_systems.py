@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.udas.library import Floats, Triangles, library, pointer
+from tuskml.udas.library import Floats, Triangles, check_code, library, pointer
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,19 @@ class Solution:
     inverse_diagonal: Floats | None
 
 
-def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = False) -> Solution:
-    """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed."""
+def solve(
+    hessian: Triangles,
+    gradient: Floats,
+    threads: int,
+    inverse: bool = False,
+    *,
+    cancel_mark: int = -1,
+    deadline: float | None = None,
+) -> Solution:
+    """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed.
+
+    Raises Interrupted, and OutOfTime where the deadline passes.
+    """
     if not isinstance(hessian, np.ndarray) and not inverse:
         solution: Solution = hessian.solve(gradient)
         return solution
@@ -31,7 +42,7 @@ def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = Fa
     rank = np.empty(n, np.int64)
     pivot = np.empty(n)
     diagonal = np.empty((n, p)) if inverse else None
-    library().tk_solve(
+    code = library().tk_solve(
         ctypes.c_int64(n),
         ctypes.c_int64(p),
         pointer(hessian),
@@ -42,5 +53,8 @@ def solve(hessian: Triangles, gradient: Floats, threads: int, inverse: bool = Fa
         pointer(pivot),
         pointer(diagonal),
         threads,
+        ctypes.c_int64(cancel_mark),
+        ctypes.c_double(deadline or 0.0),
     )
+    check_code(code)
     return Solution(step, rank, pivot, diagonal)

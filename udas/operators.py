@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.udas.kernels import Floats
+from tuskml.udas.library import OutOfTime
 from tuskml.udas.plan import Plan
 from tuskml.udas.problem import Found, Index, Problem, room_for
 
@@ -127,6 +128,15 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
     """Trains all groups of the batch; returns where each ended."""
     problem = operators.transform(problem)
     state = operators.stage(problem)
+    try:
+        loop(problem, state, operators, monitor)
+    except OutOfTime:  # within a pass or a system: the weights are those before it
+        state.out_of_time = True
+    return state
+
+
+def loop(problem: Problem, state: State, operators: Operators, monitor: Monitor | None) -> None:
+    """Iterations until the operators say that it is enough. Raises OutOfTime."""
     while True:
         part = operators.sample(problem, state)
         found = operators.compute(part, state)
@@ -135,7 +145,7 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
         if monitor is not None:
             found = watched(problem, state, found, monitor)
         if not operators.loop(state):
-            return state
+            return
         active = state.active
         part = operators.sample(problem, state)
         operators.update(part, state, found)

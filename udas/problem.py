@@ -235,7 +235,7 @@ class Problem:
         weight = self.rows.class_weight
         if weight is None:
             return ROUNDING
-        return ROUNDING * np.clip(1.0, weight.min(axis=1), weight.max(axis=1))
+        return np.asarray(ROUNDING * np.clip(1.0, weight.min(axis=1), weight.max(axis=1)))
 
     def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
         """How large the numbers are whose sum and difference a residual is, (G,)."""

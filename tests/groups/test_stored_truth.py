@@ -191,3 +191,23 @@ def test_explanations_are_of_the_stored_training(con):
     dense = query.replace("sparse(ids, vals)", "x").replace("FROM logistic", "FROM logistic_dense")
     with pytest.raises(duckdb.Error, match="needs sparse features"):
         con.execute(dense, [options])
+
+
+def test_labels_in_small_units_take_the_same_epochs(con, root):
+    """The loss settles relative to what it was at first, not to a number without a unit."""
+    x, y = rows_of("linear")
+    found, coefs = [], []
+    units = (1.0, 2.0**-30, 2.0**30)
+    for place, unit in enumerate(units):
+        put(con, x, unit * y, f"units{place}")
+    for place, unit in enumerate(units):
+        options = {"epsilon": 1e-4, "max_iter": 60, "step": 0.05, "threads": 1}
+        model = train(con, "linear", f"units{place}", store="units", **options)
+        found.append((model.iterations, model.status, model.loss / unit**2))
+        coefs.append(with_weights(root, model, D).coef / unit)
+        np.testing.assert_allclose(coefs[-1], coefs[0], atol=0.05)  # rows are in another order
+    for iterations, status, loss in found[1:]:
+        assert status == found[0][1]
+        assert abs(iterations - found[0][0]) <= found[0][0] / 2
+        assert loss == pytest.approx(found[0][2], rel=0.02)
+    assert found[0][0] > 5

@@ -3,6 +3,8 @@
 Truth comes by a change of units that keeps all digits, powers of two.
 """
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import json
 import math
 from typing import Any
@@ -75,7 +77,7 @@ def assert_finite_or_says_so(model: dict) -> None:
 
 
 @pytest.mark.parametrize("power", [-530, 530, -1000, 1000])
-@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "bgd", "newton_cg", "svrg"])
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "bgd", "newton_cg"])
 @pytest.mark.parametrize("task", ["linear", "logistic"])
 def test_a_feature_of_any_size(duck: Any, task: str, algorithm: str, power: int) -> None:
     """Times 2^power: the coefficient and its error by as much less, up to 1e301 and down."""

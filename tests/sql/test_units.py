@@ -4,6 +4,8 @@ The truth is a change of units: labels times c and features times s give coeffic
 with the same status. Each group of a query has units of its own.
 """
 
+# ruff: noqa: E501, SQL is read better on one line
+
 import json
 from typing import Any
 
@@ -25,7 +27,7 @@ STOCHASTIC = ("sgd", "mgd", "hogwild", "hogbatch")
 def rows(event_rate: float = 0.4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Three features, one far from zero, numbers with as much noise as signal, and classes."""
     rng = np.random.default_rng(5)
-    x = rng.standard_normal((N, 3)) + [0.0, 3.0, 0.0]
+    x = rng.standard_normal((N, 3)) + np.array([0.0, 3.0, 0.0])
     margin = x @ TRUTH
     y = margin + 1.5 * rng.standard_normal(N)
     latent = margin + 2 * rng.logistic(size=N)

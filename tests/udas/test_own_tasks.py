@@ -444,3 +444,19 @@ def test_a_training_is_repeatable(con):
     orders = [f"(FROM t ORDER BY hash({order}))" for order in ("y", "y + 1", "x")]
     found = {tuple(fit(con, "poisson", table=order, threads=1).coef) for order in orders}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "bgd"])
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_convergence_does_not_depend_on_the_units_of_labels(con, algorithm, unit):
+    """A squared loss of one's own: labels times a number give coefficients times that number."""
+    squared = {"loss": lambda m, y: 0.5 * (m - y) ** 2, "derivative": lambda m, y: m - y}
+    tuskml.register_task("squared", **squared)
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 3))
+    y = x @ [1.0, -2.0, 0.5] + rng.normal(size=300)
+    expected = np.linalg.lstsq(np.column_stack([x, np.ones(300)]), y, rcond=None)[0][:3]
+    put(con, x, unit * y)
+    model = fit(con, "squared", algorithm=algorithm)
+    assert model.status == "ok"
+    np.testing.assert_allclose(model.coef / unit, expected, atol=1e-4)

@@ -60,7 +60,14 @@ class NewtonStep:
         assert found.hessian is not None
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
-        solution = solve(self._damped(hessian, found), gradient, self.threads)
+        rows = part.rows
+        solution = solve(
+            self._damped(hessian, found),
+            gradient,
+            self.threads,
+            cancel_mark=rows.cancel_mark,
+            deadline=rows.deadline,
+        )
         before, precise = self._precise(part, state, solution)
         renew = self._renew(state, active, found)
         if part.rows.groups["kind"][0] in FLOATS:

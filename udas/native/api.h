@@ -30,7 +30,8 @@ enum tk_code {
     TK_CANCELLED = 1,
     TK_NO_MEMORY = 2,
     TK_DISK_FULL = 3,
-    TK_LOSS_FAILED = 4 /* a loss of the caller's did not return 0 */
+    TK_LOSS_FAILED = 4, /* a loss of the caller's did not return 0 */
+    TK_OUT_OF_TIME = 5  /* a deadline has passed; what was to be written is of no use */
 };
 
 /* size bytes for what is kept beside rows, aligned to 64 and charged to their account (NULL: to
@@ -59,6 +60,8 @@ typedef struct tk_pass {
     int32_t loss_only;   /* tk_gradient: the first two sums alone, out of shape (n_groups, 2) */
     int32_t stride;      /* read every stride-th chunk or partition only; 1: all rows */
     int64_t cancel_mark; /* tk_cancel_count() when the training began; -1: cannot be cancelled */
+    double deadline; /* of tk_curvature, in seconds of the monotonic clock; 0: none. Other passes
+                        are short enough for their callers to look at the clock between them */
 } tk_pass;
 
 /* --- threads and cancelling --- */
@@ -137,10 +140,10 @@ TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *
  * doubles from one group's to the next. A coordinate that depends on those before it gets step 0.
  * rank: (n_groups,) coordinates that do not; pivot: (n_groups,) the smallest of their pivots
  * relative to H's diagonal, near 0 when H is ill-conditioned; inverse_diagonal: (n_groups, p), NaN
- * for dependent coordinates, not computed when NULL. */
+ * for dependent coordinates, not computed when NULL. cancel_mark and deadline as in tk_pass. */
 TK_API int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
                     const double *gradient, double *step, int64_t *rank, double *pivot,
-                    double *inverse_diagonal, int threads);
+                    double *inverse_diagonal, int threads, int64_t cancel_mark, double deadline);
 
 /* --- stochastic epochs --- */
 typedef struct tk_epoch {

@@ -28,6 +28,7 @@ template <> struct VectorOf<double> {
 template <class E> using Vector = typename VectorOf<E>::type;
 template <class E> constexpr int WIDTH = VECTOR_BYTES / sizeof(E);
 template <class E> constexpr int PADDED = 64 / sizeof(E); // rows are written by eight values
+constexpr int64_t LOOK_EVERY = 512;                       // rows of the product
 
 // Room for one thread: a panel and the sums of its products.
 template <class E> struct Scratch {
@@ -71,9 +72,12 @@ void multiply_tile(const E *panel, int64_t width, int n, int64_t j, int64_t c, d
         }
 }
 
-// The lower triangle only, by tiles.
-template <class E> void multiply(Scratch<E> &s, int64_t p, int n) {
+// The lower triangle only, by tiles. Of many weights that takes long: less of it where the pass
+// has to end.
+template <class E> void multiply(const tk_pass *pass, Scratch<E> &s, int64_t p, int n) {
     for (int64_t j = 0; j < p; j += TILE_ROWS) {
+        if (j % LOOK_EVERY == LOOK_EVERY - TILE_ROWS && ending(pass->cancel_mark, pass->deadline))
+            return;
         int64_t columns = std::min<int64_t>(j + TILE_ROWS, p), c = 0;
         for (; c + WIDTH<E> < columns; c += 2 * WIDTH<E>)
             multiply_tile<E, 2>(s.panel.data(), s.width, n, j, c, s.product.data());
@@ -146,8 +150,8 @@ template <class E> void add_sums(const Scratch<E> &s, const Chunk &c, int64_t d,
 }
 
 template <class E, class T, class Loss>
-void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels &labels,
-                     int64_t d, const Model &model, double *out) {
+void curvature_chunk(const tk_pass *pass, const Chunk &c, bool sparse, const Loss &loss,
+                     const Labels &labels, int64_t d, const Model &model, double *out) {
     static thread_local Scratch<E> s;
     s.reset(d + 1, model.shift, model.scale);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
@@ -157,7 +161,7 @@ void curvature_chunk(const Chunk &c, bool sparse, const Loss &loss, const Labels
         add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
         fill_panel(rows, n, d, h, s);
-        multiply(s, d + 1, n);
+        multiply(pass, s, d + 1, n);
     };
     if (sparse)
         for_sparse_blocks<T>(c, BLOCK_ROWS,
@@ -175,18 +179,19 @@ int curvature(const tk_pass *pass, const Loss &loss, const double *weights, cons
     const PaddedWeights w = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
     // Every chunk has a triangle of its own: not so many chunks that these outgrow the rows.
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
-    return sum_over_chunks(
-        pass, chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
-            Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
-                        scale + c.group * d};
-            curvature_chunk<E, T>(c, sparse, loss, Labels(pass, c.group), d, model, acc);
-        });
+    auto add = [&](const Chunk &c, double *acc) {
+        Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
+                    scale + c.group * d};
+        curvature_chunk<E, T>(pass, c, sparse, loss, Labels(pass, c.group), d, model, acc);
+    };
+    int64_t size = d + 3 + p * (p + 1) / 2;
+    return sum_over_chunks(pass, chunks, size, out, add, pass->deadline);
 }
 
 // The same with each row's slope and curvature as they are given, from the chunk's first row on.
 template <class T>
-void given_chunk(const Chunk &c, bool sparse, int64_t d, const Model &model, const double *slope,
-                 const double *curvature, double *out) {
+void given_chunk(const tk_pass *pass, const Chunk &c, bool sparse, int64_t d, const Model &model,
+                 const double *slope, const double *curvature, double *out) {
     static thread_local Scratch<double> s;
     s.reset(d + 1, model.shift, model.scale);
     alignas(64) double r[BLOCK_ROWS] = {0};
@@ -196,7 +201,7 @@ void given_chunk(const Chunk &c, bool sparse, int64_t d, const Model &model, con
         add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
         fill_panel(rows, n, d, curvature, s);
-        multiply(s, d + 1, n);
+        multiply(pass, s, d + 1, n);
         slope += n;
         curvature += n;
     };
@@ -239,8 +244,8 @@ int tk_interior_curvature(const tk_pass *pass, const tk_interior *rows, const do
                 pass, all.chunks, d + 3 + p * (p + 1) / 2, out, [&](const Chunk &c, double *acc) {
                     int64_t at = rows->offset[c.group] + all.first_of(c);
                     Model model{nullptr, nullptr, shift + c.group * d, scale + c.group * d};
-                    given_chunk<T>(c, sparse, d, model, rows->slope + at, rows->curvature + at,
-                                   acc);
+                    given_chunk<T>(pass, c, sparse, d, model, rows->slope + at,
+                                   rows->curvature + at, acc);
                 });
         });
     });

@@ -1,6 +1,7 @@
 // Threads for passes over rows, and the flag that ends them early.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -25,6 +26,18 @@ void parallel_for(int64_t n, int threads, const std::function<void(int64_t)> &bo
 int64_t cancel_count();
 inline bool cancelled(int64_t mark) {
     return mark >= 0 && cancel_count() != mark;
+}
+
+// Whether a time of the monotonic clock, in seconds, has passed; 0: never.
+inline bool past(double deadline) {
+    using namespace std::chrono;
+    return deadline > 0 &&
+           duration<double>(steady_clock::now().time_since_epoch()).count() >= deadline;
+}
+
+// TK_OK while work may go on.
+inline int ending(int64_t mark, double deadline) {
+    return cancelled(mark) ? TK_CANCELLED : past(deadline) ? TK_OUT_OF_TIME : TK_OK;
 }
 
 } // namespace tusk

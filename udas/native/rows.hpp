@@ -118,10 +118,11 @@ template <class T, class Body> void for_sparse_blocks(const Chunk &c, int most, 
 }
 
 // Sums over rows: body(chunk, acc) adds to acc, `width` doubles that start at 0; out, (n_groups,
-// width), gets the sums of each group's chunks in their order.
+// width), gets the sums of each group's chunks in their order. A body may leave a chunk early once
+// the deadline is past.
 template <class Body>
 int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64_t width,
-                    double *out, Body &&body) {
+                    double *out, Body &&body, double deadline = 0) {
     std::fill(out, out + pass->n_groups * width, 0.0);
     // A group of one chunk adds straight into its place in out; the chunks of larger ones have
     // room of their own.
@@ -141,13 +142,15 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
         throw std::bad_alloc();
     std::atomic<bool> stop{false};
     parallel_for((int64_t)chunks.size(), pass->threads, [&](int64_t i) {
-        if (stop.load(std::memory_order_relaxed) || cancelled(pass->cancel_mark)) {
+        if (stop.load(std::memory_order_relaxed) || ending(pass->cancel_mark, deadline)) {
             stop.store(true, std::memory_order_relaxed);
             return;
         }
         body(chunks[i],
              place[i] < 0 ? out + chunks[i].group * width : partial.get() + place[i] * width);
     });
+    if (deadline > 0 && past(deadline))
+        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OUT_OF_TIME;
     if (stop)
         return TK_CANCELLED;
     // Each column by itself, so that the order of its terms is that of the chunks.

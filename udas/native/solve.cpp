@@ -3,6 +3,7 @@
 // Cholesky, H = L L'. A coordinate whose pivot vanishes depends on those before it (collinear or
 // constant features): it is left out, as R's lm leaves out aliased coefficients, and the others
 // are solved exactly.
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -15,6 +16,7 @@ namespace tusk {
 namespace {
 
 constexpr double DEPENDENT = 1e-13;
+constexpr int64_t LOOK_EVERY = 256; // entries of a row, at most some million products
 
 struct Factor {
     int64_t p;
@@ -25,14 +27,16 @@ struct Factor {
 
     explicit Factor(int64_t size) : p(size), l(size * size), kept(size) {}
 
-    // From the packed lower triangle.
-    void decompose(const double *h) {
+    // From the packed lower triangle; false where `ending` says so, which is asked for often.
+    template <class Ending> bool decompose(const double *h, const Ending &ending) {
         rank = 0;
         smallest = 1;
         for (int64_t j = 0; j < p; j++) {
             const double *row = h + j * (j + 1) / 2;
             double diagonal = row[j];
             for (int64_t k = 0; k < j; k++) {
+                if (k % LOOK_EVERY == LOOK_EVERY - 1 && ending())
+                    return false;
                 double s = row[k];
                 for (int64_t i = 0; i < k; i++)
                     s -= l[j * p + i] * l[k * p + i];
@@ -50,6 +54,7 @@ struct Factor {
             rank++;
             smallest = std::min(smallest, pivot / diagonal);
         }
+        return true;
     }
 
     void solve(const double *g, double *step) const {
@@ -95,8 +100,14 @@ struct Factor {
 
 int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
              const double *gradient, double *step, int64_t *rank, double *pivot,
-             double *inverse_diagonal, int threads) {
+             double *inverse_diagonal, int threads, int64_t cancel_mark, double deadline) {
     return tusk::code_of([&] {
+        std::atomic<int> code{TK_OK};
+        auto ending = [&] {
+            if (int found = tusk::ending(cancel_mark, deadline))
+                code.store(found, std::memory_order_relaxed);
+            return code.load(std::memory_order_relaxed) != TK_OK;
+        };
         constexpr int64_t TOGETHER = 64;
         int64_t tasks = (n_groups + TOGETHER - 1) / TOGETHER;
         int64_t factors = std::min<int64_t>(tasks, threads);
@@ -104,7 +115,8 @@ int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
         tusk::parallel_for(tasks, threads, [&](int64_t task) {
             tusk::Factor factor(p);
             for (int64_t g = task * TOGETHER; g < std::min(n_groups, (task + 1) * TOGETHER); g++) {
-                factor.decompose(hessian + g * stride);
+                if (!factor.decompose(hessian + g * stride, ending))
+                    return;
                 factor.solve(gradient + g * p, step + g * p);
                 rank[g] = factor.rank;
                 pivot[g] = factor.smallest;
@@ -112,6 +124,6 @@ int tk_solve(int64_t n_groups, int64_t p, const double *hessian, int64_t stride,
                     factor.inverse_diagonal(inverse_diagonal + g * p);
             }
         });
-        return TK_OK;
+        return code.load();
     });
 }
