@@ -119,7 +119,7 @@ def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.b
     given = np.where(constant, weights[:, :-1], 0.0)
     weights[:, :-1] -= given
     weights[:, -1] += np.einsum("gd,gd->g", given, mean)
-    return problem.from_caller(weights), constant.any(axis=1)
+    return problem.from_caller(weights), np.asarray(constant.any(axis=1))
 
 
 def moments(rows: Pass) -> tuple[Floats, Floats]:
