@@ -10,6 +10,7 @@ those of z.
 """
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -58,18 +59,23 @@ class Span:
         return np.asarray(self.rank < (self.sigma > 0).sum(axis=1) + int(intercept))
 
 
+def blocks(n: int, p: int) -> Iterator[Index]:
+    """The numbers of n groups, in parts whose matrices (p, p) do not take much memory."""
+    each = max(1, ENTRIES // (p * p))
+    for first in range(0, n, each):
+        yield np.arange(first, min(first + each, n))
+
+
 def span(problem: Problem) -> Span:
     """The span of the rows of each group, by one pass over them."""
-    p = problem.d + 1
-    each = max(1, ENTRIES // (p * p))
-    parts = []
-    for first in range(0, problem.n_groups, each):
-        which = np.arange(first, min(first + each, problem.n_groups))
-        parts.append(_span(products(problem.of(which)), problem.rows.fit_intercept))
-    joined = {
-        f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Span)
-    }
-    return Span(**joined)
+    parts = [
+        _span(products(problem.of(some)), problem.rows.fit_intercept)
+        for some in blocks(problem.n_groups, problem.d + 1)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    names = [f.name for f in fields(Span)]
+    return Span(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def products(problem: Problem) -> Floats:
