@@ -108,7 +108,11 @@ def _span(moments: Floats, intercept: bool) -> Span:
     both = np.nan_to_num(centred) * inverse[:, :, None] * inverse[:, None, :]
     size, direction = np.linalg.eigh(both)
     largest = size.max(axis=1, initial=0.0)
-    least = np.maximum(DEPENDENT, 8 * d * np.finfo(float).eps * largest)
+    far = np.divide(square, variance, where=varies, out=np.ones_like(square)).max(
+        axis=1, initial=1.0
+    )
+    rounding = np.finfo(float).eps * np.maximum(8 * d * largest, 16 * far)
+    least = np.maximum(DEPENDENT, rounding)
     absent = size <= least[:, None]
     null = np.einsum("gjk,gk,glk->gjl", direction, absent.astype(float), direction)
     rank = (~absent).sum(axis=1) + int(intercept)
