@@ -10,6 +10,7 @@ those of z.
 """
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -58,18 +59,23 @@ class Span:
         return np.asarray(self.rank < (self.sigma > 0).sum(axis=1) + int(intercept))
 
 
+def blocks(n: int, p: int) -> Iterator[Index]:
+    """The numbers of n groups, in parts whose matrices (p, p) do not take much memory."""
+    each = max(1, ENTRIES // (p * p))
+    for first in range(0, n, each):
+        yield np.arange(first, min(first + each, n))
+
+
 def span(problem: Problem) -> Span:
     """The span of the rows of each group, by one pass over them."""
-    p = problem.d + 1
-    each = max(1, ENTRIES // (p * p))
-    parts = []
-    for first in range(0, problem.n_groups, each):
-        which = np.arange(first, min(first + each, problem.n_groups))
-        parts.append(_span(products(problem.of(which)), problem.rows.fit_intercept))
-    joined = {
-        f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Span)
-    }
-    return Span(**joined)
+    parts = [
+        _span(products(problem.of(some)), problem.rows.fit_intercept)
+        for some in blocks(problem.n_groups, problem.d + 1)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    names = [f.name for f in fields(Span)]
+    return Span(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def products(problem: Problem) -> Floats:
@@ -102,7 +108,11 @@ def _span(moments: Floats, intercept: bool) -> Span:
     both = np.nan_to_num(centred) * inverse[:, :, None] * inverse[:, None, :]
     size, direction = np.linalg.eigh(both)
     largest = size.max(axis=1, initial=0.0)
-    least = np.maximum(DEPENDENT, 8 * d * np.finfo(float).eps * largest)
+    far = np.divide(square, variance, where=varies, out=np.ones_like(square)).max(
+        axis=1, initial=1.0
+    )
+    rounding = np.finfo(float).eps * np.maximum(8 * d * largest, 16 * far)
+    least = np.maximum(DEPENDENT, rounding)
     absent = size <= least[:, None]
     null = np.einsum("gjk,gk,glk->gjl", direction, absent.astype(float), direction)
     rank = (~absent).sum(axis=1) + int(intercept)
@@ -119,7 +129,7 @@ def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.b
     given = np.where(constant, weights[:, :-1], 0.0)
     weights[:, :-1] -= given
     weights[:, -1] += np.einsum("gd,gd->g", given, mean)
-    return problem.from_caller(weights), constant.any(axis=1)
+    return problem.from_caller(weights), np.asarray(constant.any(axis=1))
 
 
 def moments(rows: Pass) -> tuple[Floats, Floats]:

@@ -114,7 +114,9 @@ def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, whi
     """The same for the groups that converged, into seen."""
     part, smooth = problem.of(which), problem.task.test is not None
     if not smooth:
-        _settle(problem, state, seen, which, determined.span(part), None)
+        for some in determined.blocks(len(which), problem.d + 1):
+            spanned = determined.span(part.of(some))
+            _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
@@ -127,11 +129,12 @@ def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, whi
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution)
     odd = np.flatnonzero(suspect)
-    if len(odd):
-        spanned = determined.span(part.of(odd))
-        _settle(problem, state, seen, which[odd], spanned, end.hessian[odd])
-        near = (solution.pivot[odd] < NEARLY_DEPENDENT) & ~seen.constant[which[odd]]
-        seen.dependent[which[odd]] |= near & (spanned.rank >= free_weights(part.of(odd)))
+    for block in determined.blocks(len(odd), problem.d + 1):
+        some = odd[block]
+        spanned = determined.span(part.of(some))
+        _settle(problem, state, seen, which[some], spanned, end.hessian[some])
+        near = (solution.pivot[some] < NEARLY_DEPENDENT) & ~seen.constant[which[some]]
+        seen.dependent[which[some]] |= near & (spanned.rank >= free_weights(part.of(some)))
 
 
 def parted(problem: Problem, v: Floats, step: Floats, solution: Solution, threads: int) -> Bools:
