@@ -40,7 +40,8 @@ class Tempered(Problem):
         found = super().evaluate(v, curvature)
         pull = self._ridge * self.scale**2 * v[:, :-1]
         found.gradient[:, :-1] += pull
-        return replace(found, violation=np.abs(found.gradient).max(axis=1))
+        rounding = self.rounding * self._size_of_terms(v, self.to_caller(v)[:, :-1])
+        return replace(found, violation=self._violation(found.gradient, v, rounding))
 
     @property
     def _ridge(self) -> Floats:
