@@ -188,12 +188,12 @@ class Curved:
         return to_v(self.spanned, found)
 
     def variances(self, problem: Problem) -> tuple[Floats, Floats]:
-        """Of coefficients (G, d) and intercept (G,) in the caller's units, but for s^2 / n; NaN
-        where the rows do not determine them.
+        """Of weights of z (G, d) and of the intercept in the caller's units (G,), but for s^2 / n;
+        NaN where the rows do not determine them.
         """
         s = self.spanned
         unit = np.divide(1.0, s.sigma, where=s.sigma > 0, out=np.zeros_like(s.sigma))
-        own = np.einsum("gjj->gj", self.inverse)[:, :-1] * (unit * problem.scale) ** 2
+        own = np.einsum("gjj->gj", self.inverse)[:, :-1] * unit**2
         free = np.einsum("gjj->gj", s.null) > ESTIMABLE**2
         direction = np.ones((len(own), problem.d + 1))
         direction[:, :-1] = -(s.mean + problem.scale * problem.shift) * unit

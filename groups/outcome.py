@@ -180,7 +180,7 @@ def _put(
     part = problem.of(which)
     assert solution.inverse_diagonal is not None
     constant = np.einsum("gp,gp->g", directions(part), solution.step)
-    own = solution.inverse_diagonal[:, :-1] * part.scale**2
+    own = solution.inverse_diagonal[:, :-1]
     _put_variances(problem, state, seen, which, own, constant, solution.rank)
 
 
@@ -217,7 +217,11 @@ def _put_variances(
     constant: Floats,
     rank: NDArray[np.int64],
 ) -> None:
-    """Standard errors from variances but for s2 / n, and their degrees of freedom."""
+    """Standard errors and their degrees of freedom.
+
+    own (n, d) and constant (n,): variances but for s2 / n of the weights of z, whose squares in
+    the caller's units may be no doubles, and of the intercept in the caller's units.
+    """
     if not wants_inference(problem):
         return
     n = problem.rows.groups["n_rows"][which].astype(float)
@@ -227,7 +231,7 @@ def _put_variances(
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(freedom > 0, 2 * n * state.objective[which] / freedom, np.nan)
     with np.errstate(invalid="ignore"):
-        scaled = np.sqrt(own * (variance / n)[:, None])
+        scaled = np.sqrt(own * (variance / n)[:, None]) * problem.scale[which]
         seen.std_err[which, 0] = np.sqrt(constant * variance / n)
     seen.std_err[which, 1:] = np.where(own > 0, scaled, np.nan)
     if not problem.rows.fit_intercept:

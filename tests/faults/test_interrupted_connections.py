@@ -114,7 +114,7 @@ def test_an_interrupt_on_the_way_to_the_trainer_is_not_lost(
     """After the rows were packed and before the training began, such as while packages are imported."""
     from tuskml.groups import door
 
-    real = door.parse
+    real = door.parse_once
 
     def parse(text: str):
         thread = threading.Thread(target=con.interrupt)
@@ -122,7 +122,7 @@ def test_an_interrupt_on_the_way_to_the_trainer_is_not_lost(
         thread.join()
         return real(text)
 
-    monkeypatch.setattr(door, "parse", parse)
+    monkeypatch.setattr(door, "parse_once", parse)
     for sql in (STATEMENTS["bgd"], STATEMENTS["in a store"], STATEMENTS["factorization"]):
         began = time.monotonic()
         with pytest.raises(duckdb.Error, match=r"(?i)interrupted"):

@@ -80,6 +80,7 @@ def test_least_norm_of_linear(door: Door, kind: str, intercept: bool, storage: s
     coef, constant = least_norm(x, y, intercept)
     for algorithm in ALGORITHMS:
         options = {"algorithm": algorithm, "fit_intercept": intercept, "max_iter": 3000}
+        options["epsilon"] = 1e-8
         model = door.fit("linear", x, y, storage, **options)
         assert model.converged
         assert model.status == status_of(x, intercept, storage)

@@ -9,6 +9,7 @@ import pytest
 from rows import block, rows_pass, together
 
 from tuskml.udas import kernels, library
+from tuskml.udas.instruction_sets import instruction_sets
 
 pytestmark = pytest.mark.native
 
@@ -311,7 +312,7 @@ def test_smoothing_stays_below_the_hinge_by_half_of_it():
 def builds():
     """Every build of the kernels that is there and that this processor runs."""
     folder = Path(library.__file__).parent
-    names = [f"_native{suffix}.so" for suffix in library._instruction_sets()]
+    names = [f"_native{suffix}.so" for suffix in instruction_sets()]
     return [name for name in names if (folder / name).exists()]
 
 

@@ -113,7 +113,7 @@ def test_line_search_of_bgd_seldom_looks_twice(con, monkeypatch):
     y = x @ rng.normal(size=20) + rng.normal(size=2000)
     put(con, x, y)
     count = evaluations(monkeypatch)
-    model = fit(con, "linear", algorithm="bgd", epsilon=1e-8)
+    model = fit(con, "linear", algorithm="bgd", epsilon=1e-10)
     assert model.converged
     assert model.iterations > 20
     assert count[0] < 1.5 * model.iterations

@@ -40,8 +40,8 @@ NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
 DAMPING = 0.1
 FINER = 0.01
-"""Of epsilon, to which a loss that is not quadratic is trained: the last iterations, with an H
-that was kept, gain few digits each and cost little, and p-values are read to many digits."""
+"""Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
+that was summed in float, gain few digits each and cost little, and p-values are read to many."""
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
@@ -158,7 +158,7 @@ def evaluate(
 def tolerance(problem: Problem, plan: Plan) -> Tolerance:
     """The plan's, finer where the curvature is kept for the last iterations on all rows."""
     task = problem.task
-    keeps = task.smooth and not task.quadratic and problem.rows.stride == 1
+    keeps = task.smooth and problem.rows.stride == 1
     finer = keeps and plan.converge == "gradient"
     return Tolerance.of(problem, replace(plan, epsilon=FINER * plan.epsilon) if finer else plan)
 

@@ -28,6 +28,7 @@ typedef struct overload {
     bool wide;     /* partition.c: ids are BIGINT */
     int arguments; /* train_model.c: so many of any type; 0: of the types above */
     enum task_type { TEXT, NUMBER, BOOLEAN, LIST, ANYTHING } task; /* the type of the first */
+    bool any_label_only; /* of those: features and options have types of their own */
 } overload;
 
 static inline overload *overload_of(duckdb_function_info info) {

@@ -34,8 +34,13 @@ static void add_any_parameters(duckdb_aggregate_function f, const overload *o) {
                                         [ANYTHING] = DUCKDB_TYPE_ANY};
     add_parameter(f, o->task == LIST ? make_list_type(DUCKDB_TYPE_ANY)
                                      : duckdb_create_logical_type(TASKS[o->task]));
-    for (int i = 1; i < o->arguments; i++)
+    int typed = o->any_label_only ? 2 : o->arguments;
+    for (int i = 1; i < typed; i++)
         add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_ANY));
+    if (o->any_label_only) {
+        add_parameter(f, make_feature_type(o->features));
+        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
+    }
 }
 
 static duckdb_logical_type result_type(enum tusk_request request) {
@@ -86,6 +91,19 @@ static bool add_any(duckdb_aggregate_function_set set, const char *name, overloa
     return done;
 }
 
+/* A whole number as it is written, such as 0, costs the binder as much as DOUBLE as texts that are
+ * written cost as ANY: with neither overload the better one, it would choose none. */
+static bool add_any_label(duckdb_aggregate_function_set set, const char *name, overload like) {
+    bool done = true;
+    like.arguments = FULL;
+    like.has_options = like.any_label_only = true;
+    for (int f = 0; f < N_FEATURE_TYPES; f++) {
+        like.features = FEATURE_TYPES[f];
+        done = done && add_overload(set, name, like);
+    }
+    return done;
+}
+
 static bool register_one(duckdb_connection connection, door *d, const char *name,
                          enum tusk_request request) {
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
@@ -99,7 +117,8 @@ static bool register_one(duckdb_connection connection, door *d, const char *name
                                                        .boolean_label = boolean,
                                                        .has_options = options,
                                                        .request = request});
-    done = done && add_any(set, name, (overload){.door = d, .request = request});
+    overload like = {.door = d, .request = request};
+    done = done && add_any(set, name, like) && add_any_label(set, name, like);
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;
