@@ -78,6 +78,15 @@ def span(problem: Problem) -> Span:
     return Span(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+def deviations(problem: Problem) -> tuple[Floats, Floats]:
+    """sigma and mean (G, d) of a span alone, by one pass over the rows."""
+    parts = [
+        _spread(products(problem.of(some)), problem.rows.fit_intercept)
+        for some in blocks(problem.n_groups, problem.d + 1)
+    ]
+    return np.concatenate([p.sigma for p in parts]), np.concatenate([p.mean for p in parts])
+
+
 def products(problem: Problem) -> Floats:
     """Mean products (G, p, p) of the features of z and a constant 1."""
     rows = problem.rows
@@ -96,13 +105,29 @@ def unpacked(packed: Floats) -> Floats:
     return full
 
 
-def _span(moments: Floats, intercept: bool) -> Span:
+@dataclass(frozen=True)
+class Spread:
+    """square, mean, variance and sigma (G, d) of features of z; sigma 0: it never varies."""
+
+    square: Floats
+    mean: Floats
+    variance: Floats
+    sigma: Floats
+
+
+def _spread(moments: Floats, intercept: bool) -> Spread:
     d = moments.shape[1] - 1
     square = np.einsum("gjj->gj", moments)[:, :d]
     mean = moments[:, d, :d] if intercept else np.zeros_like(square)
     variance = square - mean**2
     varies = np.isfinite(variance) & (variance > CONSTANT * square)
-    sigma = np.sqrt(np.where(varies, variance, 0.0))
+    return Spread(square, mean, variance, np.sqrt(np.where(varies, variance, 0.0)))
+
+
+def _span(moments: Floats, intercept: bool) -> Span:
+    seen = _spread(moments, intercept)
+    square, mean, variance, sigma = seen.square, seen.mean, seen.variance, seen.sigma
+    d, varies = square.shape[1], sigma > 0
     inverse = np.divide(1.0, sigma, where=varies, out=np.zeros_like(sigma))
     centred = moments[:, :d, :d] - mean[:, :, None] * mean[:, None, :]
     both = np.nan_to_num(centred) * inverse[:, :, None] * inverse[:, None, :]
@@ -114,7 +139,7 @@ def _span(moments: Floats, intercept: bool) -> Span:
     rounding = np.finfo(float).eps * np.maximum(8 * d * largest, 16 * far)
     least = np.maximum(DEPENDENT, rounding)
     absent = size <= least[:, None]
-    null = np.einsum("gjk,gk,glk->gjl", direction, absent.astype(float), direction)
+    null = (direction * absent[:, None, :]) @ direction.transpose(0, 2, 1)
     rank = (~absent).sum(axis=1) + int(intercept)
     return Span(sigma, mean, null, rank, square > 0)
 

@@ -128,7 +128,7 @@ def _infer_some(problem: Problem, state: State, plan: Plan, seen: Inference, whi
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution)
-    odd = np.flatnonzero(suspect)
+    odd = np.flatnonzero(suspect & ~seen.parted[which])  # without an optimum there is no norm
     for block in determined.blocks(len(odd), problem.d + 1):
         some = odd[block]
         spanned = determined.span(part.of(some))

@@ -66,16 +66,17 @@ def temper(
         cancel_mark=rows.cancel_mark,
     )  # fmt: skip
     part = problem.on(here).of(which)
-    spanned = determined.span(part)
     own = {f.name: getattr(part, f.name) for f in fields(Problem)} | {"precise": True}
-    penalised = Tempered(**own, ridge=ridge_of(part, spanned))
+    penalised = Tempered(**own, ridge=ridge_of(part))
     settings = replace(
         plan, algorithm="newton", base=None, converge="gradient", epsilon=PRECISE,
         max_iter=MOST_ITERATIONS,
     )  # fmt: skip
     start = np.zeros((len(which), problem.d + 1))
     ended = run(penalised, newton.operators(penalised, settings, start, deadline))
-    state.v[which] = determined.least_norm(spanned, ended.v)
+    state.v[which] = ended.v
+    if problem.rows.sparse and problem.rows.fit_intercept:
+        state.v[which] = determined.without_constants(part, ended.v)[0]
     state.objective[which], state.violation[which] = ended.objective, ended.violation
     state.iterations[which] += ended.iterations
 
@@ -85,9 +86,10 @@ def strength(problem: Problem) -> Floats:
     return np.asarray(1.0 / problem.rows.groups["n_rows"])
 
 
-def ridge_of(problem: Problem, spanned: determined.Span) -> Floats:
+def ridge_of(problem: Problem) -> Floats:
     """The same by coefficient in the caller's units, (G, d)."""
-    size = np.where(spanned.sigma > 0, spanned.sigma, np.abs(spanned.mean))
+    sigma, mean = determined.deviations(problem)
+    size = np.where(sigma > 0, sigma, np.abs(mean))
     used = problem.scale > 0
     deviation = np.divide(size, problem.scale, where=used, out=np.zeros_like(size))
     return np.asarray(strength(problem)[:, None] * deviation**2)

@@ -15,10 +15,10 @@ ALGORITHMS = (
     "auto", "bgd", "mgd", "sgd", "hogwild", "hogbatch", "lbfgs", "newton", "newton_cg", "svrg",
 )  # fmt: skip
 ROWS = {
-    # 1,500 groups of 100 features: 430 MB of curvature at once
+    # 800 groups of 100 features: 230 MB of curvature at once
     "many groups": (
         "{train}, [{x}]::FLOAT[]",
-        "(SELECT i % 1500 AS g, i AS i, i * 7919 % 1000 AS y FROM range(6000) t(i)) AS r GROUP BY g",
+        "(SELECT i % 800 AS g, i AS i, i * 7919 % 1000 AS y FROM range(3200) t(i)) AS r GROUP BY g",
         100,
     ),
     # 3,500 features: 49 MB for each triangle of the curvature
