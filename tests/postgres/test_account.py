@@ -22,7 +22,7 @@ from hostile import is_sentence
 
 Connect = Callable[..., psycopg.Connection]
 TABLES = {
-    "many_groups": "SELECT i % 1500 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 100) AS k) AS x FROM generate_series(1, 6000) AS i",
+    "many_groups": "SELECT i % 800 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 100) AS k) AS x FROM generate_series(1, 3200) AS i",
     "many_features": "SELECT 1 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 3500) AS k) AS x FROM generate_series(1, 150) AS i",
     "a_large_id": "SELECT 1 AS g, i * 7919 % 1000 AS y, sparse(ARRAY[0, 6000000], ARRAY[sin(i), cos(i)]) AS x FROM generate_series(1, 20) AS i",
     "many_ids": "SELECT 1 AS g, i * 7919 % 1000 AS y, sparse((SELECT array_agg((i::bigint * (7919 + 104729 * k) + k) % 3000000)::int[] FROM generate_series(0, 19) AS k), array_fill(1.0, ARRAY[20])) AS x FROM generate_series(1, 20000) AS i",
