@@ -18,8 +18,10 @@ from tuskml.groups.factorization_device import on_gpu, placed
 from tuskml.groups.factorization_epochs import Factors, Run
 from tuskml.groups.factorization_settings import Settings
 from tuskml.groups.models import Lists, Models, Strings, thinned
+from tuskml.groups.renumbered import COPIES
 from tuskml.groups.validation import held_out_counts
 from tuskml.udas import kernels
+from tuskml.udas.charged import FLOOR, look_at_limits, memory_use
 from tuskml.udas.factorization import Factorization, Ids, Shape, rating_ids
 from tuskml.udas.gpu.cuda import failures
 from tuskml.udas.kernels import Floats, Pass
@@ -71,6 +73,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     began = time.monotonic()
     rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
+    refuse_too_long(shape, memory)
     settings = placed(group, settings, shape)
     with ExitStack() as stack:
         held = None
@@ -142,6 +145,18 @@ def shape_of(rows: Pass, settings: Settings) -> Shape:
             "without gaps, or give option 'store'"
         )
     return shape
+
+
+def refuse_too_long(shape: Shape, memory: int) -> None:
+    """MemoryError where a model as a list is more than the account may have."""
+    look_at_limits(memory)
+    size, limit = COPIES * 8 * shape.numbers, max(memory_use(memory).budget, FLOOR)
+    if size > limit:
+        raise MemoryError(
+            f"{shape.n_users:,} users and {shape.n_items:,} items with {shape.width} numbers each "
+            f"are a list of {size / 1e6:,.0f} MB with its copies, and memory_limit is "
+            f"{limit / 1e6:,.0f} MB: number them without gaps, or give option 'store'"
+        )
 
 
 def bad_id(ids: Ids, double: bool) -> str:

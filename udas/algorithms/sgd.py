@@ -30,6 +30,9 @@ TRIAL_ROWS = 4096
 TRIAL_EPOCHS = 16
 COMPARED_ROWS = 1 << 17
 RISING = tuple(4.0**k for k in range(-1, 5))
+RUNAWAY = 10.0
+"""Times the loss of the epoch before, beyond which threads that share a model have lost their way,
+as where a busy machine holds one of them up with a gradient that is long out of date."""
 FALLING = tuple(4.0**k for k in range(-2, -7, -1))
 
 
@@ -119,7 +122,9 @@ class MeanOfEpoch:
 
 
 class RunEpoch:
-    """Update: one epoch. A group whose weights overflow starts over with a quarter of its step."""
+    """Update: one epoch. A group whose weights overflow, or whose threads ran away from each
+    other, takes it back and goes on with a quarter of its step.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -134,6 +139,10 @@ class RunEpoch:
         epoch = epoch_of(part, self.plan, step, float(state.iteration))
         loss = part.rows.sgd(epoch, current, None if mean is current else mean, self.shared)
         bad = ~np.isfinite(current.sum(axis=1) + loss)
+        if self.shared:
+            known = state.memory.setdefault("epoch loss", np.full(len(state.v), np.inf))
+            bad |= loss > RUNAWAY * known[active]
+            known[active] = np.where(bad, known[active], loss)
         if bad.any():
             current[bad] = mean[bad] = before[bad]
             state.memory["step"][active[bad]] *= 0.25
