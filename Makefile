@@ -10,7 +10,8 @@ READY := $(VENV)/.ready
 SANITIZE ?= address,undefined
 PYTEST_ARGS ?=
 # Two processes, each with a PostgreSQL of its own; PARALLEL= for one, as a debugger wants it.
-PARALLEL ?= -n 2 --dist loadfile
+# Files run in their order: those of dbt and faults, whose few tests take long, come first.
+PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 VERSION ?= 1.4.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/groups
 
