@@ -33,7 +33,7 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     refuse_together(request.task, request.options)
     if request.task.factorizes or request.options.store is not None:
         memory = 0  # neither numbers ids anew
-    with renumbered(groups, memory, kernels.cancel_count()) as seen:
+    with renumbered(groups, memory, kernels.cancel_mark()) as seen:
         for place, group in enumerate(np.split(groups, len(groups))):
             if request.task.factorizes:
                 yield explain_factorization(group, request)

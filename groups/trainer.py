@@ -68,7 +68,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_together(request.task, request.options)
     if needs_much(groups):
         look_at_limits(memory)
-    with renumbered(groups, memory, kernels.cancel_count()) as seen:
+    with renumbered(groups, memory, kernels.cancel_mark()) as seen:
         for places in alike(seen.groups, request.options.ordered, weights_at_once(memory)):
             for some in apart(places, seen.ids, request.options):
                 own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
