@@ -1,5 +1,5 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
+#   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
 #   make sanitize-postgres | clean
 
 SHELL := /bin/bash
@@ -9,18 +9,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SANITIZE ?= address,undefined
 PYTEST_ARGS ?=
-# Two processes, each with a PostgreSQL of its own; PARALLEL= for one, as a debugger wants it.
+# Three processes, each with a PostgreSQL of its own, since many tests wait for a database or a client.
+# PARALLEL= is one process, as a debugger wants it.
 # Files run in their order: those of dbt and faults, whose few tests take long, come first.
-PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
-VERSION ?= 1.4.*
-DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/groups
+PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
+VERSION ?= 1.5.*
+DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
 
-NATIVE := $(wildcard udas/native/* udas/rowblock/* udas/scalars/* udas/duckdb/*.[ch] \
-    partitioner/native/* kvstore/native/* kvstore/mapped/*)
+NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
+    udas/duckdb/* udas/duckdb/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \
+    kvstore/mapped/*))
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
-FORMATTED := $(filter %.c %.h %.cpp %.hpp,$(NATIVE) $(wildcard udas/postgres/*))
+FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
+.PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -29,7 +31,11 @@ demo: $(READY)-demo
 test: $(READY)-test postgres-packages browser-packages
 	@$(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
-# The same build with another DuckDB: make test-duckdb VERSION='1.5.*'
+# What `make test` leaves out, and every property with twenty times as many examples.
+nightly: $(READY)-test postgres-packages browser-packages
+	@TUSKML_EXAMPLES=20 $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
+
+# The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'
 test-duckdb: $(READY)-test
 	rm -rf build/duckdb
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps \
@@ -48,6 +54,7 @@ lint: $(READY)-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+	@for check in scripts/lint/limits*.py; do echo $$check; $(BIN)/python $$check || exit 1; done
 
 types: $(READY)-test
 	$(BIN)/python scripts/link_tree.py
@@ -59,7 +66,7 @@ format: $(READY)-test
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED)
 
-# Compiles what changed into the rooms, without reinstalling.
+# Compiles what changed, in place, without reinstalling.
 native: $(READY)-test
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
@@ -99,7 +106,7 @@ browser-packages:
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	rm -f udas/*.so partitioner/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
+	rm -f kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -110,6 +117,8 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(READY)-%: $(BUILD) $(NATIVE) | $(BIN)/python
-	@echo "Installing tuskml[$*] into $(VENV) (the first time takes a minute or two)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@echo "Setting up $(VENV) for tuskml[$*]: compiling, then installing packages"
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'setuptools>=77'
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[$*]'
 	@touch $@

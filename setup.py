@@ -10,32 +10,35 @@ sys.path.insert(0, str(ROOT / "scripts" / "build"))
 
 from native import BuildNative, PlatformWheel, libraries  # noqa: E402
 
-ROOMS = {
+FOLDERS = {
     "front": "tuskml",
     "sql": "tuskml.sql",
     "udas": "tuskml.udas",
-    "optimizer": "tuskml.optimizer",
     "groups": "tuskml.groups",
+    "learners": "tuskml.learners",
+    "schedule": "tuskml.schedule",
+    "optimizer": "tuskml.optimizer",
+    "kernels": "tuskml.kernels",
     "kvstore": "tuskml.kvstore",
     "partitioner": "tuskml.partitioner",
 }
 DBT_PACKAGE = "tuskml.dbt_package"
-"""No room: macros that dbt reads, in a folder without an `__init__.py`, which would hide dbt's."""
+"""Macros that dbt reads, in a folder without an `__init__.py`, which would hide dbt's."""
 
 
 def packages() -> list[str]:
-    """Each room, and each folder below it that holds an `__init__.py`."""
+    """Each top-level folder, and each folder below it that holds an `__init__.py`."""
     found = []
-    for folder, name in ROOMS.items():
-        room = ROOT / folder
-        for init in sorted(room.rglob("__init__.py")):
-            found.append(".".join([name, *init.parent.relative_to(room).parts]))
+    for folder, name in FOLDERS.items():
+        top = ROOT / folder
+        for init in sorted(top.rglob("__init__.py")):
+            found.append(".".join([name, *init.parent.relative_to(top).parts]))
     return found
 
 
 setup(
     packages=[*packages(), DBT_PACKAGE],
-    package_dir={name: folder for folder, name in ROOMS.items()} | {DBT_PACKAGE: "dbt"},
+    package_dir={name: folder for folder, name in FOLDERS.items()} | {DBT_PACKAGE: "dbt"},
     include_package_data=False,
     package_data={
         "tuskml": ["py.typed"],
@@ -44,9 +47,9 @@ setup(
         "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
             "postgres/Makefile",
             "postgres/exports.txt",
-            *(f"{folder}/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
+            *(f"{folder}/**/*.[ch]" for folder in ("postgres", "rowblock", "scalars")),
         ],
-        "tuskml.udas.gpu": ["cuda/*.cu", "cuda/*.cuh"],
+        "tuskml.kernels.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
         "tuskml.optimizer": ["shipped.json"],
         DBT_PACKAGE: [

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from tuskml.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from tuskml.by_group import Models
     from tuskml.connection import connect, load
     from tuskml.errors import (
         DataError,
@@ -23,18 +22,19 @@ if TYPE_CHECKING:
         TuskError,
     )
     from tuskml.groups.last_training import last_training
-    from tuskml.model import Model
-    from tuskml.prediction import evaluate, predict
-    from tuskml.progress_bar import progress
-    from tuskml.training import train
-    from tuskml.udas.kernels import cancel
-    from tuskml.udas.own_operators import (
+    from tuskml.kernels.passes import cancel
+    from tuskml.learners.linear.own.operators import (
         register_algorithm,
         register_operator,
         unregister_algorithm,
         unregister_operator,
     )
-    from tuskml.udas.own_tasks import register_task, unregister_task
+    from tuskml.learners.linear.own.tasks import register_task, unregister_task
+    from tuskml.model.by_group import Models
+    from tuskml.model.model import Model
+    from tuskml.prediction.prediction import evaluate, predict
+    from tuskml.training.progress_bar import progress
+    from tuskml.training.training import train
 
 __all__ = [
     "DataError",
@@ -65,7 +65,7 @@ __all__ = [
 # A name is imported when it is first used: a PostgreSQL server, which needs the trainer alone,
 # does not load DuckDB, and the command line starts at once.
 _HOMES = {
-    "by_group": ("Models",),
+    "model.by_group": ("Models",),
     "connection": ("connect", "load"),
     "errors": (
         "DataError",
@@ -76,18 +76,18 @@ _HOMES = {
         "TuskError",
     ),
     "groups.last_training": ("last_training",),
-    "model": ("Model",),
-    "prediction": ("evaluate", "predict"),
-    "progress_bar": ("progress",),
-    "training": ("train",),
-    "udas.kernels": ("cancel",),
-    "udas.own_operators": (
+    "kernels.passes": ("cancel",),
+    "learners.linear.own.operators": (
         "register_algorithm",
         "register_operator",
         "unregister_algorithm",
         "unregister_operator",
     ),
-    "udas.own_tasks": ("register_task", "unregister_task"),
+    "learners.linear.own.tasks": ("register_task", "unregister_task"),
+    "model.model": ("Model",),
+    "prediction.prediction": ("evaluate", "predict"),
+    "training.progress_bar": ("progress",),
+    "training.training": ("train",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from tuskml.cli import main
+from tuskml.commands.cli import main
 
 sys.exit(main())

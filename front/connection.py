@@ -1,4 +1,4 @@
-"""DuckDB with tuskml in it."""
+"""DuckDB connections with tuskml loaded."""
 
 import ctypes
 import os
@@ -10,10 +10,11 @@ import duckdb
 
 import tuskml.sql
 import tuskml.udas.duckdb
+from tuskml.databases.interrupts import share_interrupts
+from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
-from tuskml.groups.door import attach
-from tuskml.interrupts import share_interrupts
-from tuskml.limits import share_limits
+from tuskml.groups.contract.trainer import attach
+from tuskml.udas.model_fields import MODEL_FIELDS
 from tuskml.version import VERSION
 
 PATH_BYTES = 4096
@@ -39,7 +40,7 @@ def connect(
 
     path: a file, or ":memory:"; config: `read_only`, and DuckDB's settings such as
     `memory_limit="4GB"` or `threads=8`; store_root: the directory of models with the option
-    `store`, else the environment's TUSKML_STORE_ROOT, else the user's data folder.
+    `store`; by default the environment's TUSKML_STORE_ROOT, or the user's data folder.
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
@@ -157,8 +158,21 @@ def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 
 
 REGISTRY = """
-SELECT 1 FROM duckdb_tables()
+SELECT contains(data_type, 'payload BLOB') FROM duckdb_columns()
 WHERE database_name = current_database() AND schema_name = 'tuskml' AND table_name = 'models'
+AND column_name = 'model'
+"""
+OLDER_REGISTRY = """
+CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
+    error(asked || ': the registry holds models of an older tuskml, without a payload: '
+          || 'tuskml models create DATABASE renews them, in Python '
+          || 'tuskml.registry.create(connection)');
+"""
+RENEWED = """
+BEGIN;
+DROP VIEW IF EXISTS tuskml.deployed;
+ALTER TABLE tuskml.models ALTER COLUMN model TYPE {model} USING with_payload(model);
+COMMIT;
 """
 
 
@@ -166,4 +180,12 @@ def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Models by name, where the current database has a registry (sql/duckdb/registry.sql)."""
     found = connection.execute(REGISTRY).fetchone()
     if found is not None:
-        create_macros(connection, sql_text("registry_macros.sql"))
+        text = sql_text("registry_macros.sql") if found[0] else OLDER_REGISTRY
+        create_macros(connection, text)
+
+
+def renew_registry(connection: duckdb.DuckDBPyConnection) -> None:
+    """Gives the models of an older registry all fields that models have now."""
+    if connection.execute(REGISTRY).fetchone() == (False,):
+        fields = ", ".join(f"{field.name} {field.duckdb}" for field in MODEL_FIELDS)
+        connection.execute(RENEWED.format(model=f"STRUCT({fields})"))

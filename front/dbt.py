@@ -71,9 +71,9 @@ def packages() -> str:
 
 
 def init(folder: Path) -> None:
-    """Makes a project: flights, features, a model a carrier, predictions, metrics."""
+    """Makes a project: flights, features, a model per carrier, predictions, metrics."""
     if folder.exists():
-        raise DataError(f"{folder} is there already, expected a folder that is to be made")
+        raise DataError(f"{folder} exists already, expected a new folder")
     left_out = shutil.ignore_patterns(
         "target", "dbt_packages", "logs", "*.duckdb", "package-lock.yml"
     )
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tuskml.dbt", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    action = actions.add_parser("init", help="make a project that runs, of flights")
+    action = actions.add_parser("init", help="create an example project about flights")
     action.add_argument("folder", type=Path, metavar="FOLDER", help="where; it must not exist")
     given = parser.parse_args(argv)
     try:

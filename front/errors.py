@@ -1,11 +1,11 @@
-"""What tuskml raises. Every message is one sentence: what was given and what is allowed."""
+"""The exceptions of tuskml. A message is one sentence: what was given and what is allowed."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class TuskError(Exception):
-    """The root of tuskml's errors; sqlstate is what a database says of it."""
+    """The base class of tuskml's errors; sqlstate is the SQLSTATE that a database reports."""
 
     sqlstate = "38000"
 
@@ -23,7 +23,7 @@ class DataError(TuskError, ValueError):
 
 
 class OperatorError(TuskError):
-    """A task, an operator or an algorithm of the user's own that failed, or answered wrongly."""
+    """A user's own task, operator or algorithm that failed or returned something invalid."""
 
 
 class Interrupted(TuskError):

@@ -19,18 +19,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuskml.arrays import train_arrays
 from tuskml.errors import OptionError, nearest, one_of
-from tuskml.model import Model
-from tuskml.scoring import Floats, logistic
-from tuskml.udas.options import TABLE
-from tuskml.udas.other_names import hint
+from tuskml.learners.options.other_names import hint
+from tuskml.learners.registry import all_options
+from tuskml.model.model import Model
+from tuskml.model.scoring import Floats, Kind, scored
+from tuskml.training.arrays import train_arrays
 
 Init = TypeVar("Init", bound=Callable[..., None])
 FLOATS = [np.float64, np.float32]
 UNFINISHED = {
     "not converged": "raise max_iter or epsilon",
-    "separable": "a straight border parts the classes: give l2",
+    "separable": "a hyperplane separates the classes: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
     "time limit": "the time was over",
     "out of range": "numbers are too large or too small for doubles: scale y or X",
@@ -39,7 +39,7 @@ UNFINISHED = {
 
 def about(name: str, names: list[str]) -> str:
     """What a parameter that there is not may have been meant to be."""
-    if name in TABLE:
+    if name in all_options():
         return f"; give options={{'{name}': ...}}"
     expected = f", expected {', '.join(names[:-1])} or {names[-1]}"
     return hint(name) or nearest(name, names) or expected
@@ -134,8 +134,8 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     """Linear regression: mean of 1/2 (m - y)^2, plus l2/2 ‖w‖² and l1 ‖w‖₁.
 
     l1, l2, fit_intercept, algorithm, max_iter, epsilon: options of `train_model`; max_iter None:
-    chosen with the algorithm. random_state: the seed of stochastic algorithms, 0 where it is
-    None, so that fits can be repeated. options: any others, such as `{"threads": 1}`.
+    chosen with the algorithm. random_state: the seed of stochastic algorithms; None means 0, so
+    that fits can be repeated. options: any others, such as `{"threads": 1}`.
 
     X: of shape (n_samples, n_features), dense or sparse, float32 or float64; others become
     float64. Fitted: `coef_` of shape (n_features,), `intercept_`, `n_iter_`, and `models_`, a list
@@ -185,17 +185,17 @@ def _has_probabilities(estimator: "TuskClassifier") -> bool:
 
 
 class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
-    """Logistic regression or a linear SVM; of more than two classes one against the rest.
+    """Logistic regression or a linear SVM; more than two classes are one against the rest.
 
     task: `logistic`, the mean of log(1 + exp(-y m)), or `svm`, of max(0, 1 - y m); plus
-    l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", of each of the two-class problems, or weights
-    by class, 1 for those not named; of more than two classes each problem weighs its own class,
-    and the rest 1. The other parameters are those of `TuskRegressor`.
+    l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", for each of the two-class problems, or weights
+    by class, 1 for those not named; with more than two classes each problem weighs its own class,
+    and the rest has weight 1. The other parameters are those of `TuskRegressor`.
 
     X as in `TuskRegressor`; y: two classes or more, of any type. Fitted: `classes_`, `coef_` of
     shape (1, n_features) or (n_classes, n_features), `intercept_`, `n_iter_` and `models_`, a list
-    of as many `tuskml.Model`, whose labels are whether a row is of the class. Probabilities of
-    more than two classes are those of the two-class problems, made to add up to 1.
+    of as many `tuskml.Model`, each trained on whether a row has its class. The probabilities of
+    more than two classes are those of the two-class problems, scaled to add up to 1.
 
     >>> X = np.arange(9.0)[:, None]
     >>> TuskClassifier(l2=0.1).fit(X, np.where(X[:, 0] > 4, "high", "low")).predict([[8.0]])[0]
@@ -271,7 +271,12 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Floats:
         """Margins of shape (n_samples,), or of more than two classes (n_samples, n_classes)."""
-        m = np.asarray(self._rows(X) @ self.coef_.T + self.intercept_, np.float64)
+        return self._scored(X, "decision")
+
+    def _scored(self, X: Any, kind: Kind) -> Floats:
+        """What each class's model answers, of shape (n_samples,) for one model."""
+        rows = self._rows(X)
+        m = np.stack([scored(model, kind, rows) for model in self.models_], axis=1)
         return m[:, 0] if m.shape[1] == 1 else m
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -283,7 +288,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of shape (n_samples, n_classes); of `logistic` only."""
-        p = logistic(self.decision_function(X))
+        p = self._scored(X, "predict_proba")
         if p.ndim == 1:
             return np.stack([1 - p, p], axis=1)
         total = p.sum(axis=1, keepdims=True)
@@ -296,6 +301,6 @@ def model_of(estimator: Any) -> Model:
     check_is_fitted(estimator)
     if len(estimator.models_) != 1:
         raise OptionError(
-            f"the estimator has {len(estimator.models_)} models, one a class, expected one model"
+            f"the estimator has {len(estimator.models_)} models, one per class, expected one model"
         )
     return estimator.models_[0]  # type: ignore[no-any-return]

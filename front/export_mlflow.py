@@ -11,10 +11,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tuskml.any_model import model_in
 from tuskml.errors import DataError, TuskError, nearest, one_of
-from tuskml.model import Model
-from tuskml.scoring import Floats, answers, array_name, column_names
+from tuskml.model.any_model import model_in
+from tuskml.model.model import Model
+from tuskml.model.scoring import Floats, answers, array_name, column_names
 from tuskml.version import VERSION
 
 FILE = "model.json"
@@ -46,7 +46,7 @@ def log_model(model: Model, name: str = "model", **more: Any) -> Any:
 def load_model(uri: str | PathLike[str]) -> Model:
     """The `tuskml.Model` of a folder or a URI such as `models:/delays/3`.
 
-    DataError where it is not one of tuskml's, or its file is damaged.
+    DataError if tuskml did not save it, or its file is damaged.
     """
     folder = Path(mlflow_module("artifacts").download_artifacts(str(uri)))
     file = folder / "data" / FILE
@@ -95,7 +95,7 @@ def mlflow_module(name: str) -> Any:
 @contextmanager
 def written(model: Model) -> Iterator[Path]:
     """A file with the model, while the context lasts."""
-    model.weights()  # refuses a model whose coefficients are elsewhere
+    model.weights()  # refuses a model whose coefficients are in a store
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / FILE
         file.write_text(model.to_json())
@@ -103,7 +103,7 @@ def written(model: Model) -> Iterator[Path]:
 
 
 def arguments(model: Model, file: Path) -> dict[str, Any]:
-    """What MLflow is told of any model."""
+    """The description of a model for MLflow."""
     about = {"task": model.task, "label": model.label, "tuskml": VERSION}
     return {
         "loader_module": "tuskml.export_mlflow",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuskml.any_model import model_in
 from tuskml.errors import TuskError
-from tuskml.model import Model
-from tuskml.scoring import answers, classes_of
+from tuskml.model.any_model import model_in
+from tuskml.model.model import Model
+from tuskml.model.scoring import answers, classes_of
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Graph:
 
 
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
-    """The graph of a model; features, label and task are in its `metadata_props`.
+    """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
-    model: a fitted estimator of one model too; classes that are text are 0 and 1 in the graph.
-    TuskError where onnx is not installed, DataError where the coefficients lie in a store.
+    model: also a fitted estimator of one model; classes that are text are 0 and 1 in the graph.
+    TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
     try:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.explanation import VERSION
-from tuskml.udas.plan import shown_seconds
+from tuskml.learners.explaining.explanation import VERSION
+from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.prediction.curves import CURVES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tuskml.model import Model as TrainedModel
+    from tuskml.model.model import Model as TrainedModel
 
 Model = Mapping[str, Any]
+Floats = NDArray[np.float64]
 FLOOR = 1e-13
 """Relative size of gaps that are rounding."""
 MOST_NAMED = 10
@@ -72,11 +74,11 @@ def plot_convergence(
     ylabel: str = "objective − best objective",
     colors: Sequence[Any] | None = None,
 ) -> "Axes":
-    """Draws how far each model's objective was from its best, by iteration, on a log scale.
+    """Draws the distance of each model's objective from its best, by iteration, on a log scale.
 
     models: a `tuskml.Model` or a model as DuckDB returns it, a list of models, or a mapping from
-    names to models, of which None is left out.
-    optimum: the best objective, when the models share one; by default each one's own least.
+    names to models; None is left out.
+    optimum: the best objective if the models share one; by default each model's lowest.
     Returns the Axes; the figure is neither shown nor saved.
     """
     import matplotlib.pyplot as plt
@@ -184,6 +186,91 @@ def shortened(name: str, most: int = 40) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
+def curves_named(curves: Any, what: str, columns: Sequence[str]) -> dict[str, Floats]:
+    """Curves by name as arrays, a column each: of one curve, or a mapping of them.
+
+    A point is a dict, as DuckDB returns it, or a tuple in the order of the columns.
+    """
+    several = curves.items() if isinstance(curves, Mapping) else [("", curves)]
+    found = {}
+    for name, points in several:
+        rows = [
+            [point[c] for c in columns] if isinstance(point, Mapping) else list(point)
+            for point in points or ()
+        ]
+        if any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"curves is not of {what}, expected rows of {', '.join(columns)}")
+        if rows:
+            found[str(name)] = np.array(rows, float).T
+    return found
+
+
+def curve_axes(ax: "Axes | None", title: str | None, xlabel: str, ylabel: str) -> "Axes":
+    """Axes of shares, new ones where none are given."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(4.8, 4.6), layout="constrained")
+    ax.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, 1), ylim=(0, 1))
+    if title:
+        ax.set_title(title, loc="left", fontweight="bold")
+    ax.grid(True, color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+    return ax
+
+
+def draw_curves(ax: "Axes", curves: Mapping[str, tuple[Any, Any]], marker: str) -> "Axes":
+    """Lines of x and y by name, with a legend where there are names."""
+    for (name, (x, y)), color in zip(curves.items(), palette(len(curves)), strict=True):
+        ax.plot(x, y, color=color, linewidth=1.6, marker=marker, markersize=4, label=name or None,
+                clip_on=False)  # fmt: skip
+    if any(curves):
+        ax.legend(frameon=False, fontsize="small", ncols=1 + (len(curves) > MOST_NAMED))
+    return ax
+
+
+def plot_roc(curves: Any, ax: "Axes | None" = None, *, title: str | None = "ROC") -> "Axes":
+    """Draws ROC curves: the true positive rate by the false positive rate.
+
+    curves: rows of SQL's `roc_curve`, or a mapping from names to such rows; a None is left out.
+    Returns the Axes; the figure is neither shown nor saved.
+    """
+    found = curves_named(curves, "roc_curve", CURVES["roc_curve"])
+    ax = curve_axes(ax, title, "false positive rate", "true positive rate")
+    return draw_curves(ax, {name: (fpr, tpr) for name, (_, tpr, fpr) in found.items()}, "")
+
+
+def plot_calibration(
+    curves: Any, ax: "Axes | None" = None, *, title: str | None = "Calibration"
+) -> "Axes":
+    """Draws how often what was given a probability came true; on the diagonal it is right.
+
+    curves: rows of SQL's `calibration`, or a mapping from names to such rows; a None is left out.
+    Returns the Axes; the figure is neither shown nor saved.
+    """
+    found = curves_named(curves, "calibration", CURVES["calibration"])
+    ax = curve_axes(ax, title, "mean probability", "share of positive rows")
+    return draw_curves(ax, {name: (rows[3], rows[4]) for name, rows in found.items()}, "o")
+
+
+def plot_lift(
+    curves: Any, ax: "Axes | None" = None, *, title: str | None = "Cumulative gain"
+) -> "Axes":
+    """Draws the share of all positive rows that the rows with the highest scores hold.
+
+    curves: rows of SQL's `lift`, or a mapping from names to such rows; a None is left out.
+    Returns the Axes; the figure is neither shown nor saved.
+    """
+    found = curves_named(curves, "lift", CURVES["lift"])
+    ax = curve_axes(ax, title, "share of rows, highest scores first", "share of positive rows")
+    gains = {}
+    for name, (_, n, *_, gain) in found.items():
+        gains[name] = (np.append(0, np.cumsum(n) / n.sum()), np.append(0, gain))
+    return draw_curves(ax, gains, "o")
+
+
 def explanation_of(given: Any) -> Mapping[str, Any]:
     """The explanation as data: of an explanation, its JSON text, or an explained model."""
     found = given
@@ -215,9 +302,9 @@ def plot_plan(
     """Draws the errors that candidates showed on a sample, and the curves fitted to them.
 
     explanation: what `explain_training` returns with `"format": "json"`, as text or parsed, or a
-    model that was trained with `{"explain": true, "format": "json"}`. Points are what was
-    measured, lines the fitted curves down to the tolerance; the chosen plan is the strong one. A
-    candidate that was not tried is a bar on the tolerance: the iterations it is estimated to take.
+    model that was trained with `{"explain": true, "format": "json"}`. Points are measured errors,
+    lines the fitted curves down to the tolerance; the chosen plan is drawn bold. A candidate that
+    was not tried is a bar at the tolerance, which shows its estimated iterations.
     Returns the Axes; the figure is neither shown nor saved.
     """
     import matplotlib.pyplot as plt
@@ -227,8 +314,8 @@ def plot_plan(
     possible = [one for one in found["candidates"] if one["refusal"] is None]
     if not possible or not found["plan"]["epsilon"]:
         raise ValueError(
-            f"the plan of this {found['task']} training had no rivals, or no tolerance: there is "
-            "nothing to draw"
+            f"the plan of this {found['task']} training had one candidate, or no tolerance: "
+            "there is nothing to draw"
         )
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
@@ -238,8 +325,8 @@ def plot_plan(
     ax.set_ylabel(ylabel or f"{plan['converge']} criterion")
     for one, color in zip(possible, palette(len(possible)), strict=True):
         draw_candidate(ax, one, plan["epsilon"], color)
-    told = f"tolerance {plan['epsilon']:g}"
-    ax.axhline(plan["epsilon"], color="0.4", linewidth=0.8, linestyle=":", label=told)
+    label = f"tolerance {plan['epsilon']:g}"
+    ax.axhline(plan["epsilon"], color="0.4", linewidth=0.8, linestyle=":", label=label)
     headline = title if title is not None else f"{found['task']}: {plan['algorithm']} is chosen"
     ax.set_title(headline, loc="left", fontweight="bold")
     tidy(ax, whole=not far)

@@ -25,11 +25,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tuskml.any_model import model_in
-from tuskml.connection import run_registry_macros, sql_text
-from tuskml.databases import Database, DuckDB, Postgres, opened
+from tuskml.connection import renew_registry, run_registry_macros, sql_text
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.opening import opened
+from tuskml.databases.postgres import Postgres
 from tuskml.errors import DataError, nearest
-from tuskml.model import FIELDS, Model
+from tuskml.model.any_model import model_in
+from tuskml.model.file import as_json
+from tuskml.model.model import FIELDS, Model
 
 STAGES = ("candidate", "deployed", "retired", "withdrawn")
 SAME_NAME = (
@@ -79,11 +83,12 @@ COLUMNS = tuple(Entry.__dataclass_fields__)
 
 
 def create(connection: Any) -> None:
-    """Makes the registry, unless the database has it."""
+    """Creates the registry; renews the models of one that an older tuskml made."""
     with opened(connection, make=True) as database:
         if isinstance(database, DuckDB):
             if database.fetch("SELECT lower(current_database())") == [("tuskml",)]:
                 raise DataError(SAME_NAME)
+            renew_registry(database.connection)
             for statement in sql_text("registry.sql").split(";\n\n"):
                 database.fetch(statement)
             run_registry_macros(database.connection)
@@ -99,11 +104,11 @@ def register(
     metrics: Mapping[str, Any] | None = None,
     recipe: str | None = None,
 ) -> int:
-    """Keeps what `tuskml.train` returned as the next version of a name; returns its number.
+    """Registers what `tuskml.train` returned as the next version; returns its number.
 
-    models: a model, or models by group; groups get one number, one more than the name's last, and
-    those without a model are left out. metrics: kept with each as JSON; recipe: what the model was
-    made by, else the names of its features and label as JSON. Nothing is deployed.
+    models: a model, or models by group. All groups get one number, one more than the name's last;
+    groups without a model are left out. metrics: stored with each as JSON; recipe: how the model
+    was made, by default the names of its features and label as JSON. Nothing is deployed.
     """
     if hasattr(models, "fit"):
         models = model_in(models)
@@ -114,6 +119,8 @@ def register(
                 f"models is or has a {type(item).__qualname__}, expected what tuskml.train "
                 "returned: a model, or models by group"
             )
+    if not isinstance(name, str) or not name:
+        raise DataError(f"name is {name!r}, expected text of at least one character")
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
     if not rows:
         raise DataError(f"there is no model to register as {name!r}: no group has one")
@@ -137,7 +144,7 @@ def register(
 
 
 def group_key(key: Any) -> str:
-    """A group as the registry names it: its values as text, joined by `/`.
+    """The registry's key of a group: its values as text, joined by `/`.
 
     >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
     ('AA/7', 'AA', 'a\\\\/b/c')
@@ -154,7 +161,7 @@ def _as_text(value: Any) -> str:
 
 
 def entries(connection: Any, name: str | None = None) -> list[Entry]:
-    """The versions of a model, or of all, by name, group and version."""
+    """The versions of one model, or of all models, by name, group and version."""
     with _registry(connection) as database:
         chosen = "" if name is None else f"WHERE name = {database.text(name)}"
         columns = ", ".join(COLUMNS)
@@ -178,7 +185,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def model(connection: Any, name: str, group: str = "", version: int | None = None) -> Model:
-    """A version of a model, else the deployed one. DataError where there is none."""
+    """A version of a model, by default the deployed one. DataError if there is none."""
     with _registry(connection) as database:
         chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
         query = (
@@ -218,9 +225,9 @@ def _named(model: Model, recipe: str | None) -> Model:
 def deploy(
     connection: Any, name: str, version: int | None = None, group: str | None = None
 ) -> int:
-    """Deploys a version, else the newest that was not rolled back, of one group or of all.
+    """Deploys a version, by default the newest that was not rolled back, for one group or all.
 
-    Returns how many groups changed. DataError where there is no such version.
+    Returns how many groups changed. DataError if there is no such version.
     """
     return _change(connection, "deploy", name, to_version=version, in_group=group)
 
@@ -228,14 +235,14 @@ def deploy(
 def rollback(connection: Any, name: str, group: str | None = None) -> int:
     """Undoes the last deployment, or that of one group; returns how many groups changed.
 
-    What was deployed before is deployed again, and what was deployed is withdrawn. A group that
-    has no earlier version stays as it is. DataError where no group has one.
+    The previous versions are deployed again, and those that were deployed are withdrawn. A group
+    that has no earlier version stays as it is. DataError if no group has one.
     """
     return _change(connection, "rollback", name, in_group=group)
 
 
 def drop(connection: Any, name: str, version: int | None = None, group: str | None = None) -> int:
-    """Forgets a model, or a version of it that is not deployed; returns how many rows went."""
+    """Removes a model, or a version that is not deployed; returns the number of rows removed."""
     with _registry(connection) as database:
         _check_name(database, name)
         text = database.text
@@ -321,11 +328,24 @@ def _json(database: Database) -> str:
 
 def _value(database: Database, model: Model) -> str:
     """A model value as SQL."""
-    given = asdict(model) | {"options": json.dumps(model.options, separators=(",", ":"))}
+    given = asdict(model) | {
+        "options": model.options_text,
+        "features": list(model.features) or None,
+    }
     if isinstance(database, DuckDB):
-        return "{" + ", ".join(f"'{n}': {_sql(database, given[n])}" for n in FIELDS) + "}"
-    fields = ", ".join(_sql(database, given[name]) for name in FIELDS)
-    return f"ROW({fields})::{database.function('tuskml_model')}"
+        fields = "{" + ", ".join(f"'{n}': {_sql(database, given[n])}" for n in FIELDS) + "}"
+    else:  # by name: an upgrade may have changed the order of the fields
+        text = database.text(json.dumps({n: _plain(given[n]) for n in FIELDS}))
+        kind = database.function("tuskml_model")
+        fields = f"jsonb_populate_record(NULL::{kind}, {text}::jsonb)"
+    return f"{database.function('with_payload')}({fields})"
+
+
+def _plain(value: Any) -> Any:
+    """A field of a model as JSON has it; what is not finite as PostgreSQL reads it."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return as_json(value) if isinstance(value, float) else value
 
 
 def _sql(database: Database, value: Any) -> str:
@@ -338,5 +358,7 @@ def _sql(database: Database, value: Any) -> str:
         return f"'{value!r}'::double precision" if isinstance(value, float) else str(value)
     if isinstance(value, str):
         return database.text(value)
+    if value and isinstance(value[0], str):
+        return database.array([database.text(item) for item in value])
     items = ", ".join("NULL" if item is None else f"'{float(item)!r}'" for item in value)
     return f"{database.array([items] if items else [])}::double precision[]"

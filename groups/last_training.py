@@ -1,4 +1,4 @@
-"""What the last statement's trainings came to, beside what was estimated: for Python to ask.
+"""What the trainings of the last statement did, beside the estimates, for Python.
 
 Models are noted as they leave the trainer, by plan: what is kept does not grow with the groups.
 """
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.explanation import row_bytes
-from tuskml.groups.models import Models
+from tuskml.learners.explaining.explanation import row_bytes
+from tuskml.learners.models import Models
 
 MOST_STATEMENTS, MOST_PLANS = 16, 64
 OTHERS = "other plans"
@@ -181,13 +181,13 @@ def short(plan: str) -> str:
 
 
 def last_training() -> dict[str, Any] | None:
-    """What the last statement's trainings in this process came to; None before the first.
+    """What the trainings of the last statement in this process did; None before the first.
 
     `groups`, `rows`, `bytes` of the packed rows and `seconds` of work, summed over `plans`: for
     each plan its task, algorithm and description, groups, batches of groups that trained together,
-    statuses by number of groups, what was `estimated` (None where nothing was) and the `actual`
-    iterations a group, seconds, and seconds an iteration of a batch. `counters`: of a model in a
-    store, what was asked of it; they are in the model value too. At most 64 plans are told apart.
+    statuses by number of groups, what was `estimated` (None if nothing was) and the `actual`
+    iterations per group, seconds, and seconds per iteration of a batch. `counters`: for a model in
+    a store, what was asked of it; the model value has them too. At most 64 plans are listed.
     """
     with _lock:
         if not _statements:

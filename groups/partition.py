@@ -6,7 +6,6 @@ delivered them in; so is the sample, and so are the sketch's estimates.
 
 import base64
 import ctypes
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.segments import sparse_segments
+from tuskml.learners.options.kinds import Kind, Option, integer, real
+from tuskml.learners.options.table import read
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,
@@ -24,17 +28,14 @@ from tuskml.partitioner import (
     Partitioning,
     Profile,
 )
-from tuskml.partitioner.blocks import LARGEST
+from tuskml.partitioner.index.blocks import LARGEST
 from tuskml.partitioner.merging import MOST_FEATURES
 from tuskml.partitioner.text import as_text
-from tuskml.udas import kernels
-from tuskml.udas.kernels import Pass
-from tuskml.udas.options import Kind, Option, integer, read, real
-from tuskml.udas.segments import sparse_segments
+from tuskml.schedule import budget
 
 MOST_COUNTED = 1 << 22
 MOST_SAMPLED = 1 << 20
-FEW_ROWS = 1000  # to wake a thread for them takes longer than to count them
+FEW_ROWS = 1000  # waking a thread takes longer than counting them
 
 
 def _or_null(kind: Kind) -> Kind:
@@ -45,25 +46,45 @@ def _or_null(kind: Kind) -> Kind:
 
 FREQUENCY_OPTIONS = {
     option.name: option
-    for option in (Option("top", integer(1, MOST_COUNTED), 1000, "features to return"),)
+    for option in (
+        Option("top", integer(1, MOST_COUNTED), 1000, "the number of features to return"),
+    )
 }
 PARTITION_OPTIONS = {
     option.name: option
     for option in (
-        Option("top", integer(0, MOST_FEATURES), 1000, "frequent features to partition"),
-        Option("sample", integer(1, MOST_SAMPLED), 10_000, "rows to count requests of"),
-        Option("seed", integer(0, 2**53), 0, "of the sample"),
-        Option("batch_rows", integer(1, MOST_SAMPLED), 1, "rows that share their requests"),
-        Option("block", _or_null(integer(1, LARGEST)), None, "rare features a key; null: chosen"),
-        Option("t_seek", real(0, open_low=True), WARM_LEVELDB.t_seek, "seconds a request"),
-        Option("t_unit", real(0), WARM_LEVELDB.t_unit, "seconds a feature of a request"),
+        Option(
+            "top", integer(0, MOST_FEATURES), 1000, "the number of frequent features to partition"
+        ),
+        Option(
+            "sample",
+            integer(1, MOST_SAMPLED),
+            10_000,
+            "the number of sampled rows whose requests are counted",
+        ),
+        Option("seed", integer(0, 2**53), 0, "the seed of the sample"),
+        Option(
+            "batch_rows",
+            integer(1, MOST_SAMPLED),
+            1,
+            "the number of sampled rows that share their requests",
+        ),
+        Option(
+            "block",
+            _or_null(integer(1, LARGEST)),
+            None,
+            "rare features per key; null: the cheapest",
+        ),
+        Option("t_seek", real(0, open_low=True), WARM_LEVELDB.t_seek, "seconds that a key costs"),
+        Option("t_unit", real(0), WARM_LEVELDB.t_unit, "seconds that each weight adds"),
     )
 }
 
 
 @dataclass(frozen=True)
 class Call:
-    """options: JSON text; memory: address of the database's account; threads: 0 for all cores."""
+    """options: JSON text; memory: address of the database's account; threads: 0 for
+    as many as the budget allows."""
 
     options: str
     memory: int
@@ -101,7 +122,7 @@ class Frequent:
     found: FrequentFeatures
 
     def emit(self, library: Any, batch: Any, group: int) -> None:
-        """Hands it to the door."""
+        """Passes it to the database."""
         found = self.found
         columns = [
             np.ascontiguousarray(column, np.int64)
@@ -119,7 +140,7 @@ class Partitioned:
     rows_skipped: int
 
     def emit(self, library: Any, batch: Any, group: int) -> None:
-        """Hands it to the door."""
+        """Passes it to the database."""
         index, told = self.made.index, self.made.explanation
         sizes = np.array(index.blocks.sizes, np.int64)
         before, after = told.by_feature.requests, told.after_blocks.requests
@@ -146,12 +167,12 @@ class Rows:
     def __init__(self, groups: NDArray[np.void], call: Call, seed: int) -> None:
         self._groups, self._call, self._seed = groups, call, seed
         self._stack = ExitStack()
-        self._mark = kernels.cancel_mark()
-        self.threads = call.threads or os.cpu_count() or 1
+        self._mark = passes.cancel_mark()
+        self.threads = budget.threads(call.threads)
 
     def __enter__(self) -> "Rows":
         with ExitStack() as stack:
-            stack.enter_context(kernels.watching_sigint())
+            stack.enter_context(passes.watching_sigint())
             rows = Pass(self._groups, 0, None, None, False, self.threads, cancel_mark=self._mark)
             nothing = np.zeros(len(self._groups), np.int64)
             kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
@@ -169,7 +190,7 @@ class Rows:
 
     def check(self) -> None:
         """Raises Interrupted where the statement is to end."""
-        if kernels.cancel_count() != self._mark:
+        if passes.cancel_count() != self._mark:
             raise Interrupted("the statement was interrupted")
 
 

@@ -31,25 +31,24 @@ power, flipped or missing bytes leave the last version and the last checkpoint, 
 StoreError; never in another model. A second open, in this process or another, is refused with the
 owner's pid.
 
-Where the parts are: `native` (C++ in `native/`: batches, payloads, blocks, over LevelDB's C
-interface; `frames.h` is what kernels see), `mapped/` (C: the reader of sealed files, which the
-databases' `predict` has too), `database` (LevelDB), `frames`, `checkpoints`, `working`; `sealing`,
-`sealed`; `names`, `versions`, `root`; `garbage`, `inspection`, `transfer`; `locks`, `files`
-beneath all.
+Folders: `working/` is LevelDB, its cache of frames, and checkpoints; `sealed/` writes and reads
+sealed files; `roots/` has names, versions and what concerns all stores of a root; `files/` has
+files and locks, which all others use. `native/` is C++ over LevelDB's C interface (kernels see
+`frames.h`), and `mapped/` is C: the reader of sealed files, which `predict` in SQL shares.
 """
 
-from tuskml.kvstore.checkpoints import Checkpoint
-from tuskml.kvstore.database import LEAST_MEMORY, Counters
-from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
-from tuskml.kvstore.garbage import Removed, collect
-from tuskml.kvstore.inspection import list_stores, verify_stores
-from tuskml.kvstore.names import Reference
-from tuskml.kvstore.probe import measure_store
-from tuskml.kvstore.root import StoreRoot
-from tuskml.kvstore.sealed import SealedModel
-from tuskml.kvstore.transfer import export_model, import_model
-from tuskml.kvstore.versions import Version
-from tuskml.kvstore.working import ModelStore
+from tuskml.kvstore.roots.garbage import Removed, Rules, collect
+from tuskml.kvstore.roots.inspection import list_stores, verify_stores
+from tuskml.kvstore.roots.names import Reference
+from tuskml.kvstore.roots.root import StoreRoot
+from tuskml.kvstore.roots.transfer import export_model, import_model
+from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.sealed.sealed import SealedModel
+from tuskml.kvstore.working.checkpoints import Checkpoint
+from tuskml.kvstore.working.database import LEAST_MEMORY, Counters
+from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
+from tuskml.kvstore.working.probe import measure_store
+from tuskml.kvstore.working.working import ModelStore
 
 __all__ = [
     "LEAST_FRAME_MEMORY",
@@ -61,6 +60,7 @@ __all__ = [
     "ModelStore",
     "Reference",
     "Removed",
+    "Rules",
     "SealedModel",
     "StoreRoot",
     "Version",

@@ -1,4 +1,4 @@
-"""Whose stored models are: which process trains for whom, and what else it may read.
+"""Who owns stored models: for whom a process trains, and what else it may read.
 
 In DuckDB, and in Python alone, the files of a root are those of the system's user, whom the file
 system protects. A database server trains for many roles: it says by `serve` who asks now, gives

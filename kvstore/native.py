@@ -52,6 +52,32 @@ class Options(ctypes.Structure):
     ]
 
 
+class Updates(ctypes.Structure):
+    """`ks_updates`."""
+
+    _fields_ = [
+        ("keys", _ADDRESS),
+        ("widths", _ADDRESS),
+        ("entries", _ADDRESS),
+        ("slots", _ADDRESS),
+        ("deltas", _ADDRESS),
+        ("n", _INT64),
+    ]
+
+
+class Page(ctypes.Structure):
+    """`ks_page`."""
+
+    _fields_ = [
+        ("max_keys", _INT64),
+        ("max_weights", _INT64),
+        ("keys", _ADDRESS),
+        ("starts", _ADDRESS),
+        ("weights", _ADDRESS),
+        ("n", _INT64),
+    ]
+
+
 class Frame(ctypes.Structure):
     """`tusk_frame`."""
 
@@ -100,18 +126,12 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         [_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, ctypes.c_int, _TEXT],
         ctypes.c_int,
     ),
-    "ks_add": (
-        [_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
-        ctypes.c_int,
-    ),
+    "ks_add": ([_ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
     "ks_sync": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_property": ([_ADDRESS, _TEXT], _ADDRESS),
     "ks_free": ([_ADDRESS], None),
     "ks_scan_open": ([_ADDRESS, ctypes.c_uint64], _ADDRESS),
-    "ks_scan_next": (
-        [_ADDRESS, _INT64, _INT64, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _TEXT],
-        ctypes.c_int,
-    ),
+    "ks_scan_next": ([_ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
     "ks_scan_close": ([_ADDRESS], None),
     "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _INT64, _ADDRESS, _TEXT], ctypes.c_int),
     "ks_frames_share": ([_INT64, _INT32], _INT64),

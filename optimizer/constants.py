@@ -22,9 +22,6 @@ from tuskml.optimizer import refinement
 
 VERSION = 3
 SHIPPED = Path(__file__).with_name("shipped.json")
-PASSES = ("gradient", "curvature", "sgd", "mgd", "svrg", "hogwild", "hogbatch", "dcd")
-EPOCHS = ("sgd", "mgd", "svrg", "hogwild", "hogbatch")
-STEPS = ("lbfgs", "lbfgs move", "bgd", "newton")
 LOOKS = ("labels", "classes", "moments", "counts")
 LAYOUTS = ("dense", "sparse")
 STORAGE = ("dense float32", "dense float64", "sparse float32", "sparse float64")
@@ -54,10 +51,10 @@ class Constants:
 
     passes[kind][storage]: seconds of one thread an entry of a million, with the squared loss, of
     `curvature` an entry of the triangles, by features; penalised: the same of sparse epochs that
-    apply a penalty or a scale; rows[kind][layout][task]: seconds a row beside its entries;
+    apply a penalty or a scale; rows[kind][layout][task]: seconds per row beside its entries;
     sizes[kind][layout]: by entries, how many times an entry takes of what one of a million does,
     and how many threads' work two threads do; steps: seconds of an iteration's work on the
-    weights, by weights, of lbfgs without a remembered move, and for each of those; looks: seconds
+    weights, by weights, by the names that algorithms have given them; looks: seconds
     a row of labels and classes, an entry of moments and counts, before any plan starts; refine:
     whether trainings report; factors: of iterations, by what they reported (`refinement.py`).
     """
@@ -74,7 +71,7 @@ class Constants:
 
     def entry(self, kind: str, storage: str, features: int, penalised: bool = False) -> float:
         """Seconds an entry."""
-        tables = self.penalised if penalised and kind in EPOCHS else self.passes
+        tables = self.penalised if penalised and kind in self.penalised else self.passes
         return interpolated(tables[kind][storage], max(features, 1))
 
     def row(self, kind: str, storage: str, task: str) -> float:
@@ -139,24 +136,36 @@ def _seconds(value: Any) -> float:
     return number
 
 
+@cache
+def shipped_value() -> Any:
+    """The shipped file: every calibration has its kinds of passes and of steps."""
+    return json.loads(SHIPPED.read_text())
+
+
+def names_in(value: Any) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Kinds of passes, those that may have a penalty, and steps of a calibration."""
+    return tuple(value["passes"]), tuple(value["penalised"]), tuple(value["steps"])
+
+
 def parse(text: str, source: str) -> Constants:
     """Constants from JSON. Raises ValueError for anything but a whole file of this version."""
     try:
         value = json.loads(text)
         if value["version"] != VERSION:
             raise ValueError(f"it is of version {value['version']}, expected {VERSION}")
+        kinds, epochs, steps = names_in(shipped_value())
         passes, rows = value["passes"], value["rows"]
-        dense = {k: {s: passes[k][s] for s in STORAGE[:2]} for k in EPOCHS}
-        penalised = {k: dense[k] | value["penalised"][k] for k in EPOCHS}
+        dense = {k: {s: passes[k][s] for s in STORAGE[:2]} for k in epochs}
+        penalised = {k: dense[k] | value["penalised"][k] for k in epochs}
         return Constants(
-            {k: {s: _table(passes[k][s]) for s in STORAGE} for k in PASSES},
-            {k: {s: _table(penalised[k][s]) for s in STORAGE} for k in EPOCHS},
+            {k: {s: _table(passes[k][s]) for s in STORAGE} for k in kinds},
+            {k: {s: _table(penalised[k][s]) for s in STORAGE} for k in epochs},
             {
                 k: {at: {t: _seconds(rows[k][at][t]) for t in LOSSES} for at in LAYOUTS}
-                for k in PASSES
+                for k in kinds
             },
-            {k: {at: _sizes(value["sizes"][k][at]) for at in LAYOUTS} for k in PASSES},
-            {name: _table(value["steps"][name]) for name in STEPS},
+            {k: {at: _sizes(value["sizes"][k][at]) for at in LAYOUTS} for k in kinds},
+            {name: _table(value["steps"][name]) for name in steps},
             {name: _seconds(value["looks"][name]) for name in LOOKS},
             source,
             value.get("refine") is True,

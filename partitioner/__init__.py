@@ -23,12 +23,12 @@ The SQL aggregates `feature_frequencies` and `partition_model` call the function
 """
 
 from tuskml.partitioner.block_choice import Candidate, choose_blocks
-from tuskml.partitioner.blocks import Blocks
 from tuskml.partitioner.cost import WARM_LEVELDB, BatchStore, Cost, measure_cost
 from tuskml.partitioner.explanation import Explanation, Partition, Requests
 from tuskml.partitioner.frequencies import Frequencies, FrequentFeatures, feature_frequencies
-from tuskml.partitioner.index_map import IndexMap
-from tuskml.partitioner.live import LiveFeatures
+from tuskml.partitioner.index.blocks import Blocks
+from tuskml.partitioner.index.index_map import IndexMap
+from tuskml.partitioner.index.live import LiveFeatures
 from tuskml.partitioner.merging import Merges, Merging, merge_features
 from tuskml.partitioner.plan import Partitioning, Profile, partition_model
 from tuskml.partitioner.reservoir import RowSample

@@ -5,7 +5,7 @@
 summed over the ranges of ids, which blocks do not cross. The pairs of each candidate are counted
 exactly over the sampled rows, or over an even share of them with ENTRIES entries. Two families
 are tried, and the cheaper one wins: one size for all ids, and a power of two for each number of
-bits of the id. Size 1 is the paper's, a key a feature; it stays where ids say nothing about what
+bits of the id. Size 1 is the paper's, a key per feature; it stays if ids say nothing about what
 occurs together, as with hashed features.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.partitioner import native
-from tuskml.partitioner.blocks import LARGEST, Blocks
 from tuskml.partitioner.cost import Cost
+from tuskml.partitioner.index.blocks import LARGEST, Blocks
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.rows import SparseRows
 
@@ -27,7 +27,7 @@ ENTRIES = 2_000_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """Blocks of one size, and the requests and seconds a row of rare features with them."""
+    """Blocks of one size, and the requests and seconds per row of rare features with them."""
 
     size: int
     requests: float
@@ -58,7 +58,7 @@ def choose_blocks(
 
 
 def candidates(row_numbers: Slots, ids: Ids, sizes: Iterable[int], cost: Cost) -> list[Candidate]:
-    """Counts sizes, rising, until one request a row would cost more than the cheapest so far.
+    """Counts sizes, rising, until one request per row would cost more than the cheapest so far.
 
     Their requests and seconds are those of all rows.
 
@@ -117,7 +117,7 @@ def _sizes(rare: SparseRows) -> list[int]:
     """Powers of two, round numbers, and the commonest lengths of runs of ids in a row.
 
     Runs tell the width of records within a model: where feature = user * rank + k, rows have
-    runs of `rank` ids, and that very size costs one request a user.
+    runs of `rank` ids, and that very size costs one request per user.
     """
     powers = [1 << k for k in range(LARGEST.bit_length())]
     round_numbers = [m * 10**k for k in range(5) for m in (1, 2, 3, 5) if m * 10**k <= LARGEST]

@@ -14,6 +14,8 @@ from tuskml.partitioner.native import Ids
 
 FIRST_KEY = 3 << 61
 """Keys that measurements write: above those of every index map."""
+PART = 1 << 20
+"""Numbers that are written or read at a time."""
 APART = 1 << 20
 """Between two of them: a store reads keys that lie side by side together, for a tenth."""
 
@@ -52,7 +54,7 @@ class Cost:
 
 
 WARM_LEVELDB = Cost(t_seek=0.83e-6, t_unit=0.86e-9)
-"""LevelDB with its tables in memory: 1.2M one-weight keys a second, 598M weights a second in
+"""LevelDB with its tables in memory: 1.2M one-weight keys per second, 598M weights per second in
 blocks of 1,024 float32 (measured for issue 4). A disk's seek takes a thousand times that: measure
 yours.
 """
@@ -114,9 +116,21 @@ def _write(
     """
     first = FIRST_KEY + before * APART
     keys = first + APART * np.arange(requests, dtype=np.int64)
-    values = random.standard_normal(requests * size).astype(store.dtype)
-    store.put(keys, np.arange(0, requests * size + 1, size, dtype=np.int64), values)
+    for part in _parts(requests, size):
+        n = len(keys[part])
+        values = random.standard_normal(n * size, np.float32).astype(store.dtype, copy=False)
+        store.put(keys[part], _starts(n, size), values)
     return keys
+
+
+def _parts(requests: int, size: int) -> list[slice]:
+    """Requests at a time, so few that a measurement takes little memory."""
+    step = max(1, PART // size)
+    return [slice(first, first + step) for first in range(0, requests, step)]
+
+
+def _starts(requests: int, size: int) -> Ids:
+    return np.arange(0, requests * size + 1, size, dtype=np.int64)
 
 
 def _median_seconds(
@@ -127,15 +141,17 @@ def _median_seconds(
     random: np.random.Generator,
     writes: bool,
 ) -> float:
-    starts = np.arange(0, len(keys) * size + 1, size, dtype=np.int64)
-    out = np.empty(int(starts[-1]), store.dtype)
+    parts = _parts(len(keys), size)
+    out = np.empty(len(keys[parts[0]]) * size, store.dtype)
     taken = []
     for _ in range(repeats):
         order = random.permutation(keys)
         begin = time.perf_counter()
-        store.get(order, starts, out)
-        if writes:
-            store.put(keys, starts, out)
+        for part in parts:
+            starts = _starts(len(keys[part]), size)
+            store.get(order[part], starts, out[: starts[-1]])
+            if writes:
+                store.put(keys[part], starts, out[: starts[-1]])
         taken.append(time.perf_counter() - begin)
     return float(np.median(taken))
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tuskml.partitioner.block_choice import Candidate
-from tuskml.partitioner.blocks import Blocks
 from tuskml.partitioner.cost import Cost
-from tuskml.partitioner.index_map import IndexMap
+from tuskml.partitioner.index.blocks import Blocks
+from tuskml.partitioner.index.index_map import IndexMap
 from tuskml.partitioner.native import Ids
 from tuskml.partitioner.rows import SparseRows
 

@@ -113,7 +113,7 @@ class Frequencies:
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
 
     def to_bytes(self) -> bytes:
-        """The state, to be merged elsewhere: about ten bytes a counter in use."""
+        """The state, to be merged with another: about ten bytes a counter in use."""
         self._flush()
         totals = TOTALS.pack(self._total, self._left_out, self._log2)
         body: bytes = totals + self._sketch.serialize(datasketches.PyLongsSerDe())

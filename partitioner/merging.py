@@ -7,7 +7,6 @@ VLDB 2017, section 5. The objective and what differs from the listing stand in
 
 import ctypes
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +20,7 @@ from tuskml.partitioner import native
 from tuskml.partitioner.cost import Cost
 from tuskml.partitioner.native import Slots
 from tuskml.partitioner.rows import SparseRows
+from tuskml.schedule import budget
 
 MOST_FEATURES = 32_768  # their affinities take 2 GiB
 FEATURES_A_CALL = 256
@@ -55,7 +55,7 @@ def merge_features(
 
     rows: ids are features 0 .. n_features - 1; others are passed over, repeated ones count once.
     n_features: at most 32,768. Memory is 2 bytes * n_features^2 and n_features bits a row.
-    threads: 0 for one a core; the result does not depend on it.
+    threads: 0 for as many as the budget allows; the result does not depend on it.
     interrupted: called every 100 ms or so; what it raises ends the merging.
     """
     with Merging(rows, n_features, cost, threads) as merging:
@@ -82,7 +82,7 @@ class Merging:
         if len(rows) >= 2**31:
             raise OptionError(f"a sample has less than 2^31 rows, got {len(rows)}")
         self._n = n_features
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = budget.threads(threads)
         self._seek, self._unit, self._second = cost.whole_numbers(len(rows), n_features)
         features = np.where(rows.ids < n_features, rows.ids, -1).astype(np.int32)
         self._handle = ctypes.c_void_p()

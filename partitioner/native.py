@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import TuskError
+from tuskml.schedule import pool
 
 Ids = NDArray[np.int64]
 Slots = NDArray[np.int32]
@@ -40,6 +41,7 @@ _ADDRESS, _INT64, _INT32, _DOUBLE = (
     ctypes.c_double,
 )
 _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
+    "tp_use_pool": ([_ADDRESS], None),
     "tp_open": (
         [_ADDRESS, _ADDRESS, _INT64, _INT32, _DOUBLE, _DOUBLE, _ADDRESS],
         ctypes.c_int,
@@ -79,6 +81,7 @@ def library() -> ctypes.CDLL:
     for name, (arguments, result) in _SIGNATURES.items():
         function = getattr(lib, name)
         function.argtypes, function.restype = arguments, result
+    lib.tp_use_pool(pool.functions())
     return lib
 
 

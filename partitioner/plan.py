@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tuskml.errors import OptionError
 from tuskml.partitioner.block_choice import Candidate, choose_blocks
-from tuskml.partitioner.blocks import Blocks
 from tuskml.partitioner.cost import WARM_LEVELDB, Cost
 from tuskml.partitioner.explanation import Accesses, Explanation
 from tuskml.partitioner.frequencies import Frequencies
-from tuskml.partitioner.index_map import IndexMap
-from tuskml.partitioner.live import LiveFeatures
+from tuskml.partitioner.index.blocks import Blocks
+from tuskml.partitioner.index.index_map import IndexMap
+from tuskml.partitioner.index.live import LiveFeatures
 from tuskml.partitioner.merging import Merges, merge_features
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.reservoir import RowSample
@@ -131,20 +132,16 @@ def partition_model(
     sample: int = 10_000,
     seed: int = 0,
     cost: Cost = WARM_LEVELDB,
-    block: int | None = None,
-    batch_rows: int = 1,
-    threads: int = 0,
-    interrupted: Callable[[], None] | None = None,
+    **choice: Any,
 ) -> Partitioning:
-    """Partitions a model for rows that lie in memory; arguments as of `Profile`.
+    """Partitions a model for rows that lie in memory.
 
-    indptr, ids: the index arrays of a CSR matrix. The SQL aggregate of the same name calls this.
+    indptr, ids: the index arrays of a CSR matrix. top, sample, seed: as for `Profile`. cost,
+    choice: as for `Profile.partition`.
     """
     profile = Profile(top, sample, seed)
     profile.update(indptr, ids)
-    return profile.partition(
-        cost, block=block, batch_rows=batch_rows, threads=threads, interrupted=interrupted
-    )
+    return profile.partition(cost, **choice)
 
 
 def _go_on() -> None:

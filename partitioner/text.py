@@ -10,11 +10,11 @@ FEATURES_SHOWN = 6
 
 
 def as_text(one: Explanation) -> str:
-    """The input, the requests a row before and after, and the partitions most asked for."""
+    """The input, the requests per row before and after, and the partitions most asked for."""
     facts = [
         ("rows", f"{one.rows_seen:,}, of which {one.rows_sampled:,} are counted"),
         ("ids", f"{one.entries:,}; a feature's frequency errs by {one.frequency_error:,} at most"),
-        ("cost", f"{one.cost.t_seek * 1e6:g} us a key, {one.cost.t_unit * 1e9:g} ns a feature"),
+        ("cost", f"{one.cost.t_seek * 1e6:g} us per key, {one.cost.t_unit * 1e9:g} ns a feature"),
         ("frequent", f"{one.top:,} features in {one.n_partitions:,} partitions"),
         ("rare", str(one.blocks)),
     ]

@@ -1,7 +1,7 @@
 """Writes `.links/tuskml`, the package as a tree of links, for tools that do not execute Python.
 
-The front room's own files stand at the top, every other room beneath. Run it again after adding a
-file to the front room or a room to `ROOMS`; all else shows at once.
+The files of `front/` stand at the top, every other folder beneath. Run it again after adding a
+file to `front/` or a folder to `FOLDERS`; all else shows at once.
 """
 
 import ast
@@ -13,19 +13,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "tuskml"
 
 
-def read_rooms(setup_file: Path = ROOT / "setup.py") -> dict[str, str]:
-    """The literal `ROOMS` of setup.py: folder to import name."""
+def read_folders(setup_file: Path = ROOT / "setup.py") -> dict[str, str]:
+    """The literal `FOLDERS` of setup.py: folder to import name."""
     for node in ast.parse(setup_file.read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOMS":
-            rooms: dict[str, str] = ast.literal_eval(node.value)
-            return rooms
-    raise LookupError(f"{setup_file} assigns no ROOMS")
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FOLDERS":
+            folders: dict[str, str] = ast.literal_eval(node.value)
+            return folders
+    raise LookupError(f"{setup_file} assigns no FOLDERS")
 
 
 def links() -> dict[Path, Path]:
     """Each link, relative to `.links`, and the file or folder it stands for."""
     found: dict[Path, Path] = {}
-    for folder, name in read_rooms().items():
+    for folder, name in read_folders().items():
         place = Path(*name.split("."))
         if name == PACKAGE:
             entries = (ROOT / folder).iterdir()
@@ -33,7 +33,7 @@ def links() -> dict[Path, Path]:
                 place / entry.name: entry for entry in entries if entry.name != "__pycache__"
             }
         elif place in found:
-            raise FileExistsError(f"{found[place]} hides the room {folder}")
+            raise FileExistsError(f"{found[place]} hides the folder {folder}")
         else:
             found[place] = ROOT / folder
     return found

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs PostgreSQL, its server headers and PL/Python, which the tests of its door need: on Debian
-# and Ubuntu, as root. Elsewhere it says so and leaves the tests to skip. No server is started.
+# Installs PostgreSQL, its server headers and PL/Python, which the tests of the extension need: on
+# Debian and Ubuntu, as root. Elsewhere it says so and leaves the tests to skip. No server is started.
 set -euo pipefail
 
 complete() { # whether a server is here with all that its extension needs

@@ -1,24 +1,31 @@
 """What every test may ask for."""
 
-# ruff: noqa: E501, SQL is read better on one line
-
 import atexit
 import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import settings
 
 import tuskml
-from tuskml.udas import own_operators, own_tasks
+from tuskml.learners.factorization import stored as stored_factorization
+from tuskml.learners.linear.own import operators as own_operators
+from tuskml.learners.linear.own import tasks as own_tasks
+from tuskml.learners.stored import layout as stored_layout
+from tuskml.partitioner import WARM_LEVELDB
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "helpers"))
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 STATEMENTS = """
 import sys, tuskml
 con = tuskml.connect(threads=2)
@@ -34,8 +41,52 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden-update",
         action="store_true",
-        help="write what the database answers to tests/sql/cases/*.out, to be read in review",
+        help="write what databases answer to tests/sql/golden/cases/*.out, to be read in review",
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests go to one process, as with loadfile; those of dbt share their projects."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            folder = file.rpartition("/")[0]
+            return folder if folder.endswith("tests/dbt") else file
+
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is of the night, unless -m or the name of a test asks for it.
+
+    Not by -m in addopts, whose place a -m on the command line would take.
+    """
+    times = int(os.environ.get("TUSKML_EXAMPLES", "1"))
+    if times > 1:
+        more_examples({item.obj for item in items if isinstance(item, pytest.Function)}, times)
+    if "nightly" in config.getoption("markexpr") or any("::" in name for name in config.args):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def more_examples(functions: Iterable[Any], times: int) -> None:
+    """Tries every property with so many times the examples that its test asks for.
+
+    hypothesis has no public way to change what a test's own @settings say.
+    """
+    where = "_hypothesis_internal_use_settings"
+    for function in functions:
+        if usual := getattr(function, where, None):
+            more = settings(usual, max_examples=times * usual.max_examples)
+            setattr(function, where, more)
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +96,10 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def rooms() -> dict[str, str]:
-    """Each room's folder and the name it is imported by, as setup.py has them."""
+def folders() -> dict[str, str]:
+    """Each top-level folder and the name it is imported by, as setup.py has them."""
     link_tree = runpy.run_path(str(ROOT / "scripts" / "link_tree.py"))
-    return link_tree["read_rooms"]()
+    return link_tree["read_folders"]()
 
 
 @pytest.fixture(scope="session")
@@ -65,11 +116,36 @@ def cluster() -> Iterator[Any]:
         except ImportError as error:
             without_postgres(f"no psycopg, of tuskml[postgres]: {error}")
         try:
-            worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # each builds and serves its own
-            server = stack.enter_context(private_cluster(ROOT / "build" / f"postgres{worker}"))
+            server = stack.enter_context(private_cluster(ROOT / "build" / "postgres"))
         except Unavailable as reason:
             without_postgres(str(reason))
         yield server
+
+
+@pytest.fixture(scope="module")
+def database(cluster: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of the module's own database, fresh, with the extension."""
+    name = f"tusk_{request.node.path.stem}"
+    crashes = cluster.crashes()
+    cluster.create_database(name)
+    yield name
+    cluster.drop_database(name)
+    assert cluster.crashes() == crashes, "a server process crashed in this module"
+
+
+@pytest.fixture
+def connect(cluster: Any, database: str) -> Iterator[Callable[..., Any]]:
+    """Opens sessions in the module's database, `connect(user="ann")` for one of another role."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(cluster.connect(database, **options))
+
+
+@pytest.fixture
+def served() -> Iterator[Path]:
+    """A folder that the server's user may read; pytest's own are closed to others by each run."""
+    with TemporaryDirectory(prefix="tuskml-served-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def without_postgres(reason: str) -> None:
@@ -99,6 +175,28 @@ def registered() -> Iterator[None]:
             own_operators.unregister_operator(kind, name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def untouched() -> Iterator[None]:
+    """No test leaves a file in the checkout: its own folder is `tmp_path`."""
+    before = set(ROOT.iterdir())
+    yield
+    left = [path.name for path in set(ROOT.iterdir()) - before if not path.name.startswith(".")]
+    assert set(left) <= {"build"}, "a test wrote into the checkout, expected tmp_path"
+
+
+@pytest.fixture(autouse=True)
+def quick_costs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Costs of stores are taken as known: to measure them takes a second for each root.
+
+    Where `measured_costs` marks a test they are measured, as users have it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.node.get_closest_marker("measured_costs"):
+            for module in (stored_layout, stored_factorization):
+                patch.setattr(module, "cost_of", lambda *_, **__: WARM_LEVELDB)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data that lies beside the checkout; its README says what is in it."""
@@ -112,7 +210,7 @@ def data() -> Path:
 def survives() -> Callable[..., None]:
     """Runs statements in a process of their own: one that ends it would end all tests.
 
-    DuckDB 1.4 and 1.5 hand C aggregates one state for all rows of OVER () and of ORDER BY within an
+    DuckDB 1.5 hands C aggregates one state for all rows of OVER () and of ORDER BY within an
     aggregate, as if there were an array of them.
     """
 

@@ -20,7 +20,7 @@ LOGARITHMIC_FROM = 40
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: iterations, shares of the gap, its class for colour, and what a pointer is told."""
+    """A curve: iterations, shares of the gap, its class for colour, and its tooltip."""
 
     x: Floats
     y: Floats
@@ -160,11 +160,7 @@ def against(pairs: Sequence[tuple[float, float, str]], label: str, unit: str) ->
         parts.append(text(x, y1 + 18, power(exponent)))
     parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
     parts.append(text((x0 + x1) / 2, frame.height - 6, f"{unit} as estimated", style="axis"))
-    middle = (y0 + y1) / 2
-    parts.append(
-        f'<text class="axis" transform="translate(12 {middle:.1f}) rotate(-90)" '
-        f'text-anchor="middle">{escape(unit)} taken</text>'
-    )
+    parts.append(upright((y0 + y1) / 2, f"{unit} taken"))
     for estimate, actual, title in pairs:
         x, y = x0 + (x1 - x0) * share(estimate), y1 - (y1 - y0) * share(actual)
         parts.append(
@@ -172,6 +168,44 @@ def against(pairs: Sequence[tuple[float, float, str]], label: str, unit: str) ->
             f"<title>{escape(title)}</title></circle>"
         )
     return svg(frame, label, parts)
+
+
+def unit_square(lines: Sequence[Line], across: str, down: str) -> str:
+    """Lines of shares over shares with the diagonal; '' without lines."""
+    if not lines:
+        return ""
+    frame = Frame(430, 400, 56, 14)
+    x0, y0, x1, y1 = frame.plot
+    parts = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = x0 + (x1 - x0) * tick, y1 - (y1 - y0) * tick
+        parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}M{x:.1f} {y0}V{y1}"/>')
+        parts.append(text(x0 - 8, y + 4, f"{tick:g}", "end"))
+        parts.append(text(x, y1 + 18, f"{tick:g}"))
+    parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
+    parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
+    parts.append(upright((y0 + y1) / 2, down))
+    for line in lines[::-1]:
+        parts.append(drawn(line, x0 + (x1 - x0) * line.x, y1 - (y1 - y0) * line.y))
+    return svg(frame, f"{down} by {across} of {len(lines)} groups", parts)
+
+
+def upright(middle: float, content: str) -> str:
+    """The name of an axis that goes up."""
+    return (
+        f'<text class="axis" transform="translate(12 {middle:.1f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(content)}</text>'
+    )
+
+
+def legend(marks: Sequence[tuple[str, str]]) -> str:
+    """Which colour is which curve: classes and names."""
+    items = "".join(
+        f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
+        f'<path d="M1 2H17"/></svg>{escape(name)}</li>'
+        for style, name in marks
+    )
+    return f'<ul class="legend">{items}</ul>'
 
 
 @dataclass(frozen=True)

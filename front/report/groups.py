@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.models import HISTORY_POINTS
-from tuskml.model import Model
+from tuskml.learners.models import HISTORY_POINTS
+from tuskml.learners.tasks import weighs_features
+from tuskml.model.model import Model
 from tuskml.plots import gaps
-from tuskml.table import shown
+from tuskml.text.table import shown
 
 NO_MODEL = "no usable row"
 GOOD = ("ok", "constant feature", "collinear features", "early stop")
@@ -51,9 +52,9 @@ class Group:
     @property
     def estimated(self) -> tuple[float, float] | None:
         """Iterations and seconds, where the plan was chosen by cost."""
-        told = {} if self.model is None else self.model.options.get("estimated", {})
+        estimate = {} if self.model is None else self.model.options.get("estimated", {})
         try:
-            return float(told["iterations"]), float(told["seconds"])
+            return float(estimate["iterations"]), float(estimate["seconds"])
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -66,7 +67,7 @@ class Group:
     def linear(self) -> bool:
         """Whether coefficients are those of features."""
         model = self.model
-        return model is not None and model.task != "matrix_factorization" and bool(model.coef)
+        return model is not None and weighs_features(model.task) and bool(model.coef)
 
     @property
     def weights(self) -> NDArray[np.float64]:

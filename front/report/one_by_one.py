@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.report import charts
 from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import feature, largest, note, number, pill, section
-from tuskml.udas.plan import shown_seconds
 
 ROWS, SPARK_POINTS, CURVE_POINTS = 3000, 14, 48
 
 
 def section_of(groups: Sequence[Group], keys: Sequence[str], names: Sequence[str]) -> str:
-    """The table of groups: the ones worth a look first, to be searched and sorted."""
+    """The table of groups, those that need attention first; it can be searched and sorted."""
     rows = some_of(groups, ROWS)
     head = [
         *((key, "text") for key in keys or ["model"]),
@@ -27,7 +27,7 @@ def section_of(groups: Sequence[Group], keys: Sequence[str], names: Sequence[str
     body = "".join(table_row(group, k, names) for k, group in enumerate(rows))
     left_out = len(groups) - len(rows)
     text = (
-        f"{len(rows):,} of {len(groups):,} groups: up to half of them are worth a look, "
+        f"{len(rows):,} of {len(groups):,} groups: up to half of them need attention, "
         "the others are the largest."
     )
     return section(
@@ -38,8 +38,8 @@ def section_of(groups: Sequence[Group], keys: Sequence[str], names: Sequence[str
         'autocomplete="off" placeholder="key, status or plan"> '
         '<span id="found" role="status"></span></p>',
         '<div class="wide" tabindex="0" role="group" aria-label="Table of groups">'
-        f'<table id="all"><caption>A row a group; headings sort</caption><thead><tr>{heads}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>",
+        f'<table id="all"><caption>One row per group; click a heading to sort</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>",
         '<div id="one" hidden tabindex="-1" aria-live="polite"></div>',
     )
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from tuskml.report import one_by_one, sections
+from tuskml.databases.script import plain
+from tuskml.report import one_by_one, predictions, sections
 from tuskml.report.groups import Group
-from tuskml.script import plain
 from tuskml.version import VERSION
 
 HEAD = """<!DOCTYPE html>
@@ -41,6 +41,7 @@ TAIL = """
 LINKS = {
     "summary": "In all",
     "convergence": "Convergence",
+    "predictions": "Predictions",
     "plans": "Plans",
     "coefficients": "Coefficients",
     "stores": "Store",
@@ -56,18 +57,21 @@ def page(
     title: str = "Training report",
     source: str = "",
     made: float | None = None,
+    scores: predictions.Scores | None = None,
 ) -> str:
     """The report of models as one HTML page.
 
     groups: their keys have as many texts as keys has names; features: the features' names, x1, x2,
     ... where there are none; source: where the models were found, in words; made: seconds of the
-    clock, now unless given. The page stays below some megabytes whatever the number of groups:
+    clock, now unless given; scores: what `tuskml.evaluate(..., curves=True)` says of each group's
+    predictions, by name. The page stays below some megabytes whatever the number of groups:
     beyond `one_by_one.ROWS` it shows those worth a look and the largest, and says so.
     """
     style, script = asset("page.css"), asset("page.js")
     parts = {
         "summary": sections.summary(groups),
         "convergence": sections.convergence(groups),
+        "predictions": predictions.predictions(scores or {}),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),
         "stores": sections.stores(groups),

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.report import charts
 from tuskml.report.charts import Line, Span
 from tuskml.report.groups import SYMBOLS, WORST_FIRST, Group, some_of
 from tuskml.report.pieces import feature, figure, largest, note, section, table
-from tuskml.udas.plan import shown_seconds
 
 CURVES, CURVE_POINTS, NAMED_CURVES = 200, 48, 6
 POINTS, PLANS, STORED = 400, 20, 1000
@@ -20,7 +20,7 @@ WIDEST = 10_000
 """Features of which the spread over many models is looked at: the first ones."""
 GRADES = {
     "good": "trained well",
-    "fair": "usable, worth a look",
+    "fair": "usable, needs attention",
     "bad": "without a usable result",
 }
 
@@ -77,25 +77,25 @@ def convergence(groups: Sequence[Group]) -> str:
     """All curves, or some of very many."""
     drawable = [group for group in groups if group.curve(CURVE_POINTS)]
     if not drawable:
-        text = "No training took two steps or more to its best objective: there is no curve."
+        text = "No training took two or more steps to its best objective, so there is no curve."
         return section("convergence", "Convergence", note(text))
     some = [(group, group.curve(CURVE_POINTS)) for group in some_of(drawable, CURVES)]
     named = len(some) <= NAMED_CURVES
     lines = [
-        Line(*curve, style_of(group, k, named), told(group))
+        Line(*curve, style_of(group, k, named), tooltip(group))
         for k, (group, curve) in enumerate(some)
         if curve
     ]
-    best = "what is left of the way from the first objective to the best one, by iteration"
+    best = "the distance from the best objective, as a share of the first distance, by iteration"
     label = f"{len(lines)} convergence curves: {best}"
     drawing = charts.convergence(lines[::-1], label)
     caption = (
-        "Each training's objective, less the best that it found, as a share of what that was at "
-        "first: 10⁻⁶ is a millionth of the way left. The best itself has no place on a log scale."
+        "Each training's objective minus the best that it found, as a share of that distance at "
+        "first: at 10⁻⁶ a millionth is left. The best itself cannot be shown on a log scale."
     )
     if len(drawable) > len(some):
         caption += (
-            f" Drawn are {len(some):,} of {len(drawable):,}: up to half of them are worth a look, "
+            f" {len(some):,} of {len(drawable):,} are drawn: up to half of them need attention, "
             "the others are the largest."
         )
     if len(drawable) < len(groups):
@@ -108,8 +108,8 @@ def style_of(group: Group, place: int, named: bool) -> str:
     return f"series-{place + 1}" if named else f"many {group.grade}"
 
 
-def told(group: Group) -> str:
-    """What a pointer is told of a curve."""
+def tooltip(group: Group) -> str:
+    """What a curve's tooltip says."""
     model = group.model
     assert model is not None  # it has a curve
     return f"{group.name}: {group.status}, {model.iterations:,} iterations, {model.plan}"
@@ -122,12 +122,7 @@ def legend(some: Sequence[tuple[Group, Any]], named: bool) -> str:
     else:
         there = {group.grade for group, _ in some}
         marks = [(grade, text) for grade, text in GRADES.items() if grade in there]
-    items = "".join(
-        f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
-        f'<path d="M1 2H17"/></svg>{escape(name)}</li>'
-        for style, name in marks
-    )
-    return f'<ul class="legend">{items}</ul>'
+    return charts.legend(marks)
 
 
 # --- plans ---
@@ -191,7 +186,7 @@ def scatters(estimated: Sequence[Group]) -> str:
             guess = group.estimated[place]
             title = f"{group.name}: {guess:.3g} {unit} estimated, {actual:.3g} taken"
             pairs.append((guess, actual, title))
-        label = f"{unit} of {len(pairs)} models, as estimated and as taken"
+        label = f"{unit} of {len(pairs)} models, estimated and actual"
         drawn.append(charts.against(pairs, label, unit))
     return f'<div class="pair">{"".join(drawn)}</div>' + note(
         f"{len(some):,} models whose plan was chosen by cost. On the line the estimate was right; "
@@ -206,7 +201,7 @@ def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
     """The largest of one model with its errors, of many with their spread."""
     some = [group for group in groups if group.linear and np.any(group.weights)]
     if not some:
-        text = "No model has coefficients of features but 0: they lie in a store, or are factors."
+        text = "No model has non-zero coefficients to show: they are in a store, or are factors."
         return section("coefficients", "Largest coefficients", note(text))
     if len(some) == 1:
         rows = of_one(some[0], names)

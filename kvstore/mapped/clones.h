@@ -1,9 +1,10 @@
-/* One body, compiled for each level of x86 vectors; the loader picks. Sanitizers do not survive
- * its resolvers. For static functions over runs of rows: a call costs a jump through memory. */
+/* Compiles a function once for each level of x86 vectors; the loader picks one. Sanitizers
+ * crash in its resolvers. Use it for static functions over runs of rows, because every call
+ * costs a jump through memory. */
 #ifndef TUSK_CLONES_H
 #define TUSK_CLONES_H
 
-#include <stdint.h> /* which tells the C library */
+#include <stdint.h> /* defines __GLIBC__ */
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)

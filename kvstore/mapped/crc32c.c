@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* reflected */
+#define POLYNOMIAL 0x82f63b78u /* bit-reflected */
 
 static uint32_t table[8][256];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
@@ -20,7 +20,7 @@ static void make_table(void) {
             table[k][byte] = (table[k - 1][byte] >> 8) ^ table[0][table[k - 1][byte] & 0xff];
 }
 
-/* Eight bytes a step ("slicing by 8"), for processors without the instruction. */
+/* Eight bytes per step ("slicing by 8"), for processors without the instruction. */
 static uint32_t by_table(uint32_t crc, const uint8_t *at, size_t n) {
     pthread_once(&made, make_table);
     for (; n >= 8; n -= 8, at += 8) {

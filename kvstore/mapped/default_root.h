@@ -1,4 +1,4 @@
-/* Where stores lie unless somebody says so. */
+/* Where stores lie by default. */
 #ifndef TUSK_DEFAULT_ROOT_H
 #define TUSK_DEFAULT_ROOT_H
 
@@ -9,12 +9,12 @@
 extern "C" {
 #endif
 
-/* An absolute path: the environment's TUSKML_STORE_ROOT, else `tuskml/stores` in the user's data
- * folder (XDG_DATA_HOME, else .local/share in the home directory). False when there is no home or
- * no room. */
+/* An absolute path: the environment's TUSKML_STORE_ROOT, otherwise `tuskml/stores` in the
+ * user's data folder (XDG_DATA_HOME, or else .local/share in the home directory). Returns false
+ * if there is no home directory or the path does not fit. */
 bool tusk_default_root(char *path, size_t size);
 
-/* An absolute path of the one given; of a relative one as the working directory is now. */
+/* Makes a path absolute; a relative path starts from the current working directory. */
 bool tusk_absolute_path(const char *given, char *path, size_t size);
 
 #ifdef __cplusplus

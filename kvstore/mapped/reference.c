@@ -13,7 +13,7 @@
 
 /* --- parsing --- */
 
-/* No locale has a say. */
+/* Independent of the locale. */
 static bool among(char c, const char *others) {
     return (c >= '0' && c <= '9') || (c && strchr(others, c));
 }
@@ -73,7 +73,8 @@ static bool refuse_unknown(const store_reference *r, sealed_error *e) {
                          r->name);
 }
 
-/* A directory within another, not through a link; -1 with an error. */
+/* Opens a directory within another without following links; returns -1 with an error if it
+ * cannot. */
 static int enter(int outer, const char *part, const store_reference *r, sealed_error *e) {
     int inner = openat(outer, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner >= 0)
@@ -118,7 +119,8 @@ static bool is_wanted(const char *file, const char *digits) {
            span(file, DIGEST, "abcdef") == DIGEST && strcmp(file + DIGEST, SUFFIX) == 0;
 }
 
-/* The name of the file whose digest begins as the reference says. Takes the directory over. */
+/* Finds the name of the file whose digest begins as the reference says. Takes ownership of the
+ * directory. */
 static bool find(int folder, const store_reference *r, char *file, sealed_error *e) {
     DIR *list = fdopendir(folder);
     if (!list) {

@@ -1,4 +1,4 @@
-/* The blocks of a sealed file: found, checked, read. */
+/* The blocks of a sealed file: finds, checks and reads them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -23,15 +23,15 @@ static bool lies_inside(const sealed_file *f, const sealed_entry *entry) {
     return entry->offset % 8 == 0 && entry->offset <= end && length <= end - entry->offset;
 }
 
-/* Maps a block's pages at once. What the disk cannot read is an error here, and would end the
- * process later. */
+/* Maps a block's pages at once. If the disk cannot read one, that is an error here; later it
+ * would end the process. */
 static bool populate(const sealed_file *f, const sealed_entry *entry, size_t length,
                      sealed_error *e) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), start = entry->offset / page * page;
     void *at = (void *)(f->base + start);
     if (madvise(at, entry->offset + length - start, MADV_POPULATE_READ) == 0 || errno == EINVAL ||
         errno == ENOSYS)
-        return true; /* kernels before 5.14 do not know of it */
+        return true; /* kernels before 5.14 lack it */
     return sealed_refuse(e, SEALED_FAILED, "reading %s failed: %s", f->label,
                          errno == EFAULT ? "the disk does not give its bytes" : strerror(errno));
 }
@@ -66,7 +66,7 @@ static uintptr_t check_block(sealed_file *f, const sealed_entry *entry, sealed_e
 
 /* --- finding --- */
 
-/* The block that was looked at last, often the one that comes next. */
+/* The block that was read last, which is often also the next one. */
 typedef struct cursor {
     uint64_t block;
     uintptr_t data; /* as in sealed_file.blocks */
@@ -109,8 +109,8 @@ static inline bool move(sealed_file *f, uint64_t block, cursor *c, sealed_error 
     return true;
 }
 
-/* Of n rising slots, n >= 1, the last that is not above the one given, or the first of all. Which
- * half is next cannot be foreseen, so nothing here branches on it. */
+/* Of n ascending slots, n >= 1, the last that is not above the given one, or the first of all.
+ * The next half is unpredictable, so nothing here branches on it. */
 static inline uint32_t last_not_above(const uint16_t *slots, uint32_t n, uint64_t slot) {
     uint32_t low = 0;
     while (n > 1) {
@@ -124,8 +124,8 @@ static inline uint32_t last_not_above(const uint16_t *slots, uint32_t n, uint64_
 #define WINDOW \
     64 /* slots: as many instructions as a few steps of a search, and fewer cache lines */
 
-/* Where a slot is among n rising ones, or n. Slots lie about evenly, so it is first looked for
- * around the place where it would be then, 95 % of the time rightly. */
+/* The position of a slot among n ascending ones, or n. Slots are spread about evenly, so the
+ * search starts around the expected position, which is right 95 % of the time. */
 static inline uint32_t place_of(const uint16_t *slots, uint32_t n, uint32_t shift, uint16_t slot) {
     uint64_t guess = (uint64_t)slot * n >> shift;
     if (n < WINDOW)
@@ -164,7 +164,7 @@ static inline uint32_t place_of(const uint16_t *slots, uint32_t n, uint32_t shif
         uint64_t mask = (UINT64_C(1) << f->shift) - 1, dimension = f->footer.dimension; \
         cursor c = NOWHERE;                                                             \
         for (int64_t i = 0; i < n; i++) {                                               \
-            uint64_t id = (uint64_t)(int64_t)ids[i]; /* huge when it is below 0 */      \
+            uint64_t id = (uint64_t)(int64_t)ids[i]; /* huge if the id is negative */   \
             if (id >= dimension) {                                                      \
                 out[i] = 0;                                                             \
                 continue;                                                               \
@@ -176,7 +176,7 @@ static inline uint32_t place_of(const uint16_t *slots, uint32_t n, uint32_t shif
         return true;                                                                    \
     }
 
-/* Slots begin .. end - 1 of a block into out[0 .. end - begin). */
+/* Copies slots begin .. end - 1 of a block to out[0 .. end - begin). */
 #define DEFINE_PART(W)                                                                 \
     static void part_##W(const cursor *c, uint64_t begin, uint64_t end, double *out) { \
         const W *weights = (const W *)(c->data & ~PAIRS);                              \

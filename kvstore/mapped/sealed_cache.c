@@ -6,15 +6,15 @@
 
 #include "reference.h"
 
-/* What the cache keeps of a file, and those who acquired it. */
+/* A file in the cache, and how many hold it. */
 typedef struct holding {
     sealed_file *file;
     char *root;
     char text[STORE_REFERENCE + 1];
-    int64_t references; /* the cache's own among them, while it is listed */
-    uint64_t used;      /* when it was asked for last */
+    int64_t references; /* includes the cache's own, while it is listed */
+    uint64_t used;      /* when it was last requested */
     struct holding *next;
-    bool listed; /* to be found by its name */
+    bool listed; /* whether it can be found by its name */
 } holding;
 
 struct sealed_cache {
@@ -83,7 +83,7 @@ static void make_room(sealed_cache *c) {
     unlist(c, oldest);
 }
 
-/* Every file has the same part of the memory; those that had more give it back. */
+/* Gives every file the same share of the memory; files that use more give it back. */
 static void share(sealed_cache *c, int64_t memory, bool let_go) {
     for (holding *h = c->first; h; h = h->next) {
         sealed_file_limit(h->file, memory / (c->n_listed ? c->n_listed : 1));

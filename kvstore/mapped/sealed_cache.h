@@ -1,4 +1,4 @@
-/* Open sealed files, for many predictions of the same few models. Threads may share a cache. */
+/* Open sealed files, for many predictions with a few models. Threads may share a cache. */
 #ifndef TUSK_SEALED_CACHE_H
 #define TUSK_SEALED_CACHE_H
 
@@ -11,9 +11,9 @@ typedef struct sealed_cache sealed_cache;
 sealed_cache *sealed_cache_new(void); /* NULL: out of memory */
 void sealed_cache_free(sealed_cache *c);
 
-/* The file that a reference (reference.h) names below a root, until sealed_cache_release. memory:
- * bytes that all files of the cache together may have mapped, roughly. A file that was changed or
- * removed since it was opened is opened again. */
+/* The file that a reference (reference.h) names below a root, valid until sealed_cache_release.
+ * memory: roughly how many bytes all files of the cache together may have mapped. A file that
+ * was changed or removed since it was opened is opened again. */
 sealed_file *sealed_cache_acquire(sealed_cache *c, const char *root, const char *reference,
                                   size_t length, int64_t memory, sealed_error *e);
 void sealed_cache_release(sealed_cache *c, sealed_file *f);

@@ -1,4 +1,4 @@
-/* Opening and closing: all of a sealed file but its blocks. */
+/* Opens and closes a sealed file, and reads all of it but its blocks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
@@ -15,9 +15,9 @@ _Static_assert(sizeof(sealed_header) == 32 && sizeof(sealed_entry) == 24 &&
                    sizeof(sealed_footer) == 128,
                "as it lies in the file");
 
-#define BLOCK_MEMORY (1 << 18) /* of a block: its bytes, and what the kernel maps around them */
+#define BLOCK_MEMORY (1 << 18) /* a block's bytes, and what the kernel maps around them */
 
-/* A text that is cut off ends in whole UTF-8 characters. */
+/* Truncates a text at a whole UTF-8 character. */
 static void cut(char *text, size_t end) {
     while (end && (text[end] & 0xc0) == 0x80)
         end--;
@@ -167,7 +167,8 @@ bool sealed_file_index(const sealed_file *f, const uint8_t **bytes, uint64_t *le
     return check_section(f, f->footer.index, *length, f->footer.index_crc, "index map", e);
 }
 
-/* The time of the last change tells of names too, so a file that was removed is not the same. */
+/* Renaming or removing a file also changes the time of its last change, so a removed file is
+ * not the same. */
 bool sealed_file_same(const sealed_file *f) {
     const struct stat *then = &f->identity;
     struct stat now;
@@ -184,7 +185,7 @@ void sealed_file_limit(sealed_file *f, int64_t memory) {
     __atomic_store_n(&f->room, fits ? INT64_MAX : room, __ATOMIC_RELAXED);
 }
 
-/* The directory stays: it was checked once. */
+/* The directory stays mapped: it was checked only once. */
 void sealed_file_let_go(sealed_file *f) {
     __atomic_store_n(&f->touched, 0, __ATOMIC_RELAXED);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), end = f->footer.directory / page * page;

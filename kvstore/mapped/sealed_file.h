@@ -1,8 +1,9 @@
-/* A sealed file, mapped: the one reader that Python and both databases have.
+/* A sealed file, mapped: the one reader for Python and both databases.
  *
- * Header, footer, directory and metadata are checked when it is opened; each block of weights when
- * it is first read, and again when it is read after its memory was let go. Threads may read one
- * file together. Functions that can fail answer false with an error.
+ * Header, footer, directory and metadata are checked when the file is opened. Each block of
+ * weights is checked when it is first read, and again when it is read after its memory was
+ * released. Threads may read one file together. Functions that can fail return false with an
+ * error.
  */
 #ifndef TUSK_SEALED_FILE_H
 #define TUSK_SEALED_FILE_H
@@ -17,7 +18,7 @@ extern "C" {
 
 #define SEALED_MEMORY (INT64_C(1) << 28)
 
-/* One sentence, and what a database calls such an error. */
+/* One sentence, and the kind of error for databases. */
 typedef struct sealed_error {
     const char *sqlstate;
     char text[512];
@@ -46,35 +47,35 @@ typedef struct sealed_about {
     const uint8_t *bytes; /* the whole file; not checked */
     const uint8_t *metadata;
     uint64_t metadata_length;
-    char digest[65]; /* SHA-256 in hex, as the file says */
+    char digest[65]; /* SHA-256 in hex, as stored in the file */
 } sealed_about;
 
-/* Takes over the descriptor of a plain file, whatever it answers. label: what errors call it;
- * digest: the SHA-256 in hex that the file must say, or NULL; memory: bytes of it that may count
- * as the process's, roughly. */
+/* Takes ownership of the descriptor of a plain file, even if it fails. label: the file's name
+ * in errors; digest: the SHA-256 in hex that the file must contain, or NULL; memory: roughly
+ * how many bytes of the file may count as the process's. */
 sealed_file *sealed_file_open(int descriptor, const char *label, const char *digest,
                               int64_t memory, sealed_error *e);
 void sealed_file_close(sealed_file *f);
 void sealed_file_describe(const sealed_file *f, sealed_about *about);
-/* The index map of the store that it was trained in, once its checksum was found right. */
+/* The index map of the store that the model was trained in, after its checksum was verified. */
 bool sealed_file_index(const sealed_file *f, const uint8_t **bytes, uint64_t *length,
                        sealed_error *e);
 /* Whether the file has not been written, removed or renamed since it was opened. */
 bool sealed_file_same(const sealed_file *f);
 void sealed_file_limit(sealed_file *f, int64_t memory);
-/* Unmaps what was read; it stays in the page cache. */
+/* Unmaps what was read; the data stays in the page cache. */
 void sealed_file_let_go(sealed_file *f);
 
-/* out[i] = weight of feature ids[i], 0 for ids below 0 and those never seen. _native: float or
- * double as the file has them. */
+/* out[i] = weight of feature ids[i]; 0 for negative ids and features never seen. _native: float
+ * or double, as in the file. */
 bool sealed_file_gather_native(sealed_file *f, const int64_t *ids, int64_t n, void *out,
                                sealed_error *e);
 bool sealed_file_gather(sealed_file *f, const int32_t *ids, int64_t n, double *out,
                         sealed_error *e);
 /* The weights of features first .. first + n - 1. */
 bool sealed_file_range(sealed_file *f, uint64_t first, uint64_t n, double *out, sealed_error *e);
-/* The weights of entries first .. last - 1 whose bits are not all 0, by rising feature id; ids and
- * weights (as the file has them) have room for (last - first) << shift. */
+/* The weights of entries first .. last - 1 whose bits are not all 0, by ascending feature id.
+ * ids and weights (of the file's type) have room for (last - first) << shift. */
 bool sealed_file_items(sealed_file *f, uint64_t first, uint64_t last, int64_t *ids, void *weights,
                        int64_t *n, sealed_error *e);
 

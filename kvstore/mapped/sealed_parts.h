@@ -14,12 +14,12 @@ struct sealed_file {
     sealed_footer footer;
     uint32_t shift, weight_size;
     const sealed_entry *entries;
-    /* Where the block of each entry lies, once it was found right, PAIRS in its lowest bit; 0: not
-     * read yet, or let go since. Threads read and write it at any time: what they see leads to the
-     * same bytes. */
+    /* For each entry, the address of its block once it was checked, with PAIRS in the lowest
+     * bit; 0: not read yet, or released since. Threads read and write it at any time: every
+     * value they can see leads to the same bytes. */
     uintptr_t *blocks;
-    int64_t touched; /* blocks read since the file was let go */
-    int64_t room;    /* of them that may be mapped */
+    int64_t touched; /* blocks read since the file was last released */
+    int64_t room;    /* number of blocks that may be mapped */
     struct stat identity;
     char digest[65];
     char *label;

@@ -1,10 +1,11 @@
-/* Payloads in memory, shared by the workers of one training: how kernels reach a model that is
- * larger than memory without being linked to the store.
+/* Payloads in memory, shared by the workers of one training. Through them, kernels use a model
+ * that is larger than memory without being linked to the store.
  *
- * A frame holds the payload of one key while it is in memory. There is at most one frame a key in
- * a process, so an update made in it is lost to nobody and overwrites no neighbour: what the paper
- * does by get, merge, put (Qin, Torres, Rusu, VLDB 2017, section 6) holds by construction. A
- * worker acquires the frames of a chunk of rows, trains in place, and releases them.
+ * A frame holds the payload of one key while it is in memory. A process has at most one frame
+ * per key, so no update made in it is lost or overwrites a neighbour. This gives by
+ * construction what the paper achieves with get, merge, put (Qin, Torres, Rusu, VLDB 2017,
+ * section 6). A worker acquires the frames of a chunk of rows, trains in place, and releases
+ * them.
  */
 #ifndef TUSK_KVSTORE_FRAMES_H
 #define TUSK_KVSTORE_FRAMES_H
@@ -37,14 +38,15 @@ typedef struct tusk_frames tusk_frames;
 typedef struct tusk_frame_access {
     tusk_frames *frames;
     int32_t weight_size; /* 4 or 8 */
-    /* Puts the frames of n distinct keys, ascending, into out, and holds them in memory until they
-     * are released. A worker holds the frames of one call at a time. A key never written has
-     * zeros. cancelled, NULL or asked now and then while it waits or reads, ends the call by not
-     * returning 0; nothing is held after any code but TUSK_ACQUIRED. */
+    /* Puts the frames of n distinct keys, ascending, into out, and holds them in memory until
+     * they are released. A worker holds the frames of one call at a time. A key never written
+     * reads as zeros. cancelled may be NULL; otherwise it is called now and then while the call
+     * waits or reads, and ends the call by returning nonzero. Nothing is held after any code
+     * but TUSK_ACQUIRED. */
     int (*acquire)(tusk_frames *frames, int32_t worker, const uint64_t *keys,
                    const uint32_t *widths, int64_t n, tusk_frame **out, int (*cancelled)(void *),
                    void *argument, char *error);
-    /* changed: the weights or the stamps of these frames were written to. */
+    /* changed: whether the weights or the stamps of these frames were written to. */
     void (*release)(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
                     int changed);
 } tusk_frame_access;

@@ -1,14 +1,14 @@
-// Sealed files for Python: blocks are written here, and read by the reader that the databases have
-// too (../mapped/sealed_file.h).
+// Sealed files for Python: blocks are written here, and read by the reader that the databases also
+// use (../mapped/sealed_file.h).
 #include "../mapped/default_root.h"
 #include "../mapped/sealed_file.h"
 #include "api.h"
-#include "payload.hpp"
+#include "leveldb/payload.hpp"
 
 namespace tusk {
 namespace {
 
-// One block of n weights; returns its length.
+// Encodes one block of n weights; returns its length.
 template <class Weight>
 std::size_t seal_block(const int64_t *ids, const Weight *weights, std::size_t n,
                        std::uint32_t shift, std::uint8_t *out, ks_entry &entry) {
@@ -46,7 +46,7 @@ int64_t seal(const int64_t *ids, const Weight *weights, int64_t n, std::uint64_t
     return out - begin;
 }
 
-// What a call of the reader answers, its sentence where ks_ functions write theirs.
+// Returns the reader's answer, and copies its sentence to where ks_ functions write theirs.
 template <class Call> int answer(char *error, Call call) {
     sealed_error e;
     if (call(&e))

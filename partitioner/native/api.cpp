@@ -1,7 +1,10 @@
 #include "api.h"
 #include "merging.hpp"
+#include "threads.hpp"
 
 #include <new>
+
+const tusk_pool *tusk::pool = nullptr;
 
 struct tp_merging final : tusk::Merging {
     using Merging::Merging;
@@ -15,6 +18,10 @@ int tp_open(const int64_t *starts, const int32_t *features, int64_t n_rows, int3
     } catch (const std::bad_alloc &) {
         return TP_NO_MEMORY;
     }
+}
+
+void tp_use_pool(const tusk_pool *pool) {
+    tusk::pool = pool;
 }
 
 void tp_close(tp_merging *merging) {

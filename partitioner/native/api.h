@@ -1,12 +1,14 @@
 /* The partitioner's native half: plain C, called from Python with the GIL released.
  *
- * Nothing but numbers in and out. Results do not depend on threads. Every function that returns an
- * int returns TP_OK or one of the codes below.
+ * Arguments and results are numbers only. Results do not depend on the number of threads. Every
+ * function that returns an int returns TP_OK or one of the codes below.
  */
 #ifndef TUSK_PARTITIONER_API_H
 #define TUSK_PARTITIONER_API_H
 
 #include <stdint.h>
+
+#include "../../schedule/native/pool.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,29 +20,33 @@ enum tp_code { TP_OK = 0, TP_NO_MEMORY = 1 };
 
 /* --- greedy merging: Algorithm 3 of Qin, Torres, Rusu, VLDB 2017 --- */
 
+/* The pool whose threads tp_affinities uses. */
+TP_API void tp_use_pool(const tusk_pool *pool);
+
 typedef struct tp_merging tp_merging;
 
 typedef struct tp_step {
     int32_t first,
-        second;       /* the partitions merged, each named by its lowest feature; first < second */
+        second;       /* the merged partitions, each named by its lowest feature; first < second */
     int32_t together; /* rows that access both */
-    int32_t rows;     /* rows that access the merged one */
-    double saved;     /* the fall in total cost, in the unit of seek and unit */
+    int32_t rows;     /* rows that access the merged partition */
+    double saved;     /* the reduction of total cost, in the unit of seek and unit */
 } tp_step;
 
-/* Rows r = 0 .. n_rows - 1 access features[starts[r] .. starts[r + 1]); those outside 0 ..
- * n_features - 1 are passed over, repeated ones count once. A partition of s features costs seek +
- * s * unit for each row that accesses it; both must be whole numbers with n_rows * (seek +
+/* Row r = 0 .. n_rows - 1 accesses features[starts[r] .. starts[r + 1]). Features outside 0 ..
+ * n_features - 1 are ignored, repeated ones count once. A partition of s features costs seek +
+ * s * unit for each row that accesses it. Both must be whole numbers with n_rows * (seek +
  * n_features * unit) <= 2^53, so that all arithmetic on doubles is exact. */
 TP_API int tp_open(const int64_t *starts, const int32_t *features, int64_t n_rows,
                    int32_t n_features, double seek, double unit, tp_merging **out);
 TP_API void tp_close(tp_merging *merging);
-/* Affinities of the features begin .. end - 1 with all after them: to be called once for each
- * feature, before the first tp_merge. */
+/* Computes the affinities of features begin .. end - 1 with all features after them. Call it
+ * once for each feature, before the first tp_merge. */
 TP_API int tp_affinities(tp_merging *merging, int32_t begin, int32_t end, int32_t threads);
-/* Merges up to `limit` times, best pair first; *n_steps < limit says that no merge gains. */
+/* Merges up to `limit` times, best pair first. *n_steps < limit means that no further merge
+ * gains. */
 TP_API int tp_merge(tp_merging *merging, int32_t limit, tp_step *steps, int32_t *n_steps);
-/* The partitions as they are: of each its lowest feature, the rows that access it and its number
+/* The current partitions: for each, its lowest feature, the rows that access it and its number
  * of features; and their affinity matrix of shape (n, n), unless matrix is NULL. Returns n. */
 TP_API int32_t tp_partitions(const tp_merging *merging, int32_t *lowest, int32_t *rows,
                              int32_t *sizes, int32_t *matrix);
@@ -53,60 +59,65 @@ typedef struct tp_place {
     int32_t slot, unused;
 } tp_place;
 
-/* Fills a table of 2^bits entries, more than n, with (feature, key, slot); features differ. */
+/* Fills a table of 2^bits entries, more than n, with (feature, key, slot). The features are
+ * distinct. */
 TP_API void tp_table(const int64_t *features, const int64_t *keys, const int32_t *slots, int64_t n,
                      int32_t bits, tp_place *table);
-/* Features from `start` on, in blocks of `size` that have keys from `first_key` on. */
+/* Features from `start` on are in blocks of `size`, with keys from `first_key` on. */
 typedef struct tp_range {
     int64_t start, first_key, size;
 } tp_range;
 
-/* Features of the table are where it says; every other one is in the block of its range. ranges
- * has 64 entries, one for each number of bits that a feature may have. */
+/* Features in the table are where it says; every other feature is in the block of its range.
+ * ranges has 64 entries, one for each number of bits that a feature may have. */
 TP_API void tp_locate(const tp_place *table, int32_t bits, const tp_range *ranges,
                       const int64_t *features, int64_t n, int64_t *keys, int32_t *slots);
 
 /* --- blocks --- */
 
-/* Neighbours in `features` of one row (row numbers do not fall, ids rise within a row) that lie in
- * different blocks, and first ones of a row: the number of (row, block) pairs. */
+/* The number of (row, block) pairs: counts the first feature of each row, and each feature in
+ * another block than the one before it. Row numbers do not decrease, and ids increase within a
+ * row. */
 TP_API int64_t tp_requests(const int32_t *rows, const int64_t *features, int64_t n, int64_t block);
 
 /* --- features that occur (live.cpp) --- */
 
-/* A page of 2^16 ids: the number of its first feature, how many it has, and where they lie in the
- * data, of uint16: 128 counts and 65,536 bits where is_bitmap, else `count` ids. */
+/* A page of 2^16 ids: the number of its first feature, how many features it has, and where they
+ * lie in the data, which is uint16: 128 counts and 65,536 bits if is_bitmap, otherwise `count`
+ * ids. */
 typedef struct tp_page {
     int64_t first, offset;
     int32_t count, is_bitmap;
 } tp_page;
 
-/* Sets the bits of those ids that lie in first .. first + size - 1. */
+/* Sets the bits of the ids in first .. first + size - 1; ignores others. */
 TP_API void tp_live_mark(uint64_t *bits, int64_t first, int64_t size, const int32_t *ids,
                          int64_t n);
-/* Bits set in each page. */
+/* Counts the bits set in each page. */
 TP_API void tp_live_count(const uint64_t *bits, int64_t n_pages, int32_t *counts);
-/* The pages' data; data[0] is where offset 0 is. */
+/* Writes the pages' data; data[0] is at offset 0. */
 TP_API void tp_live_pack(const uint64_t *bits, const tp_page *pages, int64_t n_pages,
                          uint16_t *data);
-/* The numbers of ids, which are not negative; -1 for those that do not occur. */
+/* The numbers of ids, which must not be negative; -1 for ids that do not occur. */
 TP_API void tp_live_number(const tp_page *pages, int64_t n_pages, const uint16_t *data,
                            const int64_t *ids, int64_t n, int64_t *numbers);
-/* The ids of numbers, all of which there are. */
+/* The ids of numbers, all of which must exist. */
 TP_API void tp_live_ids(const tp_page *pages, int64_t n_pages, const uint16_t *data,
                         const int64_t *numbers, int64_t n, int64_t *ids);
 
 /* --- features by groups of rows (order.cpp) --- */
 
-/* A code a feature, 255 at first: the group's that has it; 0 where several groups do. */
+/* One code per feature, 255 at first: that of the group that has the feature, or 0 if several
+ * groups have it. */
 TP_API void tp_order_mark(uint8_t *codes, const int64_t *features, int64_t n, uint8_t code);
-/* How many features of each code there are up to the end of each 4,096: (rows, n_codes), one row
- * at least. */
+/* Counts the features of each code up to the end of each 4,096: shape (rows, n_codes), at least
+ * one row. */
 TP_API void tp_order_count(const uint8_t *codes, int64_t n, int32_t n_codes, int64_t *counts);
-/* Features become first[code] and how many of their code lie below them; those below 0 stay. */
+/* Replaces each feature by first[code] + the number of features with its code below it;
+ * negative features stay. */
 TP_API void tp_order_number(const uint8_t *codes, int32_t n_codes, const int64_t *counts,
                             const int64_t *first, int64_t *features, int64_t n);
-/* And back; -1: no feature has this number. first rises. */
+/* The inverse; -1 if no feature has this number. first is ascending. */
 TP_API void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n_codes,
                              const int64_t *counts, const int64_t *first, int64_t *numbers,
                              int64_t n);

@@ -1,4 +1,4 @@
-// The index map: a small hash table of the frequent features, a rule for all others.
+// The index map: a small hash table for the frequent features, a rule for all others.
 #include "api.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@ uint64_t home(int64_t feature, int32_t bits) {
     return static_cast<uint64_t>(feature) * 0x9E3779B97F4A7C15u >> (64 - bits);
 }
 
-// Where the feature is, or the empty entry at which the search for it ends.
+// The position of the feature, or of the empty entry at which its search ends.
 uint64_t find(const tp_place *table, int32_t bits, int64_t feature) {
     const uint64_t mask = (uint64_t{1} << bits) - 1;
     uint64_t at = home(feature, bits);
@@ -21,7 +21,7 @@ uint64_t find(const tp_place *table, int32_t bits, int64_t feature) {
     return at;
 }
 
-// Division of features, which are not negative, by a constant; shifts where it is a power of two.
+// Divides features, which are not negative, by a constant; shifts if it is a power of two.
 struct Divisor {
     Divisor() = default;
     explicit Divisor(int64_t size)

@@ -1,7 +1,7 @@
-// Features that occur, by pages of 2^16 ids: a sorted array of a page's ids where they are few, a
-// bitmap with counts where they are many (Chambi, Lemire, Kaser, Godin, *Better bitmap performance
-// with Roaring bitmaps*, Software: Practice and Experience 46(5), 2016). An id's number is how
-// many of these features lie below it.
+// Features that occur, by pages of 2^16 ids. A page is a sorted array if it has few ids, otherwise
+// a bitmap with counts (Chambi, Lemire, Kaser, Godin, *Better bitmap performance with Roaring
+// bitmaps*, Software: Practice and Experience 46(5), 2016). An id's number is how many of these
+// features are below it.
 #include "api.h"
 
 #include <algorithm>

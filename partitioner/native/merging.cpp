@@ -35,7 +35,7 @@ double Merging::saved(int32_t i, int32_t j, int32_t together) const {
            rows_[j] * (size_i * unit_);
 }
 
-// Finds the best partner of i. Two passes, each of which the compiler can make vectors of.
+// Finds the best partner of i, in two passes that the compiler can vectorize.
 void Merging::search(int32_t i) {
     const int32_t *together = row_of(i);
     double most = 0;
@@ -109,7 +109,7 @@ tp_step Merging::join(int32_t first, int32_t second) {
     return {first, second, both, rows_[first], 0};
 }
 
-// Rows of the addition that access partition j.
+// Counts the added rows that access partition j.
 int32_t Merging::shared(const Added &more, int32_t j) const {
     const int64_t n = more.words.size();
     const Word *words = more.words.data(), *rows = sample_.rows(j);
@@ -118,7 +118,7 @@ int32_t Merging::shared(const Added &more, int32_t j) const {
                                     : overlap_kernels().sparse(words, more.index.data(), n, rows));
 }
 
-// Takes second from the candidates of j, and first as it was.
+// Removes second from the candidates of j, and first in its old form.
 void Merging::forget(int32_t j, int32_t first, int32_t second) {
     if (j < second) {
         row_of(j)[second] = 0;
@@ -127,7 +127,7 @@ void Merging::forget(int32_t j, int32_t first, int32_t second) {
     }
 }
 
-// Makes the merged partition a candidate of j, or j one of its candidates.
+// Makes the merged partition a candidate of j, or j a candidate of it.
 void Merging::meet(int32_t merged, int32_t j, int32_t together) {
     if (merged < j) {
         row_of(merged)[j] = together;
@@ -161,7 +161,7 @@ Merging::Added Merging::added(int32_t first, int32_t second) const {
     return whole;
 }
 
-// Rows that access `from` and not `to`.
+// The rows that access `from` but not `to`.
 Merging::Added Merging::difference(int32_t from, int32_t to) const {
     Added found{to, {}, {}};
     const Word *own = sample_.rows(from), *other = sample_.rows(to);

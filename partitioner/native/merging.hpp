@@ -2,20 +2,21 @@
 //
 // Objective: the partitioning P of the features that minimises the cost of all requests,
 //     sum over p in P of n_p * cost(s_p),    cost(s) = seek + s * unit,
-// with n_p the rows that access p and s_p its number of features.
+// where n_p is the number of rows that access p, and s_p its number of features.
 //
-// Given: the sampled rows, seek, unit. Starts with a partition a feature and merges the pair with
-// the largest reduction
+// Given: the sampled rows, seek, unit. Starts with one partition per feature and merges the pair
+// with the largest reduction
 //     saved(i, j) = C_i + C_j - C_ij
 //                 = n_ij * (seek + (s_i + s_j) * unit) - n_i * s_j * unit - n_j * s_i * unit
-// until none is positive; so only pairs that occur together in a row (n_ij > 0) can be merged. Of
-// equal reductions the pair with the lowest features goes first.
+// until no reduction is positive. So only pairs that occur together in a row (n_ij > 0) can be
+// merged. If reductions are equal, the pair with the lowest features goes first.
 //
-// What differs from the paper's listing, not from its result: the affinities n_ij are not counted
-// anew after each merge. Those of the merged partition come from the union of two bitsets of rows
-// and popcounts over the words in which the union is larger than one of its halves. A heap holds
-// one pair a partition, its best with a later one; a pair that lost a member stays as a bound and
-// is looked for again only when it comes to the top.
+// The implementation differs from the paper's listing, but the result does not. The affinities
+// n_ij are not recounted after each merge. Those of the merged partition come from the union of
+// two bitsets of rows, and popcounts over the words in which the union is larger than one of its
+// halves. A heap holds one pair per partition: the partition and its best partner after it. A pair
+// that lost a member stays as a bound, and a new partner is searched only when it comes to the
+// top.
 #pragma once
 
 #include "api.h"
@@ -40,7 +41,7 @@ public:
     int32_t affinity(int32_t i, int32_t j) const { return i < j ? row_of(i)[j] : row_of(j)[i]; }
 
 private:
-    // The best partner of a partition among those after it.
+    // The best partner of a partition among the partitions after it.
     struct Best {
         double saved = 0; // at least what any of them saves
         int32_t partner = 0;

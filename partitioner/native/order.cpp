@@ -1,5 +1,6 @@
-// Features ordered by the rows that ask for them: those of several groups of rows first, then of
-// each group those that no other one has. A byte a feature, and counts every so often.
+// Orders features by the rows that use them: first the features of several groups of rows, then,
+// group by group, the features of that group alone. Stores a byte per feature, and counts at
+// regular intervals.
 #include "api.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ constexpr uint8_t UNSEEN = 255, SHARED = 0;
 
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
-// Of fewer than STRIDE: a byte then holds what each place of 255 vectors counts.
+// n is below STRIDE, so at most 255 vectors are counted and a byte per place is enough.
 int64_t count_equal(const uint8_t *codes, int64_t n, uint8_t code) {
     Bytes counts{};
     int64_t k = 0, count = 0;

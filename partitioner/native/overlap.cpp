@@ -3,8 +3,8 @@
 namespace tusk {
 namespace {
 
-// The bodies are written once and compiled once per instruction set: the compiler makes popcnt or
-// vpopcntq of the builtin.
+// The bodies are written once and compiled once per instruction set: the compiler turns the
+// builtin into popcnt or vpopcntq.
 [[gnu::always_inline]] inline int64_t dense_body(const Word *a, const Word *b, int64_t n) {
     int64_t count = 0;
     for (int64_t k = 0; k < n; ++k) {

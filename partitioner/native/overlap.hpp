@@ -1,4 +1,4 @@
-// Bits that two bitsets share, counted by the widest popcount of the processor.
+// Counts the bits that two bitsets share, with the processor's widest popcount.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct OverlapKernels {
     int64_t (*sparse)(const Word *words, const int32_t *index, int64_t n, const Word *b);
 };
 
-// Chosen once, when it is first asked for.
+// Chosen once, at the first call.
 const OverlapKernels &overlap_kernels();
 
 } // namespace tusk

@@ -6,7 +6,7 @@ namespace tusk {
 namespace {
 
 constexpr int64_t WORD_BITS = 64;
-// A step through a list costs about as much as the popcounts of so many words (measured).
+// A step through a list costs about as much as the popcounts of this many words (measured).
 constexpr int64_t WORDS_A_STEP = 4;
 
 } // namespace

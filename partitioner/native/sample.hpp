@@ -13,14 +13,14 @@ public:
     Sample(const int64_t *starts, const int32_t *features, int64_t n_rows, int32_t n_features);
 
     int64_t words() const { return words_; }
-    // The rows that access a partition, a bit a row. A partition bears the number of its lowest
+    // The rows that access a partition, one bit per row. A partition has the number of its lowest
     // feature.
     Word *rows(int32_t partition) { return bits_.data() + partition * words_; }
     const Word *rows(int32_t partition) const { return bits_.data() + partition * words_; }
     int64_t count(int32_t partition) const;
 
-    // Rows that access `feature` and each feature after it: out[j - feature - 1] for feature j.
-    // By lists of features or by popcounts, whichever touches less; both are exact.
+    // Counts the rows that access both `feature` and each feature after it: out[j - feature - 1]
+    // for feature j. Uses lists of features or popcounts, whichever reads less; both are exact.
     void affinities(int32_t feature, int32_t *out) const;
 
 private:

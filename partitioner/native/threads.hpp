@@ -1,37 +1,33 @@
-// A loop shared out to threads.
+// Runs a loop on the threads of the process's pool.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdint>
-#include <thread>
-#include <vector>
+
+#include "../../schedule/native/pool.h"
 
 namespace tusk {
 
-// Calls body(i), which must not throw, for i = begin .. end - 1 on `threads` threads, the caller's
-// among them. The others start with all signals blocked: a host's handlers run on its own threads.
+extern const tusk_pool *pool; // NULL until Python gives it: the caller's thread does everything
+
+// Calls body(i), which must not throw, for i = begin .. end - 1 on `threads` threads, including
+// the caller's.
 template <class Body>
 void parallel(int32_t begin, int32_t end, int32_t threads, const Body &body) {
-    std::atomic<int32_t> next{begin};
-    const auto work = [&] {
-        for (int32_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < end;) {
-            body(i);
-        }
+    struct Loop {
+        int32_t begin;
+        const Body &body;
+    } loop{begin, body};
+    const tusk_task task = [](void *context, int64_t number) {
+        const Loop &of = *static_cast<const Loop *>(context);
+        of.body(of.begin + (int32_t)number);
+        return 0;
     };
-    std::vector<std::jthread> helpers;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        for (int32_t t = 1; t < std::min(threads, end - begin); ++t) {
-            helpers.emplace_back(work);
-        }
-    } catch (...) { // fewer threads do the same work
+    if (pool) {
+        pool->run(end - begin, threads, task, &loop);
+        return;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    work();
+    for (int32_t i = begin; i < end; i++)
+        body(i);
 }
 
 } // namespace tusk

@@ -1,79 +1,29 @@
-"""Runs every benchmark, merges the JSON and prints or appends Markdown fit for docs/benchmarks.md.
+"""Runs all benchmarks, or one program of a folder here by its name.
 
 python scripts/bench/run.py --repeat 5 --json all.json --markdown docs/benchmarks.md
 python scripts/bench/run.py --benchmarks dense_sgd,predict --scale 0.1
+python scripts/bench/run.py stored_convergence --scale 0.25
+
+The options of each are shown by --help after its name.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-from importlib import import_module
+import runpy
+import sys
 from pathlib import Path
-from typing import Any
 
-import harness
-import report
-
-NAMES = (
-    "dense_sgd",
-    "dense_converge",
-    "gradient_pass",
-    "groups_zipf",
-    "groups_million",
-    "sparse_sgd",
-    "predict",
-    "spill",
-    "partition",
-    "factorization",
-    "factorization_100",
-    "stored_billion",
-    "postgres_dense",
-    "postgres_sgd",
-    "postgres_groups",
-    "postgres_pack",
-    "postgres_first",
-    "postgres_million",
-)
-ON_REQUEST = ("postgres_large",)
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir()]
 
 
 def main() -> None:
-    """All benchmarks one after another, each kept as soon as it is done."""
-    arguments = _parser().parse_args()
-    records: list[dict[str, Any]] = []
-    for name in arguments.benchmarks.split(","):
-        record = harness.measure(import_module(name).benchmark, arguments)
-        records.append(record)
-        print(report.plain(record), flush=True)
-        if arguments.json:
-            arguments.json.write_text(json.dumps(records, indent=2) + "\n")
-        if arguments.markdown:
-            _append(arguments.markdown, report.markdown(record))
-    if not arguments.markdown:
-        print("\n\n".join(report.markdown(record) for record in records))
-
-
-def _parser() -> argparse.ArgumentParser:
-    made = harness.parser(__doc__ or "")
-    made.add_argument(
-        "--benchmarks",
-        default=",".join(NAMES),
-        help=f"names, separated by commas (default: all but {', '.join(ON_REQUEST)})",
-    )
-    made.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="append the tables to FILE instead of printing them",
-    )
-    return made
-
-
-def _append(path: Path, section: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write("\n" + section.rstrip() + "\n")
+    """Runs the named program with the arguments that follow."""
+    name = "all_benchmarks"
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        name = sys.argv.pop(1).removesuffix(".py")
+    if not list(HERE.glob(f"*/{name}.py")):
+        known = sorted(path.stem for path in HERE.glob("*/*.py"))
+        sys.exit(f"no benchmark is called {name}, expected one of {', '.join(known)}")
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

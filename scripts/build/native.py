@@ -24,15 +24,23 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, PlatformError
 
-INSTRUCTION_SETS = Path(__file__).resolve().parents[2] / "udas" / "instruction_sets.py"
+INSTRUCTION_SETS = Path(__file__).resolve().parents[2] / "kernels" / "instruction_sets.py"
 instruction_sets: Callable[[], list[str]]
 instruction_sets = runpy.run_path(str(INSTRUCTION_SETS))["instruction_sets"]
+BUDGET = Path(__file__).resolve().parents[2] / "schedule" / "budget.py"
+processors: Callable[[], int] = runpy.run_path(str(BUDGET))["processors"]
 OBJECTS = Path("build", "native")
 EXTENSION = "tuskml.udas.duckdb.tuskml"
-KERNELS = "tuskml.udas._native"
+KERNELS = "tuskml.kernels._native"
+POOL = "tuskml.schedule._native"
 PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it runs
 STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
-MAPPED = "kvstore/mapped"  # C of the store and of both databases' doors
+KERNEL_FOLDERS = [
+    f"kernels/native/{part}"
+    for part in ("shared", "rows", "linear", "hinge", "epochs", "factorization", "stored")
+]
+MAPPED = "kvstore/mapped"  # C of the store that both databases have too
+STORE_FOLDERS = ("kvstore/native", "kvstore/native/leveldb", "kvstore/native/cache")
 
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
@@ -41,6 +49,18 @@ X86_64_LEVELS = {
     "_v3": ["-march=x86-64-v3"],
     "_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+LONGEST = (
+    "epochs/rowwise_logistic.cpp",
+    "epochs/rowwise_squared.cpp",
+    "epochs/rowwise_hinge.cpp",
+    "stored/training.cpp",
+    "linear/dense.cpp",
+    "hinge/dual.cpp",
+    "linear/open.cpp",
+    "stored/chunks.cpp",
+    "epochs/hogwild.cpp",
+)
+"""Sources that take the compiler longest: begun first, so that no core waits at the end."""
 LANGUAGES = {  # suffix of the source: variable that names the compiler, default, its own flags
     ".c": ("CC", "cc", ["-std=gnu11"]),
     ".cpp": ("CXX", "c++", ["-std=c++20"]),
@@ -57,10 +77,16 @@ class Library(Extension):
             for path in sorted(Path(folder).iterdir())
             if path.suffix in LANGUAGES
         ]
-        rooms = [Path("udas"), Path("partitioner"), Path("kvstore")]
-        headers = sorted(str(path) for room in rooms for path in room.rglob("*.h*"))
+        with_headers = map(Path, ("udas", "kernels", "partitioner", "kvstore", "schedule"))
+        headers = sorted(str(path) for folder in with_headers for path in folder.rglob("*.h*"))
         super().__init__(name, sources, depends=headers)
         self.flags = flags
+
+
+def folders_below(top: str) -> list[str]:
+    """A folder, and those in it that hold sources."""
+    found = {path.parent for path in Path(top).rglob("*") if path.suffix in LANGUAGES}
+    return sorted(map(str, found | {Path(top)}))
 
 
 def libraries() -> list[Library]:
@@ -69,13 +95,15 @@ def libraries() -> list[Library]:
     if platform.machine().lower() in ("x86_64", "amd64") and not sanitizer_flags():
         levels |= X86_64_LEVELS
     kernels = [
-        Library(KERNELS + suffix, ["udas/native", "udas/rowblock"], KERNEL_FLAGS + flags)
+        Library(KERNELS + suffix, [*KERNEL_FOLDERS, "udas/rowblock"], KERNEL_FLAGS + flags)
         for suffix, flags in levels.items()
     ]
-    door = ["udas/duckdb", "udas/rowblock", "udas/scalars", MAPPED]
+    extension = [*folders_below("udas/duckdb"), "udas/rowblock", *folders_below("udas/scalars")]
     partitioner = Library(PARTITIONER, ["partitioner/native"], KERNEL_FLAGS)
-    store = Library(STORE, ["kvstore/native", MAPPED], ["-pthread"])
-    return [*kernels, partitioner, store, Library(EXTENSION, door, ["-pthread"])]
+    store = Library(STORE, [*STORE_FOLDERS, MAPPED], ["-pthread"])
+    pool = Library(POOL, ["schedule/native"], ["-pthread"])
+    duckdb = Library(EXTENSION, [*extension, MAPPED], ["-pthread"])
+    return [*kernels, pool, partitioner, store, duckdb]
 
 
 def sanitizer_flags() -> list[str]:
@@ -114,15 +142,36 @@ def run(command: list[str]) -> None:
         raise CompileError(f"exit status {done.returncode} from: {shlex.join(command)}")
 
 
-def compile_source(source: Path, command: list[str]) -> Path:
-    """Makes the object file of a source, unless there is a fresh one."""
-    key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
-    target = OBJECTS / key / f"{source.parent.name}_{source.name}.o"
-    if not is_fresh(target):
-        print(f"compiling {source} into {target}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        run([*command, "-MMD", "-o", str(target), "-c", str(source)])
-    return target
+class Job:
+    """One source to compile by one command."""
+
+    def __init__(self, source: Path, command: list[str]) -> None:
+        key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
+        self.source, self.command = source, command
+        self.target = OBJECTS / key / f"{'_'.join(source.parts)}.o"
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sorts what takes longest to the front."""
+        name = f"{self.source.parent.name}/{self.source.name}"
+        place = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+        return place + (self.source.suffix == ".c"), -self.source.stat().st_size
+
+    def compile(self) -> None:
+        """Makes the object file."""
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        run([*self.command, "-MMD", "-o", str(self.target), "-c", str(self.source)])
+
+
+def compile_all(jobs: Iterable[Job]) -> None:
+    """Makes the object files that are not fresh, over all cores, and says how far it is."""
+    stale = {job.target: job for job in jobs if not is_fresh(job.target)}
+    waiting = sorted(stale.values(), key=lambda job: job.rank)
+    with ThreadPoolExecutor(processors()) as pool:
+        begun = [pool.submit(job.compile) for job in waiting]
+        for number, (job, done) in enumerate(zip(waiting, begun, strict=True), 1):
+            done.result()
+            print(f"compiled {number} of {len(waiting)}: {job.source}", flush=True)
 
 
 def is_fresh(target: Path) -> bool:
@@ -168,7 +217,7 @@ class BuildNative(build_ext):
                 if not ext.name.startswith(KERNELS) or sanitizer_flags() or ext.name == best
             ]
         super().run()
-        folders = [f"{self.build_lib}/tuskml/udas"] + ["udas"] * bool(self.inplace)
+        folders = [f"{self.build_lib}/tuskml/kernels"] + ["kernels"] * bool(self.inplace)
         built = {ext.name for ext in self.extensions}
         for suffix in X86_64_LEVELS:
             if KERNELS + suffix not in built:
@@ -177,16 +226,15 @@ class BuildNative(build_ext):
 
     def build_extensions(self) -> None:
         """Takes the place of distutils' compiler, which works with Python's own flags."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            waiting = {
-                ext.name: [
-                    pool.submit(compile_source, source, self._command(ext, source))
-                    for source in map(Path, ext.sources)
-                ]
-                for ext in self.extensions
-            }
+        jobs = {
+            ext.name: [
+                Job(source, self._command(ext, source)) for source in map(Path, ext.sources)
+            ]
+            for ext in self.extensions
+        }
+        compile_all(job for those in jobs.values() for job in those)
         for ext in self.extensions:
-            self._link(ext, [str(done.result()) for done in waiting[ext.name]])
+            self._link(ext, [str(job.target) for job in jobs[ext.name]])
 
     def _command(self, ext: Library, source: Path) -> list[str]:
         _, _, standard = LANGUAGES[source.suffix]

@@ -4,8 +4,8 @@
 
 OLD.sql and NEW.sql are install scripts as the Makefile of udas/postgres makes them. Functions and
 aggregates that are new or other than before are created or replaced, those that went are dropped,
-and what sets rights and comments is said again. A type cannot be replaced while models are stored
-in it: where one differs the script is a person's work.
+and what sets rights and comments is said again. A type gets the fields that are new, at its end;
+values that are stored have NULL there. Where it differs otherwise the script is a person's work.
 """
 
 import re
@@ -18,6 +18,7 @@ TOKEN = re.compile(
 ROUTINE = re.compile(
     r"CREATE\s+(FUNCTION|AGGREGATE)\s+((?:@extschema@\.)?\w+\s*\([^)]*\))", re.IGNORECASE
 )
+TYPE = re.compile(r"CREATE\s+TYPE\s+(\S+)\s+AS\s*\(([^()]*)\)", re.IGNORECASE)
 ALWAYS = ("REVOKE", "GRANT", "COMMENT", "DO")
 
 
@@ -44,12 +45,30 @@ def routine(statement: str) -> tuple[str, str] | None:
     return (found[1].upper(), " ".join(found[2].split())) if found else None
 
 
+def new_fields(types: dict[str, str], new: str) -> tuple[str, list[str]] | None:
+    """The type that a statement made before, and how it gets its new fields.
+
+    types: the statements that made composite types, by name. None where more differs than fields
+    that are new.
+    """
+    now = TYPE.fullmatch(new)
+    was = TYPE.fullmatch(types.get(now[1], "")) if now else None
+    if was is None or now is None:
+        return None
+    had, has = ([field.strip() for field in found[2].split(",")] for found in (was, now))
+    added = [field for field in has if field not in had]
+    if [field for field in has if field in had] != had or not added:
+        return None
+    return was[0], [f"ALTER TYPE {now[1]} ADD ATTRIBUTE {field}" for field in added]
+
+
 def upgrade(old: str, new: str) -> str:
     """The upgrade script; ValueError where a statement can be no part of one."""
     before, after = statements(old), statements(new)
     had = {named: text for text in before if (named := routine(text))}
     has = {named for text in after if (named := routine(text))}
-    out = []
+    types = {found[1]: text for text in before if (found := TYPE.fullmatch(text))}
+    out, altered = [], set()
     for text in after:
         named = routine(text)
         if text.split(None, 1)[0].upper() in ALWAYS:
@@ -60,10 +79,14 @@ def upgrade(old: str, new: str) -> str:
             out.append(re.sub(r"^CREATE", "CREATE OR REPLACE", text, flags=re.IGNORECASE))
         elif named:
             out.append(text)
+        elif (added := new_fields(types, text)) is not None:
+            out += added[1]
+            altered.add(added[0])
         else:
             raise ValueError(f"only a person can upgrade this: {text}")
     for text in before:
-        if routine(text) is None and text not in after and not text.upper().startswith(ALWAYS):
+        kept = text in after or text in altered or text.upper().startswith(ALWAYS)
+        if routine(text) is None and not kept:
             raise ValueError(f"only a person can upgrade this, which is no more: {text}")
     gone = [named for named in reversed(had) if named not in has]
     out += [f"DROP {kind} {name}" for kind, name in gone]

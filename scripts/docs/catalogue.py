@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 
 import tuskml
@@ -18,6 +19,12 @@ RESULT = re.compile(r"RETURNS (TABLE \([^)]*\)|[\w ]+?(?:\[\])?)(?=\s+(?:AS|LANG
 MACRO = re.compile(
     r"((?:^--[^\n]*\n)+)CREATE OR REPLACE TEMP MACRO (\w+)\s*\(([^)]*)\)", re.MULTILINE
 )
+MIXED = [
+    [first, second]
+    for first, second in permutations(("VARCHAR", "DOUBLE", "BOOLEAN"), 2)
+    if "VARCHAR" in (first, second)
+]
+"""A label and a predicted class of which one is text: an overload of a metric refuses them."""
 HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
 
 
@@ -106,7 +113,8 @@ def duckdb_functions() -> dict[str, Function]:
     hidden: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for name, kind, names, types, result in sorted(rows, key=repr):
         behind_macro = kind == "scalar" and name in macros  # the same, for connections without
-        if behind_macro or "ANY" in types or "ANY[]" in types:
+        refuses = types[:2] in MIXED and types[2:] in ([], ["VARCHAR"])
+        if behind_macro or refuses or "ANY" in types or "ANY[]" in types:
             continue
         shown = tuple(readable(t or "") for t in types), readable(result or "")
         if name.startswith(BEHIND):

@@ -1,7 +1,7 @@
 """Writes `docs/reference/` from the code's own tables of options, tasks, functions and so on.
 
     python scripts/docs/reference.py            writes the pages
-    python scripts/docs/reference.py --check    names those that are not as they should be
+    python scripts/docs/reference.py --check    names those that are stale
 
 `tests/docs/test_reference.py` runs the check.
 """
@@ -9,44 +9,58 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from textwrap import fill
 
 from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
 
-from tuskml.groups.factorization import MOST_IDS, MOST_NUMBERS
-from tuskml.groups.models import HISTORY_POINTS
-from tuskml.groups.outcome import MOST_WEIGHTS
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
-from tuskml.groups.statuses import MEANINGS
-from tuskml.optimizer.rule import NEWTON_FEATURES
+from tuskml.learners.learner import Learner
+from tuskml.learners.models import HISTORY_POINTS
+from tuskml.learners.options.kinds import LEAST_CACHE, Option
+from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED
+from tuskml.learners.registry import LEARNERS, TASKS
+from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
-from tuskml.udas.options import LEAST_CACHE, MAX_TEXT, MAX_WARM_START, TABLE, Option
-from tuskml.udas.tasks import TASKS
 
 FOLDER = ROOT / "docs" / "reference"
-NO_DEFAULT = ("time", "class_weight", "warm_start", "store")
-"""Options without a default; None is chosen with the algorithm elsewhere."""
+NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
+"""Options without a default; for the others None means that the default is chosen."""
 
 SENTENCES = {
-    "train_model": "Trains a model of the rows of a group.",
-    "explain_training": "What `train_model` would run, what else it might, and why.",
-    "train": "Trains a model of a table, with its label and features as text.",
+    "train_model": "Trains a model on the rows of a group.",
+    "explain_training": "What `train_model` would run, what else it might run, and why.",
+    "train": "Trains a model on a table, with its label and features as text.",
     "predict": "The class in the label's own values, or the number.",
-    "predict_proba": "The probability of the higher class, of `logistic` models.",
+    "predict_proba": "The probability of the higher class, for `logistic` models.",
     "decision": "The margin, coef · features + intercept.",
-    "predictor": "What predictions need of a model, for joins with many rows.",
-    "sparse": "Sparse features: ids from 0 on and their values; repeated ids add up.",
-    "hash_features": "Sparse features of names, by the hashing trick.",
-    "model_summary": "One row a coefficient: estimate, standard error, z or t, p-value.",
-    "feature_frequencies": "The most frequent features, with bounds of how often they occur.",
-    "partition_model": "Which features of a model in a store share a key.",
-    "log_loss": "The mean of -log of the probability that the label got.",
+    "with_payload": "The model with a payload made anew of its other fields.",
+    "model_payload": "The payload of a model's other fields, which predictions read.",
+    "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
+    "hash_features": "Sparse features from names, by the hashing trick.",
+    "model_summary": "One row per coefficient: estimate, standard error, z or t, p-value.",
+    "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
+    "partition_model": "Which features of a stored model share a key.",
+    "log_loss": "The mean of -log of the predicted probability of the label.",
     "auc": "The area under the ROC curve; ties count half.",
-    "accuracy": "The share of rows whose prediction is the label.",
+    "accuracy": "The share of rows whose prediction equals the label.",
     "rmse": "The root of the mean squared error.",
     "mae": "The mean absolute error.",
     "r2": "1 - squared error / squared distance of the labels from their mean.",
+    "mape": "The mean absolute error as a share of the label.",
+    "pinball": "The mean loss of a predicted quantile.",
+    "poisson_deviance": "The mean Poisson deviance.",
+    "gamma_deviance": "The mean gamma deviance.",
+    "brier": "The mean squared distance of a probability from its label.",
+    "average_precision": "Precision times the step of recall, summed from the highest score down.",
+    "precision_score": "The share of positive predictions that are right, or a mean over classes.",
+    "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
+    "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
+    "confusion": "How often each label is predicted as each class, as rows.",
+    "roc_curve": "The rates of true and false positives by threshold, as rows.",
+    "calibration": "Mean probability and share of positive labels by bin, as rows.",
+    "lift": "Positive rows by decile of the score, against their share in all rows, as rows.",
 }
-"""One sentence a function, in the order of the page; others follow, with their SQL comment."""
+"""A sentence per function, in the order of the page; others follow, with their SQL comment."""
 
 
 def shown_default(option: Option) -> str:
@@ -78,11 +92,13 @@ def options_table(options: Mapping[str, Option]) -> str:
 def options_page() -> str:
     return f"""# Options
 
-The fourth argument of `train_model` and `explain_training`, JSON text such as
-`'{{"l2": 0.01, "threads": 1}}'`. Where the default is "chosen" it depends on the algorithm and
-on the machine; the model's `options` show it.
+The fourth argument of `train_model` and `explain_training`, as JSON text such as
+`'{{"l2": 0.01, "threads": 1}}'`. Which options there are depends on the task. A default that is
+"chosen" depends on the algorithm and on the machine; the model's `options` show it.
 
-{options_table(TABLE)}
+{"".join(learner_options(learner) for learner in LEARNERS)}## Shared options
+
+{options_table(SHARED)}
 ## Of `feature_frequencies`
 
 {options_table(FREQUENCY_OPTIONS)}
@@ -91,13 +107,66 @@ on the machine; the model's `options` show it.
 {options_table(PARTITION_OPTIONS)}"""
 
 
+def learner_options(learner: Learner) -> str:
+    """The options of one learner: its own as a table, and the names of the shared ones."""
+    there = learner.options.by_name
+    own = {name: option for name, option in there.items() if option is not SHARED.get(name)}
+    shared = [name for name in there if name not in own]
+    missing = [name for name in SHARED if name not in there]
+    if len(missing) < len(shared):
+        told = f"all but {listed(missing)}" if missing else "all"
+    else:
+        told = listed(shared) if shared else "none"
+    return f"""## Of {listed(list(learner.tasks))}
+
+{options_table(own)}
+Of the [shared options](#shared-options): {told}.
+
+"""
+
+
+def listed(names: list[str]) -> str:
+    """`a`, `b` and `c`, as code."""
+    quoted = [f"`{name}`" for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
+
+
+def algorithms_page() -> str:
+    """Each learner's algorithms, from their descriptors."""
+    parts = [
+        f"## Of {listed(list(learner.tasks))}\n\n{algorithms_table(learner)}"
+        for learner in LEARNERS
+        if learner.algorithms
+    ]
+    return (
+        "# Algorithms\n\nThe values of the option `algorithm` beside `auto`. "
+        "[Choosing](../choosing.md) says which one is for what.\n\n" + "\n".join(parts)
+    )
+
+
+def algorithms_table(learner: Learner) -> str:
+    rows = (
+        (
+            f"`{one.name}`",
+            one.title,
+            one.source,
+            "epoch" if one.stochastic else "pass",
+            "yes" if one.on_gpu else "no",
+            "yes" if one.stored else "no",
+        )
+        for one in learner.algorithms
+    )
+    head = ("algorithm", "what it is", "source", "an iteration is", "on a GPU", "in a store")
+    return table(head, rows)
+
+
 def tasks_page() -> str:
     rows = (
         (
             f"`{task.name}`",
             f"`{task.formula}`",
             "two classes" if task.classifies else "numbers",
-            "`[user, item]`" if task.factorizes else "dense or sparse",
+            task.features,
             {"t": "Student's t", "z": "normal", None: "none"}[task.test],
         )
         for task in TASKS.values()
@@ -105,14 +174,14 @@ def tasks_page() -> str:
     head = ("task", "loss of margin m and label y", "labels", "features", "test of coefficients")
     return f"""# Tasks
 
-The first argument of `train_model`. Of two classes the higher is y = +1, the lower -1;
-[algorithms.md](../algorithms.md) has the objective that the loss is part of.
+The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
+loss is part of the [objective](../algorithms.md#the-objective).
 
 {table(head, rows)}"""
 
 
 def statuses_table() -> str:
-    """The README's table too."""
+    """Each status with its meaning, from the least to the most important."""
     rows = ((f"`{status}`", meaning) for status, meaning in MEANINGS.items())
     return table(("status", "meaning"), rows)
 
@@ -120,8 +189,9 @@ def statuses_table() -> str:
 def statuses_page() -> str:
     return f"""# Statuses
 
-What `model.status` says, in rising order of what a person must know first: a model has the last
-that applies. How each is found out is in [algorithms.md](../algorithms.md#statuses).
+The values of `model.status`, from the least to the most important: a model has the last one
+that applies. A group never fails the query because it cannot be trained well; a group without
+usable rows is NULL. [How statuses are found](../algorithms.md#statuses).
 
 {statuses_table()}"""
 
@@ -133,10 +203,10 @@ def functions_page() -> str:
     names += sorted((here.keys() | there.keys()) - SENTENCES.keys())
     parts = [function_part(name, here.get(name), there.get(name)) for name in names]
     return (
-        "# Functions\n\nEvery function with the types that each database has it for; "
-        "[sql.md](../sql.md) tells what they mean. An argument in brackets may be left out. "
-        "`model` is DuckDB's STRUCT or PostgreSQL's `tuskml_model`; *any* are macros, whose "
-        "arguments are checked by what they call.\n\n" + "\n".join(parts)
+        "# Functions\n\nEvery function with the types that it takes in each database. "
+        "[SQL](../sql.md) says what they mean.\nAn argument in brackets may be left out. `model` "
+        "is DuckDB's STRUCT or PostgreSQL's `tuskml_model`.\n*any* marks macros, whose arguments "
+        "are checked by the functions that they call.\n\n" + "\n".join(parts)
     )
 
 
@@ -160,9 +230,8 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
         if function is not None
         for arguments, results in function.shapes()
     ]
-    return (
-        f"## `{name}`\n\n{sentence}\n\n{table(('database', 'kind', 'arguments', 'returns'), rows)}"
-    )
+    head = ("database", "kind", "arguments", "returns")
+    return f"## `{name}`\n\n{fill(sentence, 100)}\n\n{table(head, rows)}"
 
 
 def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
@@ -192,8 +261,8 @@ def settings_page() -> str:
     head = ("setting", "default", "who may set it", "meaning")
     return f"""# Settings of PostgreSQL
 
-[postgres.md](../postgres.md#settings) says more of each. In DuckDB its own settings count:
-`memory_limit`, `temp_directory` and `threads`.
+[PostgreSQL](../postgres.md#settings) says more about each. In DuckDB, tuskml follows DuckDB's own
+settings `memory_limit`, `temp_directory` and `threads`.
 
 {table(head, sorted(rows))}"""
 
@@ -213,26 +282,24 @@ def default_in_c(default: str) -> str:
 
 
 def sizes_page() -> str:
-    """Constants of the code that a user may meet."""
+    """Limits in the code that a user may meet."""
     header = (ROOT / "udas" / "rowblock" / "rowblock.h").read_text()
     most = {name: int(n) for name, n in re.findall(r"#define TUSK_MAX_(\w+) (\d+)", header)}
     rows = (
         ("features of a dense row", f"{most['DENSE_FEATURES']:,}"),
         ("a sparse feature's id", f"from 0 to {most['FEATURE_ID']:,}"),
-        ("features of a model with standard errors", f"{MOST_WEIGHTS - 1:,}"),
-        ("features up to which `auto` begins with newton", f"{NEWTON_FEATURES:,}"),
+        *(size for learner in LEARNERS for size in learner.sizes),
         ("points of a model's `history`", f"{HISTORY_POINTS:,}"),
-        ("numbers of a matrix factorization that is a value", f"{MOST_NUMBERS:,}"),
-        ("users and items of a matrix factorization in a store", f"{MOST_IDS:,}"),
-        ("least `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),
-        ("frequent features that `partition_model` can put together", f"{MOST_FEATURES:,}"),
+        ("smallest `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),
+        ("frequent features that `partition_model` can merge", f"{MOST_FEATURES:,}"),
         ("characters of `options`", f"{MAX_TEXT:,}; with `warm_start` {MAX_WARM_START:,}"),
     )
-    return f"# Sizes\n\nHow much of what there may be.\n\n{table(('what', 'limit'), rows)}"
+    return f"# Sizes\n\nThe largest and smallest sizes.\n\n{table(('what', 'limit'), rows)}"
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "options.md": options_page,
+    "algorithms.md": algorithms_page,
     "tasks.md": tasks_page,
     "statuses.md": statuses_page,
     "functions.md": functions_page,

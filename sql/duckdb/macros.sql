@@ -1,13 +1,21 @@
--- What SQL itself can say of models; the rest is in the extension.
+-- What can be written in SQL itself; the rest is in the extension.
 
--- Sparse features: ids >= 0 and their values, in any order; repeated ids add up.
+-- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
 CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 
--- What predict needs of a model, without its history: join this when many rows are scored by many models.
-CREATE OR REPLACE TEMP MACRO predictor(model) AS CAST(
-    model AS STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, classes DOUBLE[], options VARCHAR));
+-- A value with some or all fields of a model, or the text of a model, as one with all of them.
+CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
+    CAST(model AS STRUCT(
+        task VARCHAR, features VARCHAR[], coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[], classes DOUBLE[],
+        n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE, history DOUBLE[], iterations BIGINT,
+        converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE, options VARCHAR, store VARCHAR,
+        payload BLOB));
 
--- What models by name say in a database without a registry (registry_macros.sql replaces these where there is one).
+-- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
+CREATE OR REPLACE TEMP MACRO with_payload(model) AS
+    CASE WHEN model IS NOT NULL THEN struct_update(_tusk_model(model), payload := model_payload(model)) END;
+
+-- What models by name say in a database without a registry (registry_macros.sql replaces these if there is one).
 -- DuckDB takes an aggregate's result, whose type it does not know yet, for a name: typeof looks again.
 CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
     error(asked || ': the database has no registry of models, tuskml.models: tuskml models create DATABASE makes one, '
@@ -20,22 +28,27 @@ CREATE OR REPLACE TEMP MACRO _tusk_three(asked, first) AS
                      || 'numbers, ' || asked || '(model, [a, b])')
           WHEN first IS NOT NULL THEN _tusk_no_registry(asked) END)::DOUBLE;
 
--- The class in the caller's own values, or the number.
+-- DuckDB takes an aggregate's result, whose type it does not know yet, for a text: it begins as a model's.
+CREATE OR REPLACE TEMP MACRO _tusk_payload_of(asked, given) AS
+    CASE WHEN given LIKE '{''task'': %' THEN _tusk_model(given).payload
+         WHEN given IS NOT NULL THEN _tusk_no_registry(asked) END;
+
+-- The class in the caller's own values, or the number. Of a model DuckDB reads the payload alone.
 CREATE OR REPLACE TEMP MACRO predict
-    (model, features) AS _tusk_predict(
-        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('predict') ELSE predictor(model) END, features),
+    (model VARCHAR, features) AS _tusk_predict(_tusk_payload_of('predict', model), features),
+    (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
 -- The probability of the higher class; logistic models only.
 CREATE OR REPLACE TEMP MACRO predict_proba
-    (model, features) AS _tusk_predict_proba(
-        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('predict_proba') ELSE predictor(model) END, features),
+    (model VARCHAR, features) AS _tusk_predict_proba(_tusk_payload_of('predict_proba', model), features),
+    (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('predict_proba', model_name);
 
 -- The raw margin, coef . features + intercept.
 CREATE OR REPLACE TEMP MACRO decision
-    (model, features) AS _tusk_decision(
-        CASE WHEN typeof(model) = 'VARCHAR' AND model IS NOT NULL THEN _tusk_no_registry('decision') ELSE predictor(model) END, features),
+    (model VARCHAR, features) AS _tusk_decision(_tusk_payload_of('decision', model), features),
+    (model, features) AS _tusk_decision(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
 
 CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
@@ -45,14 +58,14 @@ CREATE OR REPLACE TEMP MACRO register_model(
 CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
 
--- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
--- some are missing. The function makes a list of them. Coefficients that lie in a store may be more than a result has room
--- for: `tuskml store export` writes them.
+-- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
+-- some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
+-- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
--- A training on a table, a query or files ('''trips.parquet'''), whose label and features are SQL as text: features are a
--- list of numbers, or one expression that is an array or sparse(...). One row, the model's fields; the query can be no more
--- than one SELECT.
+-- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
+-- a list of numbers, or one expression that is an array or sparse(...). It returns one row, the model's fields, and can run
+-- no statement but one SELECT.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '') AS TABLE
 SELECT unnest(tuskml_trained) FROM query(
     'SELECT train_model(''' || replace(task, '''', '''''') || ''', (' || label || chr(10) || '), '

@@ -1,4 +1,4 @@
--- The registry: versions of models by name and group, of which one a group is deployed. Made on request.
+-- The registry: versions of models by name and group, one of them deployed per group. Created on request.
 CREATE SCHEMA IF NOT EXISTS tuskml;
 
 -- Times are UTC.
@@ -11,9 +11,11 @@ CREATE TABLE IF NOT EXISTS tuskml.models (
     deployed_at TIMESTAMP CHECK ((deployed_at IS NULL) = (stage = 'candidate')),
     task VARCHAR, status VARCHAR, plan VARCHAR, metrics JSON NOT NULL DEFAULT '{}', options JSON, recipe VARCHAR,
     data_fingerprint VARCHAR,
-    model STRUCT(task VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[], classes DOUBLE[], n_rows BIGINT,
-                 n_skipped BIGINT, n_features BIGINT, loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN,
-                 status VARCHAR, plan VARCHAR, seconds DOUBLE, options VARCHAR, store VARCHAR) NOT NULL,
+    model STRUCT(
+        task VARCHAR, features VARCHAR[], coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[], classes DOUBLE[],
+        n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE, history DOUBLE[], iterations BIGINT,
+        converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE, options VARCHAR, store VARCHAR,
+        payload BLOB) NOT NULL,
     PRIMARY KEY (name, group_key, version));
 
 CREATE VIEW IF NOT EXISTS tuskml.deployed AS

@@ -1,50 +1,48 @@
--- What a database with a registry has besides: models by name. A macro cannot write: those that register, deploy and roll
--- back answer the rows as they shall be, for INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('late').
+-- Models by name, for a database with a registry. A macro cannot write: those that register, deploy and roll back return
+-- the rows as they should become, for INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('late').
 
--- The deployed version; NULL where there is none.
+-- The deployed version; NULL if there is none.
 CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS (
     SELECT m.model FROM tuskml.models AS m
     WHERE m.name = model_name AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed');
 
--- What predict needs of a model without groups, which must be there. DuckDB takes an aggregate's result, whose type it does
--- not know yet, for a name: its text begins as a model's.
+-- The payload of a model without groups, which must be there. DuckDB takes an aggregate's result, whose type it does not
+-- know yet, for a name: its text begins as a model's.
 CREATE OR REPLACE TEMP MACRO _tusk_deployed(model_name) AS coalesce(
-    (SELECT predictor(m.model) FROM tuskml.models AS m
+    (SELECT m.model.payload FROM tuskml.models AS m
      WHERE m.name = model_name AND m.group_key = '' AND m.stage = 'deployed'),
-    CASE WHEN model_name LIKE '{''task'': %'
-         THEN error('an aggregate''s result is taken for a model''s name here, expected a column of a subquery: '
-                    || 'SELECT predict(model, ...) FROM (SELECT train_model(...) AS model ...)')
+    CASE WHEN model_name LIKE '{''task'': %' THEN _tusk_model(model_name).payload
          WHEN model_name IS NOT NULL
          THEN error('there is no deployed model ''' || model_name || ''' without groups, tuskml.models lists what there is') END);
 
--- The same of one of its groups, which may have none yet, if others have.
-CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(model_name, in_group) AS coalesce(
-    (SELECT predictor(m.model) FROM tuskml.models AS m
+-- The same for one of its groups, which may have no model yet if others have one.
+CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(asked, model_name, in_group) AS coalesce(
+    (SELECT m.model.payload FROM tuskml.models AS m
      WHERE m.name = model_name::VARCHAR AND m.group_key = in_group::VARCHAR AND m.stage = 'deployed'),
     CASE WHEN typeof(model_name) LIKE 'STRUCT(%'
-         THEN error('predict got a model and two more arguments, expected (model, features): the features are one list of '
-                    || 'numbers, predict(model, [a, b])')
+         THEN error(asked || ' got a model and two more arguments, expected (model, features): the features are one list of '
+                    || 'numbers, ' || asked || '(model, [a, b])')
          WHEN model_name::VARCHAR NOT IN (SELECT m.name FROM tuskml.models AS m WHERE m.stage = 'deployed')
          THEN error('there is no deployed model ''' || model_name || ''' of any group, tuskml.models lists what there is') END);
 
--- By a model, by the name of a deployed one, and by its name and group: one look-up a query.
+-- By a model, by the name of a deployed one, and by its name and group: one look-up per query.
 CREATE OR REPLACE TEMP MACRO predict
     (model_name VARCHAR, features) AS _tusk_predict(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_predict(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_predict(_tusk_deployed_to(model_name, in_group), features);
+    (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
+    (model_name, in_group, features) AS _tusk_predict(_tusk_deployed_to('predict', model_name, in_group), features);
 
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_predict_proba(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_predict_proba(_tusk_deployed_to(model_name, in_group), features);
+    (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
+    (model_name, in_group, features) AS _tusk_predict_proba(_tusk_deployed_to('predict_proba', model_name, in_group), features);
 
 CREATE OR REPLACE TEMP MACRO decision
     (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_decision(predictor(model), features),
-    (model_name, in_group, features) AS _tusk_decision(_tusk_deployed_to(model_name, in_group), features);
+    (model, features) AS _tusk_decision(struct_extract(model, 'payload'), features),
+    (model_name, in_group, features) AS _tusk_decision(_tusk_deployed_to('decision', model_name, in_group), features);
 
--- The next version of each group of a table or query with a column `model`, as a candidate. in_group, metrics (JSON) and
--- data_fingerprint are SQL as text, over its columns; a model that is NULL is not registered.
+-- The next version, as a candidate, for each group of a table or query with a column `model`. in_group, metrics (JSON) and
+-- data_fingerprint are SQL expressions over its columns, as text; a model that is NULL is not registered.
 CREATE OR REPLACE TEMP MACRO register_model(
     model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
 ) AS TABLE
@@ -65,7 +63,7 @@ FROM query('SELECT (' || in_group || chr(10) || ')::VARCHAR AS tuskml_group, (' 
            || source || chr(10) || ')') AS s
 WHERE s.model IS NOT NULL;
 
--- Deploys a version, else the newest that was not rolled back, of one group or of all.
+-- Deploys a version, or the newest that was not rolled back, for one group or for all.
 CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE
 WITH tuskml_chosen AS (
     SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
@@ -87,8 +85,8 @@ UNION ALL SELECT n.* FROM tuskml.models AS n RIGHT JOIN ( -- no row, but the err
         || ', tuskml.models lists what there is')::VARCHAR END AS refused) AS r ON false
 WHERE r.refused IS NOT NULL;
 
--- Undoes the last deployment, or that of one group: what was deployed before is deployed again, and what was deployed is
--- withdrawn. A group that has no earlier version stays as it is.
+-- Undoes the last deployment, or that of one group: the previous versions are deployed again, and those that were deployed
+-- are withdrawn. A group that has no earlier version stays as it is.
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE
 WITH tuskml_earlier AS (
     SELECT m.group_key, m.version, d.deployed_at, max(d.deployed_at) OVER () AS last,

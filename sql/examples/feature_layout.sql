@@ -1,4 +1,4 @@
--- A model larger than memory: which of its weights should lie together on the disk?
+-- A model larger than memory: which of its weights should be stored together on disk?
 --
 --     tuskml sql sql/examples/feature_layout.sql      in DuckDB
 --     psql -f sql/examples/feature_layout.sql         in PostgreSQL
@@ -19,7 +19,7 @@ FROM (SELECT unnest(feature_frequencies(pages, '{"top": 10}')) AS f FROM visits)
 ORDER BY visits DESC, page;
 
 -- Pages that are read together share a key of the store, so that a row asks for fewer keys: one
--- layout a group, as any aggregate. t_seek and t_unit are what a key and a weight cost, in seconds.
+-- layout per group, as with any aggregate. t_seek and t_unit are what a key and a weight cost, in seconds.
 
 DROP TABLE IF EXISTS layouts;
 CREATE TABLE layouts AS

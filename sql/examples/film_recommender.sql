@@ -7,7 +7,7 @@
 -- that the product of two vectors says how well film and user suit each other. The ratings here are
 -- made up, the same in every run, and so the truth is known: films are of three kinds, of which
 -- every user loves one and likes another, a film is better or worse, and a user kind or strict.
--- None of that is told to the model: it sees (user, film, rating).
+-- The model knows none of that: it sees (user, film, rating).
 
 DROP TABLE IF EXISTS films;
 CREATE TABLE films (film INTEGER, title VARCHAR, kind VARCHAR);
@@ -41,7 +41,7 @@ WHERE seen < CASE (film - userid + 1200) % 3 WHEN 0 THEN 0.6 ELSE 0.4 END;
 SELECT stars, count(*) AS ratings FROM ratings GROUP BY stars ORDER BY stars;
 
 -- Users and films are numbers from 0 on. rank is how many numbers each gets besides its bias; one
--- rating in five is kept aside. deterministic: the same model, in whatever order rows come.
+-- rating in five is held out. deterministic: the same model whatever the order of the rows.
 
 DROP TABLE IF EXISTS taste;
 CREATE TABLE taste AS
@@ -66,7 +66,7 @@ CROSS JOIN taste
 WHERE held_out;
 
 -- Three films for each of three users, of those that they have not rated. The column loves is the
--- truth, which the model was never told.
+-- truth, which the model never saw.
 
 SELECT userid, loves, place, title, kind, stars_expected
 FROM (SELECT people.userid, people.loves, films.title, films.kind, stars_expected,

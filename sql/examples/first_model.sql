@@ -3,8 +3,8 @@
 --     tuskml sql sql/examples/first_model.sql      in DuckDB
 --     psql -f sql/examples/first_model.sql         in PostgreSQL
 --
--- Twenty patients had a heart attack. Known of each: whether they took part in a treatment of
--- anger control, and their score on a scale of anxiety. (The logistic example of Apache MADlib's
+-- Twenty patients had a heart attack. We know whether each took part in a treatment of anger
+-- control, and their score on a scale of anxiety. (The logistic example of Apache MADlib's
 -- manual.)
 
 DROP TABLE IF EXISTS patients;
@@ -30,7 +30,7 @@ FROM patients;
 SELECT model FROM trained;
 
 -- Its coefficients with their standard errors: x1 is the treatment, x2 the anxiety. The
--- log-odds of a second attack rise by 0.119 a point of anxiety (p = 0.03).
+-- log-odds of a second attack rise by 0.119 per point of anxiety (p = 0.03).
 
 SELECT * FROM model_summary((SELECT model FROM trained));
 

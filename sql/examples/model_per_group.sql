@@ -1,4 +1,4 @@
--- One model a group: what does a degree of temperature sell, shop by shop?
+-- One model per group: how much does a degree of temperature sell in each shop?
 --
 --     tuskml sql sql/examples/model_per_group.sql      in DuckDB
 --     psql -f sql/examples/model_per_group.sql         in PostgreSQL
@@ -31,7 +31,7 @@ FROM (SELECT shop, day, base, slope,
 
 UPDATE days SET sold = NULL WHERE shop = 'market' AND day BETWEEN 20 AND 29;
 
--- GROUP BY trains one model a shop, all of them together. Every tenth day is kept aside.
+-- GROUP BY trains one model per shop, all of them together. Every tenth day is held out.
 
 DROP TABLE IF EXISTS models;
 CREATE TABLE models AS

@@ -58,7 +58,7 @@ SELECT * FROM (
     UNION ALL (SELECT * FROM weights ORDER BY weight, word LIMIT 4)
 ) AS extremes ORDER BY weight DESC, word;
 
--- New messages: words that the model has never seen weigh nothing.
+-- New messages: words that the model has never seen have weight 0.
 
 SELECT body,
        CAST(round(100 * predict_proba(model, hash_features(string_to_array(lower(body), ' '), 16)))

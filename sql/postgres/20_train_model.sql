@@ -1,9 +1,9 @@
--- The one door to Python. Without arguments: a direct call finds no batch in work and says so.
+-- The one function that calls Python. It has no arguments: a direct call finds no batch in work and says so.
 CREATE FUNCTION _tuskml_answer() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
 @load.py@
-        SD["trainer"] = load("tuskml.groups.backend").trainer(load("tuskml.version").VERSION)
+        SD["trainer"] = load("tuskml.groups.contract.backend").trainer(load("tuskml.version").VERSION)
     SD["trainer"]()
 $python$;
 

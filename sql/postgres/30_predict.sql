@@ -37,9 +37,11 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAF
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
--- What predict needs of a model, without its history: a smaller value, as DuckDB's.
-CREATE FUNCTION predictor(model tuskml_model) RETURNS tuskml_model
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT CAST(ROW((model).task, (model).coef, (model).intercept, NULL, (model).classes, NULL, NULL, NULL, NULL, NULL,
-                NULL, NULL, NULL, NULL, NULL, (model).options, NULL) AS @extschema@.tuskml_model)
-$$;
+-- The payload of a model's other fields, which is what predictions read.
+CREATE FUNCTION model_payload(model tuskml_model) RETURNS bytea
+AS 'MODULE_PATHNAME', 'tuskml_model_payload' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- A model whose payload is made anew: for models that were edited, read from JSON without it, or trained before there were
+-- payloads.
+CREATE FUNCTION with_payload(model tuskml_model) RETURNS tuskml_model
+AS 'MODULE_PATHNAME', 'tuskml_with_payload' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -1,4 +1,4 @@
--- log_loss, accuracy, rmse, mae and r2 have one kind of state, auc has its own.
+-- The metrics that are sums over rows have one kind of state.
 CREATE FUNCTION _tuskml_metric_give(internal) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_metric_give' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_metric_combine(internal, internal) RETURNS internal
@@ -7,20 +7,10 @@ CREATE FUNCTION _tuskml_metric_serialize(internal) RETURNS bytea
 AS 'MODULE_PATHNAME', 'tuskml_metric_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION _tuskml_metric_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_metric_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION _tuskml_auc_give(internal) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_auc_give' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_auc_combine(internal, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_auc_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_auc_serialize(internal) RETURNS bytea
-AS 'MODULE_PATHNAME', 'tuskml_auc_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION _tuskml_auc_deserialize(bytea, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_auc_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- The transitions: a label and what a model said of the row, booleans or double precision.
 CREATE FUNCTION _tuskml_log_loss(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_log_loss' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_auc(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_accuracy(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_accuracy' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_rmse(internal, "any", "any") RETURNS internal
@@ -29,22 +19,35 @@ CREATE FUNCTION _tuskml_mae(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_mae' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_r2(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_r2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_brier(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_brier' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_mape(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_mape' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_poisson_deviance(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_poisson_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_gamma_deviance(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_gamma_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_pinball(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_pinball' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_accuracy_text(internal, text, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_accuracy_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
 REVOKE ALL ON FUNCTION _tuskml_metric_give(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_metric_combine(internal, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_metric_serialize(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_metric_deserialize(bytea, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION _tuskml_auc_give(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION _tuskml_auc_combine(internal, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION _tuskml_auc_serialize(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION _tuskml_auc_deserialize(bytea, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_log_loss(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION _tuskml_auc(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_accuracy(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_rmse(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_mae(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_r2(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_brier(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_mape(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_poisson_deviance(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_gamma_deviance(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_pinball(internal, "any", "any", float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_accuracy_text(internal, text, text) FROM PUBLIC;
 
 -- The mean of -log of what the label got; labels are boolean, 0 and 1, or -1 and +1.
 CREATE AGGREGATE @extschema@.log_loss(label float8, p float8) (
@@ -54,16 +57,6 @@ CREATE AGGREGATE @extschema@.log_loss(label float8, p float8) (
 CREATE AGGREGATE @extschema@.log_loss(label boolean, p float8) (
     SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The area under the ROC curve, of any two labels; ties count half.
-CREATE AGGREGATE @extschema@.auc(label float8, score float8) (
-    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
-    COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE @extschema@.auc(label boolean, score float8) (
-    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_auc_give,
-    COMBINEFUNC = _tuskml_auc_combine, SERIALFUNC = _tuskml_auc_serialize, DESERIALFUNC = _tuskml_auc_deserialize,
     PARALLEL = SAFE);
 
 -- The share of rows that are equal.
@@ -81,6 +74,10 @@ CREATE AGGREGATE @extschema@.accuracy(label float8, predicted boolean) (
     PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted boolean) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label text, predicted text) (
+    SFUNC = _tuskml_accuracy_text, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
@@ -111,5 +108,55 @@ CREATE AGGREGATE @extschema@.r2(label float8, predicted float8) (
     PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.r2(label boolean, predicted float8) (
     SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean squared distance of a probability from its label; labels as for log_loss.
+CREATE AGGREGATE @extschema@.brier(label float8, p float8) (
+    SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.brier(label boolean, p float8) (
+    SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean absolute error as a share of the label; a label of 0 counts as 2.2e-16.
+CREATE AGGREGATE @extschema@.mape(label float8, predicted float8) (
+    SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.mape(label boolean, predicted float8) (
+    SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean loss of a predicted quantile.
+CREATE AGGREGATE @extschema@.pinball(label float8, predicted float8, quantile float8) (
+    SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.pinball(label boolean, predicted float8, quantile float8) (
+    SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean Poisson deviance; labels from 0, predictions above 0.
+CREATE AGGREGATE @extschema@.poisson_deviance(label float8, predicted float8) (
+    SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.poisson_deviance(label boolean, predicted float8) (
+    SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean gamma deviance; labels and predictions above 0.
+CREATE AGGREGATE @extschema@.gamma_deviance(label float8, predicted float8) (
+    SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.gamma_deviance(label boolean, predicted float8) (
+    SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);

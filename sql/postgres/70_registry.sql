@@ -1,6 +1,6 @@
--- The registry: versions of models by name and group, of which one a group is deployed. tuskml.models is a table as any
--- other: made on request, owned by who asked, kept by pg_dump, its rights given by GRANT. Nothing here runs with
--- another's rights: to predict takes SELECT on it, to register INSERT, to deploy UPDATE, to drop DELETE.
+-- Creates the registry: versions of models by name and group, one of them deployed per group. tuskml.models is an ordinary
+-- table: the role that creates it owns it, pg_dump keeps it, and GRANT gives rights to it. Everything runs with its
+-- caller's rights: predicting needs SELECT on the table, registering INSERT, deploying UPDATE, dropping DELETE.
 CREATE FUNCTION @extschema@.create_registry() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -48,9 +48,9 @@ END
 $$;
 COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, or brings it up to date';
 
--- A name belongs to who registered its versions: others insert none of it, so that none of theirs is ever deployed for it.
--- Members of such a role may, and whom the table's owner trusts with what is deployed. Else it is who inserts a version
--- that has registered it, whatever the statement says.
+-- A name belongs to the roles that registered its versions. Others cannot insert versions of it, so theirs are never
+-- deployed for it. Members of such a role may, and roles that the table's owner allows to deploy. The role that inserts a
+-- version is recorded as the one that registered it, whatever the statement says.
 CREATE FUNCTION @extschema@._tuskml_check_registration() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -69,8 +69,8 @@ BEGIN
 END
 $$;
 
--- The column, the bound and the trigger above, where a registry has none: one of before them, too, when its owner calls
--- create_registry() again. What was registered then counts as the owner's, who may UPDATE registered_by.
+-- Adds the column, the bound and the trigger above to a registry without them, also to an older one when its owner calls
+-- create_registry() again. Versions registered before count as the owner's, who may UPDATE registered_by.
 CREATE FUNCTION @extschema@._tuskml_guard_registry() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -95,7 +95,7 @@ BEGIN
 END
 $$;
 
--- That there is a registry: a sentence for who asks without one, in place of a table that is not there.
+-- Checks that there is a registry: a sentence instead of PostgreSQL's error about a missing table.
 CREATE FUNCTION @extschema@._tuskml_need_registry(asker text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -106,10 +106,10 @@ BEGIN
 END
 $$;
 
--- The next version of a model, as a candidate; the version is one more than the group's last unless it is given. A model
--- that is NULL, of a group without usable rows, is not registered.
+-- Registers the next version of a model as a candidate. The version is one more than the group's last unless it is given.
+-- A model that is NULL, because its group had no usable rows, is not registered.
 -- Models of several groups under one name and no group would become versions of each other: without in_group a statement
--- registers one model a name. The default tells when its statement began.
+-- registers one model per name. The default says when its statement began.
 CREATE FUNCTION @extschema@._tuskml_no_group() RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_no_group' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION @extschema@.register_model(
@@ -156,7 +156,7 @@ $$;
 COMMENT ON FUNCTION register_model(text, tuskml_model, text, jsonb, text, text, integer) IS
     'Keeps a model as the next version of a name, a candidate until it is deployed';
 
--- Deploys a version, else the newest that was not rolled back, of one group or of all; returns how many groups changed.
+-- Deploys a version, or the newest that was not rolled back, for one group or for all; returns how many groups changed.
 CREATE FUNCTION @extschema@.deploy(model_name text, to_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -189,8 +189,8 @@ END
 $$;
 COMMENT ON FUNCTION deploy(text, integer, text) IS 'Deploys a version of a model, else the newest';
 
--- Undoes the last deployment, or that of one group: what was deployed before is deployed again, and what was deployed is
--- withdrawn. A group that has no earlier version stays as it is. Returns how many groups changed.
+-- Undoes the last deployment, or that of one group: the previous versions are deployed again, and those that were deployed
+-- are withdrawn. A group that has no earlier version stays as it is. Returns how many groups changed.
 CREATE FUNCTION @extschema@.rollback(model_name text, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -219,7 +219,7 @@ END
 $$;
 COMMENT ON FUNCTION rollback(text, text) IS 'Undoes the last deployment of a model';
 
--- Forgets a model, a version of it, or a group; a version that is deployed goes only with all of them.
+-- Removes a model, a version of it, or a group; a deployed version can be removed only together with all others.
 CREATE FUNCTION @extschema@.drop_model(model_name text, the_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -241,7 +241,7 @@ END
 $$;
 COMMENT ON FUNCTION drop_model(text, integer, text) IS 'Forgets a model, or a version of it that is not deployed';
 
--- The deployed version; NULL where there is none.
+-- The deployed version; NULL if there is none.
 CREATE FUNCTION @extschema@.deployed_model(model_name text, in_group text DEFAULT '') RETURNS tuskml_model
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -251,8 +251,8 @@ END
 $$;
 COMMENT ON FUNCTION deployed_model(text, text) IS 'The deployed version of a model, by name';
 
--- Predictions by the name of a deployed model, and its group if it has groups: looked up once a query, with the
--- caller's rights to tuskml.models. A group without a model predicts NULL, a name without one is an error.
+-- Predictions by the name of a deployed model, and its group if it has groups: looked up once per query, with the caller's
+-- rights to tuskml.models. A group without a model predicts NULL; a name without one is an error.
 CREATE FUNCTION predict(model_name text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model_name text, features tuskml_sparse_real) RETURNS float8
@@ -290,7 +290,7 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL 
 CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 
--- Calls that none of the functions above take: a sentence in place of "function does not exist".
+-- Calls that none of the functions above accept: a sentence instead of "function does not exist".
 CREATE FUNCTION predict(model tuskml_model, features anynonarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8

@@ -41,7 +41,7 @@ def test_a_project_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (folder / "packages.yml").read_text() == plugin.packages()
     assert (folder / "seeds" / "flights.csv").read_text().startswith("date,carrier,hour")
     assert plugin.main(["init", str(folder)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_a_config_that_is_none() -> None:
@@ -61,7 +61,7 @@ def test_a_project_may_do_without_the_registry(tmp_path: Path) -> None:
         made.configure_connection(connection)
         cursor = connection.cursor()
         made.configure_cursor(cursor)
-        assert cursor.execute("SELECT (predictor(NULL)).coef").fetchone() == (None,)
+        assert cursor.execute("SELECT (with_payload(NULL)).coef").fetchone() == (None,)
         assert cursor.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (0,)
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import tuskml
-from tuskml import cli, script
+from tuskml.commands import cli
+from tuskml.databases import script
 
 BOTH = "*DuckDB and PostgreSQL.*"
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -28,8 +29,8 @@ COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*$", re.MULTILINE)
 SAVED = re.compile(r"<!-- saved as: ([\w.]+) -->\n\Z")
 OWN_TESTS = {
     "dbt.md": "tests/dbt/test_flights.py",
-    "python.md": "tests/front/test_python_manual.py",
-    "registry.md": "tests/front/test_registry.py",
+    "python.md": "tests/front/manual/test_python_manual.py",
+    "registry.md": "tests/front/registry/test_registry.py",
 }
 """Pages whose blocks are not run here, and the tests that run what they show."""
 RUN = ("sql", "pgsql", "python", "console")

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 from manual import BOTH, OWN_TESTS, RUN, Block, Runner, Shown, blocks, in_postgres
 
-from tuskml import cli
+from tuskml.commands import cli
 
 mpl.use("Agg")
 DOCS = Path(__file__).resolve().parents[2] / "docs"

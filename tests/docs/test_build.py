@@ -10,7 +10,8 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-ROOMS = "front|sql|udas|optimizer|groups|kvstore|partitioner|scripts|tests|docs|dbt|schedule"
+FOLDERS = "front|sql|udas|optimizer|groups|learners|kernels|kvstore|partitioner|schedule"
+FOLDERS += "|scripts|tests|docs|dbt"
 
 
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
@@ -74,5 +75,5 @@ def anchors(text: str) -> set[str]:
 )
 def test_files_that_are_named_exist(page: str, root: Path) -> None:
     text = (root / page).read_text()
-    named = re.findall(rf"`((?:{ROOMS})/[\w./*-]*)`", text)
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./*-]*)`", text)
     assert [name for name in named if not list(root.glob(name.rstrip("/")))] == []

@@ -12,6 +12,7 @@ TEXT = (
 PROVOKED = {
     "unknown task": "SELECT train_model('logistc', 1, [1.0])",
     "unknown option": "SELECT train_model('svm', 1, [1.0], '{\"l3\": 1}')",
+    "another task's option": "SELECT train_model('linear', 1, [1.0], '{\"rank\": 3}')",
     "impossible value": "SELECT train_model('svm', 1, [1.0], '{\"l2\": -1}')",
     "not JSON": "SELECT train_model('svm', 1, [1.0], '{l2}')",
     "third class": "SELECT train_model('logistic', y, [1.0]) FROM (VALUES (0), (1), (2)) AS t(y)",
@@ -24,23 +25,32 @@ PROVOKED = {
     "other length in `predict`": "SELECT predict(train_model('linear', 1, [1.0, 2.0]), [1.0])",
     "no probabilities": "SELECT predict_proba(train_model('linear', 1, [1.0]), [1.0])",
     "metric": "SELECT log_loss(1, 2)",
+    "an average": "SELECT f1_score(1, 1, 'mean')",
+    "text and numbers": "SELECT accuracy('a'::VARCHAR, 1)",
     "bits": "SELECT hash_features(['a'], 40)",
 }
 ELSEWHERE = {
     "a large sparse id": ("tests/faults/test_account.py", "or option 'store'"),
-    "out of room": (
+    "out of memory": (
         "tests/faults/test_memory.py",
         "memory_limit is reached and temp_directory cannot take more",
     ),
-    "a DuckDB 1.x of which no more is known": ("tests/sql/test_partition.py", "need DuckDB 2.0"),
+    "a call that DuckDB 1.5 leaves ambiguous": (
+        "tests/sql/partition/test_partition.py",
+        "need DuckDB 2.0",
+    ),
     "cancelled": ("tests/faults/test_interrupt.py", "the training was interrupted"),
-    "a task or an operator of one's own": (
-        "tests/udas/test_own_tasks.py",
+    "your own task or operator": (
+        "tests/learners/linear/own/test_own_tasks_refused.py",
         "task 'mine': loss raised ",
     ),
     "a model of another version": (
-        "tests/udas/duckdb/test_predict.py",
-        "predict: the model has format version 2, this tuskml",
+        "tests/udas/duckdb/test_payload.py",
+        "predict: the payload of the model has format 9, and this tuskml",
+    ),
+    "a damaged model": (
+        "tests/udas/duckdb/test_payload.py",
+        "predict: the payload of the model is damaged: restore the model",
     ),
 }
 """Rows that need a fault or another version to be seen: the tests that see them, and the words."""

@@ -32,8 +32,8 @@ def test_the_pages_are_as_the_generator_writes_them(reference: ModuleType) -> No
 def test_a_changed_option_is_noticed(reference: ModuleType, monkeypatch) -> None:
     from dataclasses import replace
 
-    changed = reference.TABLE | {"l2": replace(reference.TABLE["l2"], meaning="something else")}
-    monkeypatch.setattr(reference, "TABLE", changed)
+    changed = reference.SHARED | {"seed": replace(reference.SHARED["seed"], meaning="another")}
+    monkeypatch.setattr(reference, "SHARED", changed)
     assert list(reference.stale()) == ["options.md"]
 
 
@@ -41,10 +41,6 @@ def test_a_function_without_a_sentence_is_refused(reference: ModuleType) -> None
     function = reference.Function("f", "scalar", [(("x",), ("DOUBLE",), "DOUBLE")])
     with pytest.raises(LookupError, match="f has no sentence"):
         reference.function_part("f", function, None)
-
-
-def test_the_readme_has_the_same_statuses(root: Path, reference: ModuleType) -> None:
-    assert reference.statuses_table() in (root / "README.md").read_text()
 
 
 def test_the_fields_of_a_model_are_in_the_manual(

@@ -28,7 +28,7 @@ def said(con, sql):
 def forked(work):
     pid = os.fork()
     if not pid:
-        signal.alarm(40)
+        signal.alarm(120)
         try:
             work()
         except BaseException as error:

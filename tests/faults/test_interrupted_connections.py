@@ -5,6 +5,7 @@ Bounds are generous, so that a loaded machine does not fail them; the promise is
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,40 +14,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
+sys.path.append(str(Path(__file__).parent))
+
+from interrupts import ROWS, SOON, STATEMENTS, WIDE, seconds_to_end, stored
+
 import tuskml
-from tuskml.kvstore import StoreRoot, locks, probe
-
-SOON = 2.0
-ENDLESS = '{"algorithm": "%s", "max_iter": 1000000000, "epsilon": 0, "time": "25s"}'
-ROWS = """CREATE TABLE t AS SELECT i % 7 AS g, (i * 7919) % 1000 < 400 AS y, [(i * 31) % 97, (i * 17) % 89, i % 83]::FLOAT[] AS x,
-          [i % 7, 100 + i * 31 % 5000]::INTEGER[] AS ids, [1.0, sin(i)] AS vals FROM range(100000) r(i)"""
-
-
-def dense(algorithm: str, task: str = "logistic") -> str:
-    return f"train_model('{task}', y, x, '{ENDLESS % algorithm}')"
-
-
-def stored(**more: object) -> str:
-    given = "".join(f', "{name}": {value}' for name, value in more.items())
-    options = f'{{"store": "ads", "max_iter": 1000000000, "epsilon": 0, "time": "25s", "step": 0.1{given}}}'
-    return f"train_model('logistic', y, sparse(ids, vals), '{options}')"
-
-
-FACTORIZATION = """train_model('matrix_factorization', sin(i), [i %% 900, i %% 700],
-    '{"rank": 8, "max_iter": 1000000000, "epsilon": 0, "time": "25s"%s}')"""
-STATEMENTS = {
-    name: f"SELECT {dense(name)} FROM t" for name in ("sgd", "hogwild", "svrg", "bgd", "lbfgs", "newton", "newton_cg")
-} | {
-    "svm": f"SELECT {dense('mgd', 'svm')} FROM t",
-    "sparse": f"SELECT {dense('sgd').replace('x, ', 'sparse(ids, vals), ')} FROM t",
-    "in groups": f"SELECT g, {dense('sgd')} FROM t GROUP BY g",
-    "many groups": f"SELECT x, {dense('bgd')} FROM t GROUP BY x",
-    "into a table": f"CREATE TABLE m AS SELECT g, {dense('sgd')} AS m FROM t GROUP BY g",
-    "in a store": f"SELECT {stored()} FROM t",
-    "in a store, tight": f"SELECT {stored(cache=chr(34) + '16MB' + chr(34))} FROM t",
-    "factorization": f"SELECT {FACTORIZATION % ''} FROM range(200000) r(i)",
-    "factorization in a store": f"SELECT {FACTORIZATION % (', ' + chr(34) + 'store' + chr(34) + ': ' + chr(34) + 'films' + chr(34))} FROM range(200000) r(i)",
-}  # fmt: skip
+from tuskml.kvstore import StoreRoot
+from tuskml.kvstore.files import locks
+from tuskml.kvstore.working import probe
+from tuskml.learners.tasks import Task
 
 
 @pytest.fixture
@@ -57,35 +33,12 @@ def con(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def seconds_to_end(
-    con: duckdb.DuckDBPyConnection, sql: str, after: float = 0.4, interrupt=None
-) -> float:
-    """From the first interrupt on; there are more, lest a test waits for the time limit."""
-    asked: list[float] = []
-    over = threading.Event()
-
-    def ask() -> None:
-        wait = after
-        while not over.wait(wait):
-            asked.append(time.monotonic())
-            (interrupt or con.interrupt)()
-            wait = 3 * SOON
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        with pytest.raises(duckdb.Error, match=r"(?i)interrupted"):
-            con.execute(sql).fetchall()
-        return time.monotonic() - asked[0]
-    finally:
-        over.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_interrupt(
     con: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, record_property
 ) -> None:
+    if "wide" in name:
+        con.execute(WIDE)
     seconds = seconds_to_end(con, STATEMENTS[name])
     record_property("seconds", seconds)
     print(f"interrupt {name}: {seconds * 1000:.0f} ms")
@@ -112,17 +65,17 @@ def test_an_interrupt_on_the_way_to_the_trainer_is_not_lost(
     con: duckdb.DuckDBPyConnection, monkeypatch
 ) -> None:
     """After the rows were packed and before the training began, such as while packages are imported."""
-    from tuskml.groups import door
+    from tuskml.learners import registry
 
-    real = door.parse_once
+    real = registry.options_of
 
-    def parse(text: str):
+    def parse(task: Task, text: str):
         thread = threading.Thread(target=con.interrupt)
         thread.start()
         thread.join()
-        return real(text)
+        return real(task, text)
 
-    monkeypatch.setattr(door, "parse_once", parse)
+    monkeypatch.setattr(registry, "options_of", parse)
     for sql in (STATEMENTS["bgd"], STATEMENTS["in a store"], STATEMENTS["factorization"]):
         began = time.monotonic()
         with pytest.raises(duckdb.Error, match=r"(?i)interrupted"):
@@ -147,11 +100,12 @@ def test_waiting_for_a_stores_lock_ends(
         assert seconds_to_end(con, STATEMENTS["in a store"], interrupt=stop) < SOON
 
 
+@pytest.mark.measured_costs
 def test_measuring_a_store_ends(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch
 ) -> None:
     """Which takes a second of every store's first training, and longer on a slow disk."""
-    from tuskml.groups import stored_layout
+    from tuskml.learners.stored import layout as stored_layout
 
     real = probe.measure_cost
     monkeypatch.setattr(

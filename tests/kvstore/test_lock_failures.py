@@ -12,22 +12,26 @@ import numpy as np
 import pytest
 
 from tuskml.errors import Interrupted, StoreError
-from tuskml.kvstore import ModelStore, StoreRoot, collect, locks
+from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect
+from tuskml.kvstore.files import locks
 from tuskml.partitioner import IndexMap
 
 INDEX = IndexMap.by_rule(4)
 CALLS = {"ftruncate": os, "pwrite": os, "fstat": os, "flock": fcntl, "lstat": os}
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> None:
-    """The next call fails once, and the calls after it as ever."""
+def failing(monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> list[str]:
+    """The next call fails once, and the calls after it as ever; the call, once it has failed."""
     place, real = CALLS[call], getattr(CALLS[call], call)
+    failed: list[str] = []
 
     def fail(*_: object, **__: object) -> None:
+        failed.append(call)
         monkeypatch.setattr(place, call, real)
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(place, call, fail)
+    return failed
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.ENOLCK])
@@ -36,10 +40,11 @@ def test_a_lock_that_fails_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
 ) -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
-    failing(monkeypatch, call, code)
+    failed = failing(monkeypatch, call, code)
     with suppress(OSError):
         locks.Lock(tmp_path / "lock").release()
     monkeypatch.undo()
+    assert failed == [call]
     locks.Lock(tmp_path / "lock").release()
     assert locks.owner_of(tmp_path / "lock") is None
     assert len(os.listdir("/proc/self/fd")) == descriptors
@@ -62,7 +67,7 @@ def test_a_full_disk_does_not_keep_the_collector_out(
         assert locks.owner_of(path) == 0, "somebody, and not process 123456"
         with pytest.raises(StoreError, match="is open already, in this process"):
             locks.Lock(path)
-    assert len(collect(stores, older_than=-9)) == 1
+    assert len(collect(stores, rules=Rules(older_than=-9))) == 1
     assert stores.working("m") == []
 
 
@@ -72,10 +77,11 @@ def test_a_working_store_that_fails_can_be_tried_again(
 ) -> None:
     with ModelStore.create(tmp_path / "store", INDEX) as store:
         store.checkpoint()
-    failing(monkeypatch, call, errno.EIO)
+    failed = failing(monkeypatch, call, errno.EIO)
     with suppress(StoreError):
         ModelStore.resume(tmp_path / "store").close()
     monkeypatch.undo()
+    assert failed == [call]
     ModelStore.resume(tmp_path / "store").close()
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import ModelStore, StoreRoot, locks
+from tuskml.kvstore import ModelStore, StoreRoot
+from tuskml.kvstore.files import locks
 from tuskml.partitioner import IndexMap
 
 INDEX = IndexMap.by_rule(4)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, checkpoints, measure_store
+from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, measure_store
+from tuskml.kvstore.working import checkpoints
 from tuskml.partitioner import Blocks, IndexMap
 
 pytestmark = pytest.mark.native

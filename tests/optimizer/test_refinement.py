@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.options import parse
+from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.space import candidate
+from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer import constants, refinement
-from tuskml.optimizer.costs import Costs, Question
 from tuskml.optimizer.refinement import (
     LEAST_REPORTS,
     MOST_FACTOR,
@@ -20,10 +24,6 @@ from tuskml.optimizer.refinement import (
     report,
     with_report,
 )
-from tuskml.optimizer.rule import Statistics
-from tuskml.optimizer.space import candidate
-from tuskml.udas.options import parse
-from tuskml.udas.tasks import TASKS
 
 RATIOS = st.floats(1e-3, 1e3)
 
@@ -41,7 +41,7 @@ def host(tmp_path, monkeypatch):
 
 def question(rows=100_000, features=50):
     seen = Statistics(1 << rows.bit_length() - 1, features, False, rows, rows * features)
-    return Question(TASKS["logistic"], parse("{}"), seen, 2)
+    return Question(LINEAR["logistic"], parse("{}"), seen, 2)
 
 
 @given(st.lists(RATIOS, min_size=LEAST_REPORTS, max_size=40))
@@ -110,11 +110,11 @@ def test_reports_of_this_host_change_costs_of_their_kind_alone(host):
     known, plain = constants.of_host(), constants.shipped()
     assert known.factors == {key: 1.5}
     for asked, by in ((question(), 1.5), (question(rows=10_000), 1.0)):
-        refined, bare = (Costs(asked, c).of(candidate(asked, "lbfgs")) for c in (known, plain))
+        refined, bare = (PlanCosts(asked, c).of(candidate(asked, "lbfgs")) for c in (known, plain))
         assert refined.iteration == pytest.approx(by * bare.iteration)
         assert refined.setup == bare.setup
         newton = candidate(asked, "newton")
-        assert Costs(asked, known).of(newton) == Costs(asked, plain).of(newton)
+        assert PlanCosts(asked, known).of(newton) == PlanCosts(asked, plain).of(newton)
 
 
 def test_hosts_that_do_not_refine_do_not_look(host):

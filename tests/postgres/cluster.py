@@ -25,10 +25,11 @@ import psycopg
 import tuskml
 import tuskml.groups
 import tuskml.optimizer
+import tuskml.schedule
 import tuskml.sql
 import tuskml.udas
-from tuskml import pgxs
 from tuskml.errors import ExtensionError
+from tuskml.postgres import pgxs
 
 TEMPLATE = "tuskml_template"
 PROGRAMS = ("postgres", "initdb", "pg_config", "psql")
@@ -53,7 +54,7 @@ libc = ctypes.CDLL(None)
 
 
 class Unavailable(Exception):
-    """This machine cannot run the tests of the PostgreSQL door; says why."""
+    """This machine cannot run the tests of the PostgreSQL extension; says why."""
 
 
 class Cluster:
@@ -273,7 +274,7 @@ def install(cluster: Cluster, build: Path) -> None:
         places.append(f"COPT={found}")
     build.mkdir(parents=True, exist_ok=True)
     with (build / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # others may run the tests of this checkout too
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes install what the first has compiled
         pgxs.make(pgxs.find(), cluster.python_path, build, "install", *places)
 
 
@@ -299,16 +300,16 @@ def readable_python_path(cluster: Cluster) -> str:
 
 
 def copy_packages(folders: list[str], site: Path) -> None:
-    """Copies what the server imports: tuskml, wherever its rooms are, and what it needs."""
+    """Copies what the server imports: tuskml, wherever its packages are, and what it needs."""
     wanted = ("numpy", "scipy", "duckdb", "_duckdb", "tqdm", "tuskml-")
     for folder in map(Path, folders):
         for entry in folder.iterdir():
             if entry.name.startswith(wanted) and not (site / entry.name).exists():
                 copy_entry(entry, site / entry.name)
-    rooms = (tuskml, tuskml.groups, tuskml.optimizer, tuskml.sql, tuskml.udas)
-    for room in rooms:
-        assert room.__file__ is not None
-        copy_entry(Path(room.__file__).parent, site / Path(*room.__name__.split(".")))
+    packages = (tuskml, tuskml.groups, tuskml.optimizer, tuskml.schedule, tuskml.sql, tuskml.udas)
+    for package in packages:
+        assert package.__file__ is not None
+        copy_entry(Path(package.__file__).parent, site / Path(*package.__name__.split(".")))
 
 
 def copy_entry(entry: Path, target: Path) -> None:

@@ -8,20 +8,20 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tuskml.udas.model_fields import MODEL_FIELDS
+
 relaxed = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 OPTIONS = '{"tuskml":1,"l2":0.0}'
-FIELDS = {
-    "task": "text", "coef": "float8[]", "intercept": "float8", "std_err": "float8[]",
-    "classes": "float8[]", "n_rows": "bigint", "n_skipped": "bigint", "n_features": "bigint",
-    "loss": "float8", "history": "float8[]", "iterations": "bigint", "converged": "boolean",
-    "status": "text", "plan": "text", "seconds": "float8", "options": "text", "store": "text",
-}  # fmt: skip
+FIELDS = {field.name: field.postgres for field in MODEL_FIELDS}
 USED = ["task", "coef", "intercept", "classes", "options"]
-POSTGRES_MODEL = f"ROW({', '.join(f'%({f})s::{t}' for f, t in FIELDS.items())})::tuskml_model"
-DUCKDB_MODEL = ", ".join(f"'{f}': ${f}::{FIELDS[f].replace('float8', 'DOUBLE')}" for f in USED)
+ROW = ", ".join(f"%({field})s::{kind}" for field, kind in FIELDS.items())
+POSTGRES_ROW = f"ROW({ROW})::tuskml_model"
+POSTGRES_MODEL = f"with_payload({POSTGRES_ROW})"
+STRUCT = ", ".join(f"'{f}': ${f}::{FIELDS[f].replace('float8', 'DOUBLE')}" for f in USED)
+DUCKDB_MODEL = f"with_payload({{{STRUCT}}})"
 
 
 def model(task="logistic", **fields):

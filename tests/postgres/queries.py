@@ -80,7 +80,3 @@ def least_squares(pg: psycopg.Connection, where: str = "true") -> np.ndarray:
     """Intercept, a and b by NumPy."""
     found = np.array(fetch(pg, f"SELECT 1, a, b, y FROM rows WHERE {where}"))
     return np.linalg.lstsq(found[:, :3], found[:, 3], rcond=None)[0]
-
-
-def temporary_files(pg: psycopg.Connection) -> list[tuple]:
-    return fetch(pg, "SELECT name FROM pg_ls_tmpdir()")

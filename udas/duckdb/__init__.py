@@ -1,1 +1,1 @@
-"""The DuckDB door: a C extension that packs rows and returns models."""
+"""The interface to DuckDB: a C extension that packs rows and returns models."""

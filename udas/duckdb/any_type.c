@@ -22,7 +22,7 @@ void scratch_free(scratch *s) {
 /* --- numbers, as DuckDB casts them --- */
 
 /* DuckDB's own formulas. */
-static double from_hugeint(duckdb_hugeint h) {
+double from_hugeint(duckdb_hugeint h) {
     if (h.upper == -1)
         return -(double)(UINT64_MAX - h.lower) - 1;
     return (double)h.lower + (double)h.upper * (double)UINT64_MAX;
@@ -38,7 +38,7 @@ static wide wide_of(duckdb_hugeint h) {
     return (wide)(((unsigned __int128)(uint64_t)h.upper << 64) | h.lower);
 }
 
-static duckdb_hugeint hugeint_of(wide x) {
+duckdb_hugeint hugeint_of(__int128 x) {
     return (duckdb_hugeint){(uint64_t)x, (int64_t)(x >> 64)};
 }
 
@@ -67,19 +67,10 @@ static double nearest(wide x, int scale) {
     return x < 0 ? -size : size;
 }
 
-/* DuckDB 1.x rounds the whole part and the fraction. */
-static double sum_of_parts(wide x, int scale) {
-    wide whole = 1;
-    for (int i = 0; i < scale; i++)
-        whole *= 10;
-    return from_hugeint(hugeint_of(x / whole)) +
-           from_hugeint(hugeint_of(x % whole)) / POWERS[scale];
-}
-
 static double from_decimal(wide x, int scale, bool once) {
     if (!scale || (is_small(x) && (scale <= EXACT_POWER || !once)))
         return from_hugeint(hugeint_of(x)) / POWERS[scale];
-    return once ? nearest(x, scale) : sum_of_parts(x, scale);
+    return once ? nearest(x, scale) : v1_decimal(x, scale, POWERS[scale]);
 }
 
 static wide decimal_at(const void *data, duckdb_type storage, idx_t i) {
@@ -98,7 +89,7 @@ static wide decimal_at(const void *data, duckdb_type storage, idx_t i) {
 static void convert_decimals(duckdb_logical_type type, const void *data, idx_t n, double *out) {
     int scale = duckdb_decimal_scale(type);
     duckdb_type storage = duckdb_decimal_internal_type(type);
-    bool once = strncmp(duckdb_library_version(), "v1.", 3) != 0;
+    bool once = !V1_NEEDED;
     for (idx_t i = 0; i < n; i++)
         out[i] = from_decimal(decimal_at(data, storage, i), scale, once);
 }
@@ -109,7 +100,7 @@ static void convert_decimals(duckdb_logical_type type, const void *data, idx_t n
             out[i] = TO(((const T *)data)[i]); \
         return true
 
-/* False where the type is no number's. */
+/* Returns false unless the type is numeric. */
 static bool convert(duckdb_logical_type type, const void *data, idx_t n, double *out) {
     switch (duckdb_get_type_id(type)) {
         CONVERT(DUCKDB_TYPE_TINYINT, int8_t, (double));
@@ -133,7 +124,7 @@ static bool convert(duckdb_logical_type type, const void *data, idx_t n, double 
 
 bool all_null(idx_t n, scratch *s, column *c) {
     c->validity = piece(s, (n + 63) / 64 * 8);
-    c->data = piece(s, n * sizeof(duckdb_list_entry)); /* the widest item, and as text '' */
+    c->data = piece(s, n * sizeof(duckdb_list_entry)); /* the widest item; also fits '' as text */
     return c->validity && c->data;
 }
 
@@ -178,7 +169,7 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
 
 /* --- lists --- */
 
-/* Feature ids: what fits an INTEGER. */
+/* Feature ids: numbers that fit an INTEGER. */
 static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
     (void)f64;
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
@@ -200,7 +191,7 @@ static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f6
     return true;
 }
 
-/* An ARRAY as a LIST: where each row's items lie. */
+/* Views an ARRAY as a LIST: computes where each row's items lie. */
 static bool entries_of_array(duckdb_logical_type type, idx_t n, scratch *s, list_column *l) {
     idx_t length = duckdb_array_type_array_size(type);
     duckdb_list_entry *entries = piece(s, n * sizeof *entries);

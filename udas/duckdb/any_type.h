@@ -1,50 +1,56 @@
-/* Arguments of any type: numbers of all types as the packer and the scorers read them, and a
- * sentence on whatever is neither.
+/* Arguments of any type: converts numbers of all types to what the packer and the scorers read,
+ * and writes an error sentence about arguments that are neither.
  *
- * A parameter of type ANY costs DuckDB's binder less than any cast, so that overloads with it take
- * each call that has not exactly the types of another one. Without them DuckDB would answer a
- * wrong call with the full types of all candidates.
+ * DuckDB's binder gives a parameter of type ANY a lower cost than any cast. So an overload with
+ * ANY parameters takes every call that does not match another overload's types exactly. Without
+ * these overloads, DuckDB would answer a wrong call with the full types of all candidates.
  */
 #ifndef TUSK_ANY_TYPE_H
 #define TUSK_ANY_TYPE_H
 
-#include "door.h"
+#include "database.h"
 
 #define REFUSAL_ROOM 1200
 
 #define PIECES 24
 
-/* What converted columns of one chunk point into. */
+/* Memory that the converted columns of one chunk point into. */
 typedef struct scratch {
     void *piece[PIECES];
     int n;
     bool out_of_memory;
 } scratch;
 
-/* Room of that many bytes, all 0. */
+/* Allocates `bytes` bytes, all 0. */
 void *piece(scratch *s, idx_t bytes);
 void scratch_free(scratch *s);
 
-/* Each is false where the type is none of those, or out of memory (scratch). The numbers are those
- * of a cast to DOUBLE. n: rows. */
+/* Each function returns false if the type is not supported, or if memory runs out (see
+ * scratch). Numbers are converted as by a cast to DOUBLE. n: rows. */
 
 /* Booleans, or numbers as DOUBLE. */
 bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boolean);
-/* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of them; FLOAT stays FLOAT. */
+/* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of two such lists; FLOAT stays
+ * FLOAT. */
 bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *features);
 bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
-/* Numbers, and a LIST or an ARRAY of them. f64 NULL: as DOUBLE; else whether they are, or FLOAT.
+/* Numbers, and a LIST or an ARRAY of numbers. If f64 is NULL, they become DOUBLE; otherwise
+ * FLOAT stays FLOAT, and *f64 says which they are.
  */
 bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64);
 
-/* Rows that are all NULL, of items of at most 16 bytes. */
+/* Numbers of 128 bits, converted and stored as DuckDB does it. */
+double from_hugeint(duckdb_hugeint h);
+duckdb_hugeint hugeint_of(__int128 x);
+
+/* A column whose rows are all NULL, with items of at most 16 bytes. */
 bool all_null(idx_t n, scratch *s, column *c);
 
-/* A sentence on a call of this function: the types it got, and what it takes. */
+/* Writes an error sentence about a call of this function: the types it got, and what it takes. */
 void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]);
 
-/* Adds overloads with fewer and more arguments than `arguments`, which refuse them. */
+/* Adds overloads that refuse calls with fewer or more arguments than `arguments`. */
 bool add_refusals(duckdb_scalar_function_set set, const char *name, idx_t arguments);
 
 #endif

@@ -1,4 +1,4 @@
-// What DuckDB throws where memory ends, stopped before it comes to frames of Python's.
+// Catches what DuckDB throws when memory runs out, before it reaches Python's frames.
 #include "catching.h"
 
 bool catching(void (*body)(void *), void *argument) {

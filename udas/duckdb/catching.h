@@ -1,5 +1,6 @@
-/* DuckDB's functions in C throw C++ exceptions where they find no memory. Through C they may go,
- * through Python's frames they must not: so the trainer's answers are written behind this. */
+/* DuckDB's C functions throw C++ exceptions when memory runs out. An exception may pass through
+ * frames of C but not through Python's, so the trainer's answers are written behind this
+ * function. */
 #ifndef TUSK_CATCHING_H
 #define TUSK_CATCHING_H
 
@@ -9,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Calls body(argument); false when it threw. */
+/* Calls body(argument); returns false if it threw. */
 bool catching(void (*body)(void *), void *argument);
 
 #ifdef __cplusplus

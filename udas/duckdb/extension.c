@@ -1,13 +1,13 @@
-/* LOAD 'tuskml.duckdb_extension' starts here: every function is registered in the database that
+/* Entry point of LOAD 'tuskml.duckdb_extension': registers every function in the database that
  * loads it. */
-#include "door.h"
+#include "database.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "../../kvstore/mapped/sealed_cache.h"
-#include "eras.h"
-#include "specs.h"
+#include "training/eras.h"
+#include "training/specs.h"
 
 TUSK_EXPORT const char *tusk_version(void) {
     return TUSKML_VERSION;
@@ -27,10 +27,10 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, count_fork);
 }
 
-static door *door_new(void) {
+static database *database_new(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    door *d = calloc(1, sizeof *d);
+    database *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
     d->memory = tusk_memory_new();
@@ -42,13 +42,13 @@ static door *door_new(void) {
     return d;
 }
 
-door *door_retain(door *d) {
+database *database_retain(database *d) {
     __atomic_add_fetch(&d->references, 1, __ATOMIC_RELAXED);
     return d;
 }
 
-void door_release(void *p) {
-    door *d = p;
+void database_release(void *p) {
+    database *d = p;
     if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL))
         return;
     eras_free(d->eras);
@@ -61,17 +61,18 @@ void door_release(void *p) {
 
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
-    door *d = door_new();
+    database *d = database_new();
     bool done = d && d->memory && d->specs && d->eras && d->models && store_root_default(d) &&
-                learn_call_sites(connection, d) && register_train_model(connection, d) &&
-                register_partition(connection, d) && register_predict(connection, d) &&
-                register_metrics(connection, d) && register_hash_features(connection) &&
-                register_distribution(connection) && register_settings(connection, d) &&
-                register_store_root(connection, d) && register_summary(connection) &&
-                register_sparse_ids(connection) && register_sparse(connection) &&
-                register_predictor(connection) && create_macros(connection);
+                (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
+                register_train_model(connection, d) && register_partition(connection, d) &&
+                register_predict(connection, d) && register_metrics(connection, d) &&
+                register_hash_features(connection) && register_distribution(connection) &&
+                register_settings(connection, d) && register_store_root(connection, d) &&
+                register_summary(connection) && register_sparse_ids(connection) &&
+                register_sparse(connection) && register_payload(connection) &&
+                create_macros(connection);
     if (d)
-        door_release(d);
+        database_release(d);
     if (!done)
         access->set_error(info, "tuskml: DuckDB refused one of its functions");
     return done;

@@ -1,14 +1,14 @@
-/* The SQL that is left to SQL, where the database itself may keep it. */
+/* Creates the macros that are written in SQL, if the database keeps them only in memory. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "door.h"
+#include "database.h"
 #include "macros.h" /* written by the build: sql/duckdb/macros.sql */
 
 #define IN_MEMORY \
     "SELECT 1 FROM duckdb_databases() WHERE database_name = current_database() AND path IS NULL"
 
-/* Whether the query has a row; *done is false where it failed. */
+/* Whether the query returns a row; *done is false if it failed. */
 static bool has_row(duckdb_connection connection, const char *query, bool *done) {
     duckdb_result result;
     *done = duckdb_query(connection, query, &result) == DuckDBSuccess;
@@ -19,7 +19,7 @@ static bool has_row(duckdb_connection connection, const char *query, bool *done)
     return found;
 }
 
-/* Temporary macros are their connection's own, and this is not the user's. */
+/* A temporary macro belongs to its connection, and this connection is not the user's. */
 bool create_macros(duckdb_connection connection) {
     static const char TEMP[] = "TEMP MACRO";
     bool done;

@@ -1,4 +1,4 @@
-/* Sentences on calls whose arguments have the wrong types, or are too few or too many. */
+/* Error sentences for calls whose arguments have the wrong types, or are too few or too many. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@ typedef struct expected {
     const char *name;
     const char *arguments;
     const char *kinds;
+    bool by_name; /* a VARCHAR as the first argument may be meant as a model's name */
 } expected;
 
 #define FEATURES "the features a list of numbers such as [a, b] or sparse(indices, values)"
@@ -25,14 +26,15 @@ typedef struct expected {
     "in tuskml.deployed: predict(d.model, ...) FROM tuskml.deployed AS d WHERE d.name = '...'"
 
 static const expected EXPECTED[] = {
-    {"train_model", TRAINING},
-    {"explain_training", TRAINING},
-    {"predict", PREDICTION},
-    {"decision", PREDICTION},
-    {"predict_proba", PREDICTION},
-    {"predictor", "(model)", "a value that train_model answered"},
-    {"model_summary", "(model)", "a value that train_model answered"},
-    {"sparse", "(indices, values)", "a list of whole numbers and a list of numbers"},
+    {"train_model", TRAINING, false},
+    {"explain_training", TRAINING, false},
+    {"predict", PREDICTION, true},
+    {"decision", PREDICTION, true},
+    {"predict_proba", PREDICTION, true},
+    {"model_payload", "(model)", "a value with the fields of a model, from task to options",
+     false},
+    {"model_summary", "(model)", "a value that train_model answered", false},
+    {"sparse", "(indices, values)", "a list of whole numbers and a list of numbers", false},
 };
 
 /* --- types by name --- */
@@ -71,7 +73,7 @@ static const char *const NAMES[] = {
 };
 #define N_NAMES (sizeof NAMES / sizeof *NAMES)
 
-/* Text that grows until its room is full, and then ends in dots. */
+/* Text in UTF-8 that grows until its buffer is full, and then ends in dots. */
 typedef struct line {
     char *text;
     size_t room, used;
@@ -85,14 +87,17 @@ static void say(line *l, const char *text) {
     int n = snprintf(l->text + l->used, l->room - l->used, "%s", text);
     l->used += n < 0 ? 0 : (size_t)n;
     if (full(l)) {
+        size_t end = l->room - 4;
+        while (end && ((unsigned char)l->text[end] & 0xc0) == 0x80) /* inside a character */
+            end--;
+        strcpy(l->text + end, "...");
         l->used = l->room - 1;
-        memcpy(l->text + l->used - 3, "...", 3);
     }
 }
 
 static void say_type(line *l, duckdb_logical_type type);
 
-/* Takes the type. */
+/* Takes ownership of the type. */
 static void say_child(line *l, duckdb_logical_type child) {
     say_type(l, child);
     duckdb_destroy_logical_type(&child);
@@ -107,7 +112,7 @@ static bool child_is(duckdb_logical_type type, idx_t i, const char *name) {
 
 static void say_struct(line *l, duckdb_logical_type type) {
     idx_t n = duckdb_struct_type_child_count(type);
-    if (n > 2 && child_is(type, 0, "task") && child_is(type, 1, "coef")) {
+    if (n > 2 && child_is(type, 0, "task") && child_is(type, n - 1, "payload")) {
         say(l, "model");
         return;
     }
@@ -150,22 +155,28 @@ static void say_type(line *l, duckdb_logical_type type) {
     }
 }
 
-static void say_arguments(line *l, duckdb_data_chunk chunk) {
+static void say_arguments(line *l, duckdb_data_chunk chunk, bool prediction) {
     idx_t n = duckdb_data_chunk_get_column_count(chunk);
     for (idx_t i = 0; i < n; i++) {
+        duckdb_logical_type type =
+            duckdb_vector_get_column_type(duckdb_data_chunk_get_vector(chunk, i));
         say(l, i ? ", " : "");
-        say_child(l, duckdb_vector_get_column_type(duckdb_data_chunk_get_vector(chunk, i)));
+        if (prediction && !i && duckdb_get_type_id(type) == DUCKDB_TYPE_BLOB)
+            say(l, "model"); /* the macros pass its payload */
+        else
+            say_type(l, type);
+        duckdb_destroy_logical_type(&type);
     }
 }
 
 void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]) {
     char given[TYPES_ROOM] = "";
     line l = {given, sizeof given, 0};
-    say_arguments(&l, chunk);
     const expected *e = EXPECTED;
     while (strcmp(e->name, name) != 0)
         e++;
-    bool by_name = e->kinds[4] == 'm' && strncmp(given, "VARCHAR", 7) == 0;
+    say_arguments(&l, chunk, e->by_name);
+    bool by_name = e->by_name && strncmp(given, "VARCHAR", 7) == 0;
     snprintf(text, REFUSAL_ROOM, "%s got (%s), expected %s: %s%s", name, given, e->arguments,
              e->kinds, by_name ? BY_NAME : "");
 }

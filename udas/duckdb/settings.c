@@ -1,12 +1,11 @@
-/* tuskml_set_memory and tuskml_memory: the account of memory of the database, set and read from
- * SQL. */
+/* tuskml_set_memory and tuskml_memory: set and read the database's memory account from SQL. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "door.h"
+#include "database.h"
 
 #define MUCH ((int64_t)16 << 20)
 #define EVERY_MS 100
@@ -15,7 +14,7 @@ typedef void (*limits_reader)(int64_t account);
 
 static _Atomic(limits_reader) reader;
 
-/* The Python package sets it once. The account is that of tusk_account. */
+/* The Python package sets it once. Its account is the one that tusk_account returns. */
 TUSK_EXPORT void tusk_set_limits_reader(limits_reader f) {
     atomic_store(&reader, f);
 }
@@ -26,7 +25,7 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-void look_at_limits(door *d) {
+void look_at_limits(database *d) {
     tusk_memory_use use;
     tusk_memory_used(d->memory, &use);
     if (use.resident + use.spilled < MUCH)
@@ -38,7 +37,7 @@ void look_at_limits(door *d) {
         read((int64_t)(intptr_t)d);
 }
 
-void look_again(door *d) {
+void look_again(database *d) {
     atomic_store_explicit(&d->looked_at, 0, memory_order_relaxed);
 }
 
@@ -50,7 +49,7 @@ static void account(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_v
 }
 
 static tusk_memory *memory_of(duckdb_function_info info) {
-    return ((door *)duckdb_scalar_function_get_extra_info(info))->memory;
+    return ((database *)duckdb_scalar_function_get_extra_info(info))->memory;
 }
 
 static bool refuse(duckdb_function_info info, const char *sentence) {
@@ -76,9 +75,9 @@ static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t
     return allowed || refuse(info, sentence);
 }
 
-/* What DuckDB's own settings say, which no setting of DuckDB's forbids. */
+/* Notes what DuckDB's own settings say. No setting of DuckDB's forbids this call. */
 TUSK_EXPORT int tusk_tell_limits(int64_t account, int64_t budget, const char *directory) {
-    tusk_memory_limit(((door *)(intptr_t)account)->memory, budget, directory);
+    tusk_memory_limit(((database *)(intptr_t)account)->memory, budget, directory);
     return 1;
 }
 
@@ -125,11 +124,11 @@ void setting_parameter(duckdb_scalar_function f, duckdb_type id) {
     duckdb_destroy_logical_type(&type);
 }
 
-duckdb_scalar_function setting_new(const char *name, door *d, duckdb_scalar_function_t body) {
+duckdb_scalar_function setting_new(const char *name, database *d, duckdb_scalar_function_t body) {
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, name);
     duckdb_scalar_function_set_volatile(f);
-    duckdb_scalar_function_set_extra_info(f, door_retain(d), door_release);
+    duckdb_scalar_function_set_extra_info(f, database_retain(d), database_release);
     duckdb_scalar_function_set_function(f, body);
     return f;
 }
@@ -143,7 +142,7 @@ bool setting_register(duckdb_connection connection, duckdb_scalar_function f,
     return done;
 }
 
-bool register_settings(duckdb_connection connection, door *d) {
+bool register_settings(duckdb_connection connection, database *d) {
     duckdb_scalar_function set = setting_new("tuskml_set_memory", d, set_memory);
     setting_parameter(set, DUCKDB_TYPE_BIGINT);
     setting_parameter(set, DUCKDB_TYPE_VARCHAR);

@@ -1,7 +1,8 @@
-/* tuskml_set_store_root and tuskml_store_root: the directory of the stores, set and read from SQL.
+/* tuskml_set_store_root and tuskml_store_root: set and read the directory of the stores from
+ * SQL.
  *
- * A training or a prediction may read the path while another connection sets it, so a path once
- * given lives as long as the door.
+ * A training or a prediction may read the path while another connection sets it, so every path
+ * that was set lives as long as the database.
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -11,7 +12,7 @@
 #include <time.h>
 
 #include "../../kvstore/mapped/default_root.h"
-#include "door.h"
+#include "database.h"
 
 #define EVERY_MS 100
 
@@ -20,7 +21,7 @@ struct store_path {
     char text[];
 };
 
-static bool set_path(door *d, const char *text, size_t length) {
+static bool set_path(database *d, const char *text, size_t length) {
     store_path *made = malloc(sizeof *made + length + 1);
     if (!made)
         return false;
@@ -30,21 +31,21 @@ static bool set_path(door *d, const char *text, size_t length) {
     while (!__atomic_compare_exchange_n(&d->store_path, &made->before, made, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
-    atomic_store(&d->readable_at, -EVERY_MS); /* of the other root nobody knows */
+    atomic_store(&d->readable_at, -EVERY_MS); /* the new root has not been checked yet */
     return true;
 }
 
-bool store_root_default(door *d) {
+bool store_root_default(database *d) {
     char path[PATH_MAX];
     return !tusk_default_root(path, sizeof path) || set_path(d, path, strlen(path));
 }
 
-const char *store_root(const door *d) {
+const char *store_root(const database *d) {
     const store_path *now = __atomic_load_n(&d->store_path, __ATOMIC_ACQUIRE);
     return now ? now->text : NULL;
 }
 
-void store_root_free(door *d) {
+void store_root_free(database *d) {
     for (const store_path *p = d->store_path, *before; p; p = before) {
         before = p->before;
         free((void *)p);
@@ -62,7 +63,7 @@ TUSK_EXPORT void tusk_set_files_rule(files_rule f) {
     atomic_store(&rule, f);
 }
 
-bool files_allowed(const door *d, const char *path, bool move, char *sentence) {
+bool files_allowed(const database *d, const char *path, bool move, char *sentence) {
     files_rule ask = atomic_load_explicit(&rule, memory_order_acquire);
     return !ask || ask((int64_t)(intptr_t)d, path, move, sentence);
 }
@@ -73,8 +74,9 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* To ask takes milliseconds, and a query predicts chunk by chunk. */
-bool stores_readable(door *d, const char *path, char *sentence) {
+/* A check takes milliseconds and a query predicts chunk by chunk, so the answer is kept a
+ * while. */
+bool stores_readable(database *d, const char *path, char *sentence) {
     int64_t now = now_ms();
     if (now - atomic_load_explicit(&d->readable_at, memory_order_relaxed) < EVERY_MS)
         return true;
@@ -84,14 +86,14 @@ bool stores_readable(door *d, const char *path, char *sentence) {
     return true;
 }
 
-/* For the program that the database is part of, which no setting of SQL binds. */
+/* For the program that embeds the database; no setting of SQL restricts it. */
 TUSK_EXPORT int tusk_set_root(int64_t account, const char *path) {
-    return set_path((door *)(intptr_t)account, path, strlen(path));
+    return set_path((database *)(intptr_t)account, path, strlen(path));
 }
 
 /* --- SQL --- */
 
-static door *door_of(duckdb_function_info info) {
+static database *database_of(duckdb_function_info info) {
     return duckdb_scalar_function_get_extra_info(info);
 }
 
@@ -104,17 +106,17 @@ static const char *copied(char *path, const char *text, size_t length) {
 static bool set_one(duckdb_function_info info, duckdb_string_t *given) {
     const char *text = duckdb_string_t_data(given);
     size_t length = duckdb_string_t_length(*given);
-    const char *now = store_root(door_of(info)), *wrong = NULL;
+    const char *now = store_root(database_of(info)), *wrong = NULL;
     char path[PATH_MAX], why[FILES_SENTENCE], sentence[FILES_SENTENCE + 32];
     if (now && strlen(now) == length && memcmp(now, text, length) == 0)
         return true;
     if (!length || text[0] != '/' || length >= PATH_MAX || memchr(text, 0, length))
         wrong = "tuskml_set_store_root: path is not absolute, expected one such as "
                 "'/var/lib/tuskml/stores'";
-    else if (!files_allowed(door_of(info), copied(path, text, length), true, why)) {
+    else if (!files_allowed(database_of(info), copied(path, text, length), true, why)) {
         snprintf(sentence, sizeof sentence, "tuskml_set_store_root: %s", why);
         wrong = sentence;
-    } else if (!set_path(door_of(info), text, length))
+    } else if (!set_path(database_of(info), text, length))
         wrong = "tuskml_set_store_root: out of memory";
     if (wrong)
         duckdb_scalar_function_set_error(info, wrong);
@@ -140,7 +142,7 @@ static void set_store_root(duckdb_function_info info, duckdb_data_chunk chunk,
 
 static void read_store_root(duckdb_function_info info, duckdb_data_chunk chunk,
                             duckdb_vector result) {
-    const char *path = store_root(door_of(info));
+    const char *path = store_root(database_of(info));
     idx_t n = duckdb_data_chunk_get_size(chunk);
     for (idx_t row = 0; row < n; row++) {
         if (path)
@@ -150,7 +152,7 @@ static void read_store_root(duckdb_function_info info, duckdb_data_chunk chunk,
     }
 }
 
-bool register_store_root(duckdb_connection connection, door *d) {
+bool register_store_root(duckdb_connection connection, database *d) {
     duckdb_scalar_function set = setting_new("tuskml_set_store_root", d, set_store_root);
     setting_parameter(set, DUCKDB_TYPE_VARCHAR);
     duckdb_scalar_function read = setting_new("tuskml_store_root", d, read_store_root);

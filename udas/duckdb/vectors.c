@@ -1,5 +1,5 @@
-/* Types and vectors: what every function of the door reads and writes. */
-#include "door.h"
+/* Types and vectors, as every function of the extension reads and writes them. */
+#include "database.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,39 +30,23 @@ duckdb_logical_type make_feature_type(feature_type f) {
     return sparse;
 }
 
-typedef struct field {
-    const char *name;
-    duckdb_type type;
-    bool list;
-} field;
-
-static const field MODEL[MODEL_FIELDS] = {
-    [M_TASK] = {"task", DUCKDB_TYPE_VARCHAR, false},
-    [M_COEF] = {"coef", DUCKDB_TYPE_DOUBLE, true},
-    [M_INTERCEPT] = {"intercept", DUCKDB_TYPE_DOUBLE, false},
-    [M_STD_ERR] = {"std_err", DUCKDB_TYPE_DOUBLE, true},
-    [M_CLASSES] = {"classes", DUCKDB_TYPE_DOUBLE, true},
-    [M_N_ROWS] = {"n_rows", DUCKDB_TYPE_BIGINT, false},
-    [M_N_SKIPPED] = {"n_skipped", DUCKDB_TYPE_BIGINT, false},
-    [M_N_FEATURES] = {"n_features", DUCKDB_TYPE_BIGINT, false},
-    [M_LOSS] = {"loss", DUCKDB_TYPE_DOUBLE, false},
-    [M_HISTORY] = {"history", DUCKDB_TYPE_DOUBLE, true},
-    [M_ITERATIONS] = {"iterations", DUCKDB_TYPE_BIGINT, false},
-    [M_CONVERGED] = {"converged", DUCKDB_TYPE_BOOLEAN, false},
-    [M_STATUS] = {"status", DUCKDB_TYPE_VARCHAR, false},
-    [M_PLAN] = {"plan", DUCKDB_TYPE_VARCHAR, false},
-    [M_SECONDS] = {"seconds", DUCKDB_TYPE_DOUBLE, false},
-    [M_OPTIONS] = {"options", DUCKDB_TYPE_VARCHAR, false},
-    [M_STORE] = {"store", DUCKDB_TYPE_VARCHAR, false},
-};
+static duckdb_logical_type make_field_type(enum model_kind kind) {
+    static const duckdb_type TYPES[] = {
+        [K_TEXT] = DUCKDB_TYPE_VARCHAR,  [K_TEXTS] = DUCKDB_TYPE_VARCHAR,
+        [K_NUMBER] = DUCKDB_TYPE_DOUBLE, [K_NUMBERS] = DUCKDB_TYPE_DOUBLE,
+        [K_COUNT] = DUCKDB_TYPE_BIGINT,  [K_TRUTH] = DUCKDB_TYPE_BOOLEAN,
+        [K_PAYLOAD] = DUCKDB_TYPE_BLOB,
+    };
+    bool list = kind == K_TEXTS || kind == K_NUMBERS;
+    return list ? make_list_type(TYPES[kind]) : duckdb_create_logical_type(TYPES[kind]);
+}
 
 duckdb_logical_type make_model_type(void) {
     duckdb_logical_type types[MODEL_FIELDS];
     const char *names[MODEL_FIELDS];
     for (int i = 0; i < MODEL_FIELDS; i++) {
-        names[i] = MODEL[i].name;
-        types[i] = MODEL[i].list ? make_list_type(MODEL[i].type)
-                                 : duckdb_create_logical_type(MODEL[i].type);
+        names[i] = MODEL_FIELD[i].name;
+        types[i] = make_field_type(MODEL_FIELD[i].kind);
     }
     duckdb_logical_type model = duckdb_create_struct_type(types, names, MODEL_FIELDS);
     for (int i = 0; i < MODEL_FIELDS; i++)
@@ -94,7 +78,8 @@ bool features_valid(const feature_column *c, idx_t row) {
     return list_valid(&c->values, row) && (!c->type.sparse || list_valid(&c->indices, row));
 }
 
-/* A NULL struct whose children are not NULL too makes DuckDB read strings that were never written.
+/* Sets the children of a STRUCT to NULL too: otherwise DuckDB would read strings that were
+ * never written.
  */
 void set_null(duckdb_vector v, idx_t row) {
     duckdb_vector_ensure_validity_writable(v);

@@ -1,1 +1,1 @@
-"""The PostgreSQL door: a C extension that packs rows and returns models."""
+"""The interface to PostgreSQL: a C extension that packs rows and returns models."""

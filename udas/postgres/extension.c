@@ -1,6 +1,6 @@
-/* PostgreSQL locks the tables of a statement, not its functions: DROP EXTENSION would take the
- * trainer away between the last row and the training. So a training locks its extension, in the
- * weakest way, as a statement locks its tables.
+/* PostgreSQL locks the tables of a statement but not its functions, so DROP EXTENSION could
+ * remove the trainer between the last row and the training. So a training locks its extension
+ * in the weakest mode, as a statement locks its tables.
  */
 #include "extension.h"
 

@@ -1,10 +1,11 @@
 #ifndef TUSK_POSTGRES_EXTENSION_H
 #define TUSK_POSTGRES_EXTENSION_H
 
-#include "door.h"
+#include "backend.h"
 
-/* Keeps the extension of a function that runs until the transaction ends: DROP EXTENSION waits. An
- * error when the extension went while the statement was planned. name: of the aggregate. */
+/* Keeps the extension of a running function until the transaction ends: DROP EXTENSION waits.
+ * Raises an error if the extension was dropped while the statement was planned. name: the
+ * aggregate's. */
 void hold_extension(Oid function, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* The backend's account of rows, and where states live. */
-#include "door.h"
+/* The backend's account of rows, and the context of aggregate states. */
+#include "backend.h"
 
 #include "miscadmin.h"
 #include "storage/fd.h"
@@ -16,7 +16,8 @@ tusk_memory *backend_memory(void) {
     static tusk_memory *memory;
     if (!memory) {
         memory = tusk_memory_new();
-        /* Left to the account it would be made and removed again, while others put files there. */
+        /* If the account made this directory it would remove it again, while other backends put
+         * files there. */
         (void)MakePGDirectory(TEMP_FOLDER);
     }
     if (!memory)

@@ -1,6 +1,5 @@
 #include "owners.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "commands/dbcommands.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/fd.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
@@ -17,7 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "trainer.h"
+#include "training/trainer.h"
 
 #define OWNER_ROOT "%s/@%u.%u"
 #define READERS "readers"
@@ -38,19 +38,19 @@ const char *backend_own_root(void) {
     return root_of(MyDatabaseId, GetUserId());
 }
 
-/* --- what lies on the disk --- */
+/* --- directories --- */
 
-/* Names in a directory; none where there is no such directory. No permission is looked up, and no
- * error raised, while it is open. */
+/* The names in a directory; none if it does not exist. If the statement fails on the way, the
+ * server closes the directory. */
 static List *names_in(const char *path) {
     List *found = NIL;
-    DIR *folder = opendir(path);
+    DIR *folder = AllocateDir(path);
     if (!folder)
         return NIL;
-    for (const struct dirent *each; (each = readdir(folder));)
+    for (const struct dirent *each; (each = ReadDirExtended(folder, path, LOG));)
         if (each->d_name[0] != '.')
             found = lappend(found, pstrdup(each->d_name));
-    closedir(folder);
+    FreeDir(folder);
     return found;
 }
 
@@ -63,7 +63,7 @@ static bool has_store(const char *root, const char *name) {
     return is_folder(psprintf("%s/%s", root, name));
 }
 
-/* "12", and no other way to write it. */
+/* Reads an oid written as in "12", and accepts no other spelling of the number. */
 static bool read_oid(const char *text, const char **end, Oid *oid) {
     char *after;
     errno = 0;
@@ -79,7 +79,7 @@ static bool read_owned(const char *name, owned_root *o) {
            read_oid(end + 1, &end, &o->role) && !*end;
 }
 
-/* --- who may what --- */
+/* --- permissions --- */
 
 static bool acts_for(Oid role) {
     return has_privs_of_role(GetUserId(), role);
@@ -96,9 +96,10 @@ static bool is_reader(const char *root, const char *name) {
     return false;
 }
 
-/* Roots of this database with a store of this name, but the caller's own; readers: that it may
- * read, else those that it acts for. A superuser reads all databases': a dump that was restored
- * elsewhere keeps its models. */
+/* The roots of this database that have a store of this name, except the caller's own. If
+ * readers is true: those that the caller may read; otherwise: those of roles that it acts for.
+ * A superuser reads the roots of all databases, so that a dump restored elsewhere keeps its
+ * models. */
 static List *roots_with(const char *name, bool readers) {
     List *found = NIL;
     ListCell *cell;
@@ -116,7 +117,7 @@ static List *roots_with(const char *name, bool readers) {
 
 List *readable_roots(const char *name) {
     List *found = roots_with(name, true);
-    const char *shared = backend_store_root(); /* of before models had owners, or made by hand */
+    const char *shared = backend_store_root(); /* from before owners, or made by hand */
     if (has_store(shared, name) && (superuser() || is_reader(shared, name)))
         found = lappend(found, pstrdup(shared));
     return found;
@@ -130,8 +131,8 @@ static const char *root_with(List *roots, const store_reference *r) {
     return NULL;
 }
 
-/* A store below the root itself has no owner: whoever has the model value, which names 64 bits of
- * the content, may ask it, as before there were owners. */
+/* A store directly below the root has no owner. Anyone who has the model value may read it,
+ * because the value identifies the content by 64 bits. So it was before stores had owners. */
 const char *readable_root(const char *reference, size_t length, sealed_error *e) {
     store_reference r;
     if (!store_reference_parse(reference, length, &r, e))
@@ -145,7 +146,7 @@ const char *readable_root(const char *reference, size_t length, sealed_error *e)
     if (other)
         return other;
     if (has_store(own, r.name))
-        return own; /* which says that the version is gone */
+        return own; /* its reader reports that the version is gone */
     if (superuser() && has_store(shared, r.name))
         return shared;
     sealed_refuse(e, SEALED_UNKNOWN,
@@ -155,7 +156,7 @@ const char *readable_root(const char *reference, size_t length, sealed_error *e)
     return NULL;
 }
 
-/* --- what the trainer asks --- */
+/* --- called by the trainer --- */
 
 static StringInfoData noted, roots;
 
@@ -168,7 +169,7 @@ static void start(StringInfo text) {
     resetStringInfo(text);
 }
 
-/* As JSON; training: the same text for all models of a statement. */
+/* As JSON. While a statement trains, the text is the same for all its models. */
 void note_owner(void) {
     const char *database = get_database_name(MyDatabaseId);
     const char *role = GetUserNameFromId(GetUserId(), true);
@@ -185,7 +186,8 @@ const char *tuskml_store_owner(void) {
     return tuskml_current_batch() ? noted.data : NULL;
 }
 
-/* Paths, a line each; NULL where an error was kept, which is raised when Python has returned. */
+/* The paths, one a line. NULL if there was an error: it is kept, and raised after Python
+ * returns. */
 const char *tuskml_store_roots(const char *name) {
     volatile bool done = false;
     MemoryContext before = CurrentMemoryContext;
@@ -218,8 +220,8 @@ static char *text_argument(FunctionCallInfo fcinfo, int i, const char *function)
     return text_to_cstring(PG_GETARG_TEXT_PP(i));
 }
 
-/* The caller's own store, else the one of a role that it acts for. Whether another's is there is
- * not told. */
+/* The caller's own store, otherwise that of a role it acts for. The error does not reveal
+ * whether someone else has a store of this name. */
 static const char *granted_root(const char *name, const char *function) {
     if (store_name_valid(name, strlen(name))) {
         const char *own = backend_own_root(), *shared = backend_store_root();

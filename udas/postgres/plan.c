@@ -1,14 +1,15 @@
-/* What the planner is told of a training: rows are grouped by hash, wherever that can be, and
- * workers hand over all their rows.
+/* Planner support for trainings: rows are grouped by hash wherever possible, and workers pay
+ * for passing on all their rows.
  *
- * A sorted aggregate finishes one group before it reads the next, so that each trains by itself,
- * and the set-up of a training costs a hundred times the arithmetic of a small group. The planner
- * cannot know: it counts the calls of a final function, which are as many either way. It asks this
- * function what the final function costs, just before it looks which ways of grouping there are,
- * and of two ways one is taken off the table here. Without a choice, as for DISTINCT within an
- * aggregate, for grouping sets or by SET enable_hashagg = off, all stays as it was.
+ * A sorted aggregate finishes one group before it reads the next, so each group trains by
+ * itself, and the set-up of a training costs a hundred times the arithmetic of a small group.
+ * The planner cannot know that: it counts the calls of the final function, which are the same
+ * either way. It asks this function for the final function's cost just before it looks for ways
+ * of grouping. If it has both ways, we remove the sorted one here. If it has only one, nothing
+ * changes: for DISTINCT within an aggregate, for grouping sets, or after SET enable_hashagg =
+ * off.
  */
-#include "door.h"
+#include "backend.h"
 
 #include "nodes/pathnodes.h"
 #include "nodes/supportnodes.h"
@@ -44,7 +45,7 @@ Datum tuskml_support(PG_FUNCTION_ARGS) {
 
 /* --- what parallel workers cost --- */
 
-/* All tables of the query, joined. */
+/* The join of all tables of the query. */
 static const RelOptInfo *joined(const PlannerInfo *root) {
     int only;
     ListCell *cell;
@@ -64,8 +65,8 @@ static double groups_of(PlannerInfo *root, double rows) {
     return Max(1, estimate_num_groups(root, keys, rows, NULL, NULL));
 }
 
-/* A worker hands over all rows that it packed, not one number a group: each costs what the planner
- * counts for a row that goes from a worker to the leader. */
+/* A worker passes on all rows that it packed, not one number per group. Each row costs what the
+ * planner charges for a row that goes from a worker to the leader. */
 PG_FUNCTION_INFO_V1(tuskml_support_serialize);
 Datum tuskml_support_serialize(PG_FUNCTION_ARGS) {
     Node *request = (Node *)PG_GETARG_POINTER(0);

@@ -17,7 +17,7 @@ static Oid look_up(python_function *f, Oid asking) {
     return f->found;
 }
 
-/* Python that has no memory to start with ends the process, and with it the server. */
+/* If Python has too little memory to start, it ends the process, and the server with it. */
 static void look_for_memory(void) {
     static bool seen;
     void *room = seen ? NULL : malloc(PYTHON_BYTES);
@@ -29,7 +29,8 @@ static void look_for_memory(void) {
     seen = true;
 }
 
-/* What PL/Python adds: a traceback, and below it where the statement was. */
+/* Removes what PL/Python adds to the context: a traceback. Keeps the lines below it, which say
+ * where the statement was. */
 static char *without_traceback(char *context, const char *name) {
     char *line = psprintf("PL/Python function \"%s\"", name);
     char *found = context ? strstr(context, line) : NULL;
@@ -43,7 +44,8 @@ static bool begins(const char *text, const char *with) {
     return text && strncmp(text, with, strlen(with)) == 0;
 }
 
-/* An exception that left Python, as a sentence. What the database raised itself stays as it is. */
+/* Rewrites an exception that left Python as a sentence. Errors that the database itself raised
+ * stay as they are. */
 static void rephrase(ErrorData *error, const char *name, const char *caller) {
     error->context = without_traceback(error->context, name);
     if (begins(error->message, RAISED))

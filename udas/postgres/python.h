@@ -1,10 +1,10 @@
-/* Calls of the extension's functions in Python. */
+/* Calls to the extension's Python functions. */
 #ifndef TUSK_POSTGRES_PYTHON_H
 #define TUSK_POSTGRES_PYTHON_H
 
-#include "door.h"
+#include "backend.h"
 
-/* A function in Python in the schema of the function that asks, whatever the search path is. */
+/* A Python function in the schema of the function that calls it, whatever the search path is. */
 typedef struct python_function {
     const char *name;
     int n_arguments;
@@ -12,7 +12,8 @@ typedef struct python_function {
     Oid asking, found; /* of the last call */
 } python_function;
 
-/* Its answer. Where Python itself fails the error is one sentence; caller: whom it names. */
+/* Returns the function's answer. If Python itself fails, the error is one sentence. caller: the
+ * function that it names. */
 Datum call_python(python_function *function, Oid asking, const char *caller,
                   const NullableDatum *arguments);
 

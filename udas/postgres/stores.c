@@ -25,7 +25,7 @@ static const char *readable(const tusk_stores *stores, const char *reference, si
     return readable_root(reference, length, e);
 }
 
-/* Files of stores may take a quarter of the memory that rows may take. */
+/* Files of stores may use a quarter of the memory that rows may use. */
 tusk_stores backend_stores(void) {
     static sealed_cache *cache;
     if (!cache)

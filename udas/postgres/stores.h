@@ -1,10 +1,10 @@
-/* What a prediction must know of the stores. */
+/* What a prediction needs to know about the stores. */
 #ifndef TUSK_POSTGRES_STORES_H
 #define TUSK_POSTGRES_STORES_H
 
-#include "door.h"
+#include "backend.h"
 
-#include "../scalars/score.h"
+#include "../scalars/models/score.h"
 
 /* As the settings are now. */
 tusk_stores backend_stores(void);

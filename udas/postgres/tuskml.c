@@ -1,9 +1,9 @@
-/* LOAD of the library starts here: its settings, and what Python asks of it by name.
+/* Entry point of the library's LOAD: its settings, and the functions that Python finds by name.
  *
- * PostgreSQL opens libraries with their names visible to all of the process, so that Python's
+ * PostgreSQL opens libraries with their symbols visible to the whole process. So Python's
  * ctypes.CDLL(None) finds what is exported here, in the very library that the backend uses.
  */
-#include "door.h"
+#include "backend.h"
 
 #include <limits.h>
 
@@ -11,7 +11,7 @@
 #include "utils/guc.h"
 #include "utils/timeout.h"
 
-#include "parallel.h"
+#include "training/parallel.h"
 
 PG_MODULE_MAGIC;
 
@@ -19,7 +19,8 @@ PG_MODULE_MAGIC;
 #define TUSKML_PYTHON_PATH ""
 #endif
 
-/* libpq/libpq.h needs the headers of what the server was built with, such as GSSAPI's. */
+/* Declared here because libpq/libpq.h needs headers of the server's own dependencies, such as
+ * GSSAPI's. */
 extern bool pq_check_connection(void);
 extern PGDLLIMPORT int client_connection_check_interval;
 
@@ -42,7 +43,7 @@ void _PG_init(void) {
         "Set by tuskml postgres install; superusers only.", &tuskml_python_path,
         TUSKML_PYTHON_PATH, PGC_SUSET, 0, NULL, NULL, NULL);
     DefineCustomStringVariable(
-        "tuskml.modules", "Python modules that register tasks and operators of one's own.",
+        "tuskml.modules", "Python modules that register your own tasks and operators.",
         "Names, separated by commas, that the next training imports; superusers only.",
         &tuskml_modules, "", PGC_SUSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.memory_limit",
@@ -53,13 +54,13 @@ void _PG_init(void) {
                             NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.threads", "Threads that a training may use.",
                             "0: one more than max_parallel_workers_per_gather, at least 2, at "
-                            "most all cores.",
+                            "most the processors.",
                             &tuskml_threads, 0, 0, 1024, PGC_USERSET, 0, NULL, NULL, NULL);
-    DefineCustomBoolVariable("tuskml.progress",
-                             "Tell by NOTICE and application_name how far a long training is.",
-                             NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable(
+        "tuskml.progress", "Report the progress of long trainings by NOTICE and application_name.",
+        NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
     DefineCustomStringVariable("tuskml.store_root", "The directory of stored models.",
-                               "A relative path is one below the data directory; superusers only.",
+                               "A relative path is below the data directory; superusers only.",
                                &tuskml_store_root, "tuskml/stores", PGC_SUSET, GUC_SUPERUSER_ONLY,
                                NULL, NULL, NULL);
     MarkGUCPrefixReserved("tuskml");
@@ -78,7 +79,8 @@ const char *tuskml_modules_now(void) {
     return tuskml_modules;
 }
 
-/* What CHECK_FOR_INTERRUPTS does about client_connection_check_interval, without its error. */
+/* Does what CHECK_FOR_INTERRUPTS does for client_connection_check_interval, but raises no
+ * error. */
 static void look_for_client(void) {
     CheckClientConnectionPending = false;
     if (client_connection_check_interval <= 0)
@@ -89,9 +91,8 @@ static void look_for_client(void) {
         ClientConnectionLost = true;
 }
 
-/* Whether the statement must end. Called by the backend's own thread from within the kernels,
- * whose frames no error may jump over: the caller of the training raises it once they have
- * returned. */
+/* Whether the statement must end. The kernels call it on the backend's own thread. No error may
+ * jump over their frames, so the caller of the training raises it after they return. */
 int tuskml_interrupted(void) {
     if (likely(!InterruptPending))
         return 0;

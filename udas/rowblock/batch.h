@@ -1,13 +1,14 @@
-/* The contract between a door and the trainer: a batch of groups in, a batch of models out.
+/* The contract between a database and the trainer: a batch of groups in, a batch of models out.
  *
- * The door calls the trainer with a tusk_batch. The trainer answers with a tusk_emit_ function, as
- * often as it likes, while the call lasts, and sets answered; or it writes one sentence into
- * error. What it returns says nothing: of a callback that was broken off it is what lay in a
+ * The database calls the trainer with a tusk_batch. During the call the trainer answers with a
+ * tusk_emit_ function, as often as it likes, and sets answered; or it writes one sentence into
+ * error. Its return value means nothing: if a callback is interrupted, it is whatever was in a
  * register. Pointers in a batch are valid during the call only.
  */
 #ifndef TUSK_BATCH_H
 #define TUSK_BATCH_H
 
+#include "model_fields.h"
 #include "rowblock.h"
 
 #ifdef __cplusplus
@@ -16,7 +17,13 @@ extern "C" {
 
 enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1, TUSK_FREQUENCIES = 2, TUSK_PARTITION = 3 };
 
-/* What SQL calls a request. */
+/* The error sentence for a cancelled request. */
+static inline const char *tusk_interrupted(int request) {
+    return request < TUSK_FREQUENCIES ? "the training was interrupted"
+                                      : "the statement was interrupted";
+}
+
+/* The name of a request in SQL. */
 static inline const char *tusk_request_name(int request) {
     static const char *const names[] = {"train_model", "explain_training", "feature_frequencies",
                                         "partition_model"};
@@ -25,7 +32,7 @@ static inline const char *tusk_request_name(int request) {
 
 typedef struct tusk_spec {
     const char *task;
-    const char *options; /* JSON text, "" when none was given */
+    const char *options; /* JSON text, "" if none was given */
 } tusk_spec;
 
 typedef struct tusk_batch {
@@ -35,75 +42,55 @@ typedef struct tusk_batch {
     const tusk_spec *specs;
     int32_t n_specs;
     int32_t request; /* enum tusk_request */
-    int32_t threads; /* of a training whose options do not say; 0: all cores */
+    int32_t threads; /* for trainings whose options do not say; 0: the budget decides */
     tusk_memory *memory;
-    void *door;
+    void *context; /* the database's own, for its tusk_emit_ functions */
     char error[1024];
     char sqlstate[8];       /* of the error, five characters */
-    const char *store_root; /* directory of the stores, absolute; NULL: the default */
+    const char *store_root; /* directory of the stores, an absolute path; NULL: the default */
     int64_t statement;      /* the same in all batches of a statement; 0: unknown */
-    int32_t answered;       /* 1: by all that it emitted */
-    double began; /* when its rows began to come, seconds of the monotonic clock; 0: unknown */
+    int32_t answered;       /* 1: with everything that it emitted */
+    double began; /* when its first rows came, seconds of the monotonic clock; 0: unknown */
+    int32_t most_threads; /* the database's limit if no number is given; 0: no limit */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);
 
-/* Ragged lists: item i is values[offsets[i] .. offsets[i + 1]]; an empty one is SQL NULL, NaN a
- * NULL element. */
+/* Ragged lists: item i is values[offsets[i] .. offsets[i + 1]]. An empty list is SQL NULL, a
+ * NaN is a NULL element. */
 typedef struct tusk_lists {
     const double *values;
     const int64_t *offsets;
 } tusk_lists;
 
-/* Strings by dictionary: item i is pool[code[i]], NULL when code[i] < 0. */
+/* Strings by dictionary: item i is pool[code[i]], or NULL if code[i] < 0. */
 typedef struct tusk_strings {
     const char *const *pool;
     const int32_t *code;
 } tusk_strings;
 
-/* The fields of a model value, in the order of both databases' types. */
-enum model_field {
-    M_TASK,
-    M_COEF,
-    M_INTERCEPT,
-    M_STD_ERR,
-    M_CLASSES,
-    M_N_ROWS,
-    M_N_SKIPPED,
-    M_N_FEATURES,
-    M_LOSS,
-    M_HISTORY,
-    M_ITERATIONS,
-    M_CONVERGED,
-    M_STATUS,
-    M_PLAN,
-    M_SECONDS,
-    M_OPTIONS,
-    M_STORE,
-    MODEL_FIELDS
-};
+/* Lists of strings by dictionary: item i is pool[begin[code[i]] .. begin[code[i] + 1]], or NULL
+ * if code[i] < 0. */
+typedef struct tusk_names {
+    const char *const *pool;
+    const int64_t *begin;
+    const int32_t *code;
+} tusk_names;
 
-/* Models by column, in the order of design.md section 3; every array has n items. */
+#define TUSK_COLUMN_TEXT(name) tusk_strings name;
+#define TUSK_COLUMN_TEXTS(name) tusk_names name;
+#define TUSK_COLUMN_NUMBER(name) const double *name;
+#define TUSK_COLUMN_NUMBERS(name) tusk_lists name;
+#define TUSK_COLUMN_COUNT(name) const int64_t *name;
+#define TUSK_COLUMN_TRUTH(name) const uint8_t *name;
+#define TUSK_COLUMN_PAYLOAD(name)
+#define TUSK_COLUMN(NAME, name, KIND, meaning) TUSK_COLUMN_##KIND(name)
+
+/* Models by column; every array has n items. */
 typedef struct tusk_models {
     int64_t n;
-    const int64_t *group; /* which group of the batch each is the model of */
-    tusk_strings task;
-    tusk_lists coef;
-    const double *intercept;
-    tusk_lists std_err;
-    tusk_lists classes;
-    const int64_t *n_rows;
-    const int64_t *n_skipped;
-    const int64_t *n_features;
-    const double *loss;
-    tusk_lists history;
-    const int64_t *iterations;
-    const uint8_t *converged;
-    tusk_strings status;
-    tusk_strings plan;
-    const double *seconds;
-    tusk_strings options;
-    tusk_strings store;
+    const int64_t *group; /* the group of the batch that each model belongs to */
+    TUSK_MODEL_FIELDS(TUSK_COLUMN)
 } tusk_models;
 
 /* The answer to TUSK_FREQUENCIES: the features of one group, most frequent first, n items each. */
@@ -134,7 +121,7 @@ enum partitioning_field {
     PARTITIONING_FIELDS
 };
 
-/* The answer to TUSK_PARTITION: one group's. */
+/* The answer to TUSK_PARTITION, for one group. */
 typedef struct tusk_partitioning {
     int64_t features;
     int64_t partitions;

@@ -15,29 +15,29 @@
 
 #include "rowblock.h"
 
-/* A huge page: rows arrive fast enough that 4 KiB page faults would cost more than the copy. */
+/* One huge page. Rows arrive so fast that page faults of 4 KiB would cost more than the copy. */
 #define SLAB_BYTES ((size_t)2 << 20)
 #define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* of Linux 5.14, in headers that are older */
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14; older headers lack it */
 #endif
-/* Slabs kept mapped between queries; faulting them in again is what they save. */
+/* Slabs that stay mapped between queries, which saves faulting them in again. */
 #define CACHED_SLABS 32
 
 enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
     tusk_memory *memory;
-    tusk_slab *next, *previous;  /* among its memory's slabs, or next among the cached */
-    _Atomic(struct lane *) lane; /* that fills it; NULL: none */
+    tusk_slab *next, *previous;  /* in its memory's list, or in the cache's */
+    _Atomic(struct lane *) lane; /* the lane that fills it; NULL: none */
     size_t size;
     size_t used;
-    int64_t file_offset; /* in the spill file, or one of what follows */
-    atomic_int pieces;   /* segments in it, and one for the lane that still fills it */
+    int64_t file_offset; /* in the spill file, or one of the values below */
+    atomic_int pieces;   /* segments in it, plus one for the lane that still fills it */
 };
 
-/* A thread fills the slab of its lane, so that threads seldom wait for each other. */
+/* Each thread fills the slab of its own lane, so threads seldom wait for each other. */
 typedef struct lane {
     pthread_mutex_t lock;
     tusk_slab *slab;
@@ -45,11 +45,11 @@ typedef struct lane {
 
 struct tusk_memory {
     lane lanes[LANES];
-    tusk_memory *account; /* that this is a part of, or this itself */
+    tusk_memory *account; /* the account it is a part of, or itself */
     pthread_mutex_t list_lock;
     tusk_slab *slabs;
-    /* Of the account: */
-    pthread_mutex_t lock; /* what follows, but for the atomics */
+    /* Fields of the account: */
+    pthread_mutex_t lock; /* protects the fields below, except atomics */
     char *temp_directory;
     int spill_file;
     int64_t spill_end;
@@ -58,7 +58,7 @@ struct tusk_memory {
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
-    _Atomic int64_t working; /* bytes that are not rows */
+    _Atomic int64_t working; /* bytes used for other things than rows */
     _Atomic int64_t spilled;
     _Atomic int64_t peak;
 };
@@ -132,7 +132,7 @@ static void note_peak(tusk_memory *m) {
     }
 }
 
-/* A file without a name: nothing is left behind, whatever ends the process. */
+/* The file has no name, so nothing is left behind, however the process ends. */
 static int open_spill_file(const char *directory) {
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
@@ -146,8 +146,9 @@ static int open_spill_file(const char *directory) {
     return fd;
 }
 
-/* In the database's temporary directory, which need not exist before the database itself spills,
- * else in the system's. A directory made for it goes at once: a file without a name needs none. */
+/* Opens it in the database's temporary directory, or else in the system's. The database's
+ * directory need not exist until the database itself spills. If we create it, we remove it at
+ * once: a file without a name does not need it. */
 static int open_spill(const tusk_memory *m) {
     const char *named = m->temp_directory;
     if (named && *named) {
@@ -162,22 +163,22 @@ static int open_spill(const tusk_memory *m) {
     return open_spill_file(system && *system ? system : "/tmp");
 }
 
-/* Maps the pages now, ready to be written: a fault for each would cost more than the copy of its
- * rows. A system that cannot leaves it to the faults. */
+/* Maps the pages for writing now, because a fault for each would cost more than copying its
+ * rows. If the system does not support this, the faults do it. */
 static void populate(void *p, size_t size) {
     madvise(p, size, MADV_POPULATE_WRITE);
 }
 
 static bool allocate(int file, int64_t offset, size_t size) {
     int error;
-    do /* a timer of the host's may break it off */
+    do /* a timer in the host program may interrupt it */
         error = posix_fallocate(file, offset, (off_t)size);
     while (error == EINTR);
     return !error;
 }
 
-/* A region of the spill file, its blocks allocated now so that a full disk is an error and not a
- * SIGBUS. */
+/* Maps a region of the spill file. Its blocks are allocated now, so that a full disk is an
+ * error and not a SIGBUS. */
 static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset, int *code) {
     *code = TUSK_DISK_FULL;
     if (atomic_load(&m->spilled) + (int64_t)size > atomic_load(&m->spill_budget))
@@ -188,7 +189,7 @@ static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset, int *code
     void *p = MAP_FAILED;
     if (m->spill_file >= 0 && allocate(m->spill_file, m->spill_end, size)) {
         p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->spill_file, m->spill_end);
-        *code = TUSK_NO_MEMORY; /* else addresses are what there is none of */
+        *code = TUSK_NO_MEMORY; /* otherwise we ran out of addresses */
     }
     if (p != MAP_FAILED) {
         populate(p, size);
@@ -237,10 +238,14 @@ static bool reserve(tusk_memory *m, int64_t size) {
 int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor) {
     tusk_memory *m = memory->account;
     int64_t budget = atomic_load(&m->budget);
-    int64_t left = budget - atomic_load(&m->resident), least = budget / 4;
-    if (least < floor)
-        least = floor;
-    if (atomic_fetch_add(&m->working, bytes) + bytes <= (left > least ? left : least))
+    int64_t most = budget - atomic_load(&m->resident), least = budget / 4;
+    if (most < least)
+        most = least;
+    if (most < floor)
+        most = floor;
+    if (bytes > most)
+        return 0; /* first, because the sum might overflow int64_t */
+    if (atomic_fetch_add(&m->working, bytes) + bytes <= most)
         return 1;
     atomic_fetch_sub(&m->working, bytes);
     return 0;
@@ -313,7 +318,7 @@ static bool cache(tusk_memory *m, tusk_slab *slab) {
     return room;
 }
 
-/* Gives the file's blocks back at once, and its offsets when nothing is spilled any more. */
+/* Gives the file's blocks back at once, and its offsets once nothing is spilled any more. */
 static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
     int64_t offset = slab->file_offset;
     size_t size = slab->size;
@@ -351,9 +356,10 @@ void tusk_memory_empty(tusk_memory *m) {
         slab_free(m->slabs);
 }
 
-/* Takes from a lane a slab in which nothing is left but what the lane itself holds: between
- * queries no rows take memory, nor room in the spill file. Another thread may have filled it
- * again, or freed it: it is looked at only while the lane, locked, still has it. */
+/* Takes a slab back from a lane when only the lane itself still holds it, so that between
+ * queries rows use neither memory nor room in the spill file. Another thread may have filled
+ * the slab again, or freed it, so it is only looked at under the lane's lock, while the lane
+ * still has it. */
 static void take_back(lane *l, tusk_slab *slab) {
     pthread_mutex_lock(&l->lock);
     bool idle = l->slab == slab && atomic_load(&slab->pieces) == 1;
@@ -418,7 +424,7 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
     tusk_slab *slab = l->slab;
     if (slab && slab->used + size > slab->size) {
         l->slab = NULL;
-        atomic_store(&slab->lane, NULL); /* this thread has the lane's lock */
+        atomic_store(&slab->lane, NULL); /* this thread holds the lane's lock */
         tusk_slab_drop(slab);
         slab = NULL;
     }
@@ -428,7 +434,7 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
             atomic_store(&slab->lane, l);
     }
     if (slab) {
-        /* Alone in it: what was there before is gone. */
+        /* This is the only piece: earlier contents are gone. */
         if (atomic_load(&slab->pieces) == 1)
             slab->used = SLAB_HEADER;
         piece = (char *)slab + slab->used;

@@ -1,11 +1,10 @@
 #include "rowblock.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-/* A segment grows with its block, so that a small group wastes little and a large one has few
- * segments. */
+/* A segment's size grows with its block, so a small group wastes little and a large group has
+ * few segments. */
 #define MAX_SEGMENT_BYTES (((size_t)2 << 20) - 128)
 #define MIN_SEGMENT_ROWS 4
 
@@ -83,8 +82,8 @@ static tusk_segment *grow_dense(tusk_memory *memory, tusk_block *b, int64_t more
                 code);
 }
 
-/* An IEEE number is finite unless all bits of its exponent are set: one more then carries into the
- * sign. */
+/* An IEEE number is finite unless all bits of its exponent are set. Adding one to such an
+ * exponent carries into the sign. */
 static int all_finite_f32(const float *x, int64_t n) {
     uint32_t carry = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -127,32 +126,34 @@ static int check_labels(const tusk_block *b, const double *y, int64_t n, tusk_fa
     return fail(fault, b, i, TUSK_LABEL_NOT_FINITE, 0, y[i]);
 }
 
-static int check_dense(const tusk_block *b, int f64, const void *x, int64_t d, const double *y,
-                       int64_t n, tusk_fault *fault) {
-    if (d <= 0)
+static int check_dense(const tusk_block *b, const tusk_dense_rows *r, tusk_fault *fault) {
+    if (r->d <= 0)
         return fail(fault, b, 0, TUSK_EMPTY, 0, 0);
-    if (d > TUSK_MAX_DENSE_FEATURES)
-        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)d);
-    if (b->typed && d != b->dim)
-        return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)d);
-    if (!all_finite(x, n * d, f64)) {
-        int64_t i = first_not_finite(x, n * d, f64);
-        return fail(fault, b, i / d, TUSK_NOT_FINITE, i % d + 1, value_at(x, i, f64));
+    if (r->d > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)r->d);
+    if (b->typed && r->d != b->dim)
+        return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)r->d);
+    if (!all_finite(r->x, r->n * r->d, r->f64)) {
+        int64_t i = first_not_finite(r->x, r->n * r->d, r->f64);
+        return fail(fault, b, i / r->d, TUSK_NOT_FINITE, i % r->d + 1, value_at(r->x, i, r->f64));
     }
-    return check_labels(b, y, n, fault);
+    return check_labels(b, r->y, r->n, fault);
 }
 
-int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x, int64_t d,
-                      const double *y, int64_t n, tusk_fault *fault) {
-    int code = check_dense(b, f64, x, d, y, n, fault);
+int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows *rows,
+                      tusk_fault *fault) {
+    int code = check_dense(b, rows, fault);
     if (code)
         return code;
     if (!b->typed) {
-        b->kind = f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
-        b->dim = (int32_t)d;
+        b->kind = rows->f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
+        b->dim = (int32_t)rows->d;
         b->typed = 1;
     }
-    size_t row = (size_t)d * tusk_value_size(b->kind);
+    size_t row = (size_t)rows->d * tusk_value_size(b->kind);
+    const char *x = rows->x;
+    const double *y = rows->y;
+    int64_t n = rows->n;
     while (n > 0) {
         tusk_segment *s = b->tail;
         if (!s || s->n_rows == s->cap_rows) {
@@ -166,7 +167,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x
         memcpy(tusk_labels(s) + s->n_rows, y, take * 8);
         s->n_rows += (uint32_t)take;
         b->n_rows += (int64_t)take;
-        x = (const char *)x + take * row;
+        x += take * row;
         y += take;
         n -= (int64_t)take;
     }
@@ -174,7 +175,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, int f64, const void *x
 }
 
 static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz, int *code) {
-    /* As many rows as would fit if all were as long as this one, and entries for them. */
+    /* As many rows as would fit if all were as long as this one, and entries for these rows. */
     size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind));
     int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 24) / row);
     uint32_t rows = clamp(b->n_rows / 2, MIN_SEGMENT_ROWS, most);
@@ -187,12 +188,12 @@ static int64_t index_at(const void *index, int64_t i, int wide) {
     return wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
 }
 
-/* Copies the ids and returns the largest, or fails on one that is negative or too large. */
-static int copy_indices(const tusk_block *b, int32_t *out, const void *index, int wide,
-                        int64_t nnz, int64_t *largest, tusk_fault *fault) {
+/* Copies the ids and returns the largest, or fails if one is negative or too large. */
+static int copy_indices(const tusk_block *b, int32_t *out, const tusk_entries *row,
+                        int64_t *largest, tusk_fault *fault) {
     int64_t top = -1;
-    for (int64_t i = 0; i < nnz; i++) {
-        int64_t id = index_at(index, i, wide);
+    for (int64_t i = 0; i < row->n; i++) {
+        int64_t id = index_at(row->index, i, row->wide);
         if (id < 0 || id > TUSK_MAX_FEATURE_ID)
             return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
         if (id > top)
@@ -203,24 +204,24 @@ static int copy_indices(const tusk_block *b, int32_t *out, const void *index, in
     return TUSK_OK;
 }
 
-static int append_entries(tusk_memory *memory, tusk_block *b, const void *index, int wide,
-                          const void *values, int64_t nnz, double y, tusk_fault *fault) {
+static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries *row, double y,
+                          tusk_fault *fault) {
     int code = TUSK_OK;
     tusk_segment *s = b->tail;
-    if (!s || s->n_rows == s->cap_rows || s->nnz + nnz > s->cap_nnz) {
-        s = grow_sparse(memory, b, nnz, &code);
+    if (!s || s->n_rows == s->cap_rows || s->nnz + row->n > s->cap_nnz) {
+        s = grow_sparse(memory, b, row->n, &code);
         if (!s)
             return fail(fault, b, 0, code, 0, 0);
     }
     int64_t largest = -1;
-    code = copy_indices(b, tusk_indices(s) + s->nnz, index, wide, nnz, &largest, fault);
+    code = copy_indices(b, tusk_indices(s) + s->nnz, row, &largest, fault);
     if (code)
         return code;
     size_t size = tusk_value_size(b->kind);
     if (size)
-        memcpy((char *)tusk_sparse_values(s) + s->nnz * size, values, (size_t)nnz * size);
+        memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row->values, (size_t)row->n * size);
     tusk_labels(s)[s->n_rows] = y;
-    s->nnz += (uint32_t)nnz;
+    s->nnz += (uint32_t)row->n;
     s->n_rows++;
     tusk_row_starts(s)[s->n_rows] = s->nnz;
     b->n_rows++;
@@ -229,38 +230,38 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const void *index,
     return TUSK_OK;
 }
 
-int tusk_append_ids(tusk_memory *memory, tusk_block *b, const void *index, int wide, int64_t nnz,
+int tusk_append_ids(tusk_memory *memory, tusk_block *b, const tusk_entries *row,
                     tusk_fault *fault) {
-    if (nnz > TUSK_MAX_DENSE_FEATURES)
-        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
+    if (row->n > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)row->n);
     if (!b->typed) {
         b->kind = TUSK_IDS;
         b->typed = 1;
     }
-    return append_entries(memory, b, index, wide, NULL, nnz, 0, fault);
+    return append_entries(memory, b, row, 0, fault);
 }
 
-int tusk_append_sparse(tusk_memory *memory, tusk_block *b, int f64, const void *index, int wide,
-                       const void *values, int64_t nnz, double y, tusk_fault *fault) {
+int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *row, double y,
+                       tusk_fault *fault) {
     int code = check_labels(b, &y, 1, fault);
     if (code)
         return code;
-    if (nnz > TUSK_MAX_DENSE_FEATURES)
-        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)nnz);
-    if (!all_finite(values, nnz, f64)) {
-        int64_t i = first_not_finite(values, nnz, f64);
-        return fail(fault, b, 0, TUSK_NOT_FINITE, index_at(index, i, wide),
-                    value_at(values, i, f64));
+    if (row->n > TUSK_MAX_DENSE_FEATURES)
+        return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)row->n);
+    if (!all_finite(row->values, row->n, row->f64)) {
+        int64_t i = first_not_finite(row->values, row->n, row->f64);
+        return fail(fault, b, 0, TUSK_NOT_FINITE, index_at(row->index, i, row->wide),
+                    value_at(row->values, i, row->f64));
     }
     if (!b->typed) {
-        b->kind = f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
+        b->kind = row->f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
         b->typed = 1;
     }
-    return append_entries(memory, b, index, wide, values, nnz, y, fault);
+    return append_entries(memory, b, row, y, fault);
 }
 
-/* Takes over what an untyped (still empty) target lacks, or checks that both hold the same kind of
- * row. */
+/* Gives an untyped (still empty) target the source's kind and dim, or checks that both hold the
+ * same kind of row. */
 static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
     if (!source->typed)
         return TUSK_OK;
@@ -294,71 +295,4 @@ int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault)
     target->n_skipped += source->n_skipped;
     *source = (tusk_block){.moved = source->head != NULL};
     return TUSK_OK;
-}
-
-void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
-    long long row = (long long)f->row, position = (long long)f->position;
-    switch (f->code) {
-    case TUSK_NO_MEMORY:
-        snprintf(text, size, "out of memory for row %lld of the group: raise memory_limit", row);
-        break;
-    case TUSK_DISK_FULL:
-        snprintf(text, size,
-                 "no room for row %lld of the group: memory_limit is reached and temp_directory "
-                 "cannot take more",
-                 row);
-        break;
-    case TUSK_RAGGED:
-        snprintf(text, size,
-                 "row %lld of the group has %.0f features, expected %lld as in the rows before it",
-                 row, f->value, position);
-        break;
-    case TUSK_EMPTY:
-        snprintf(text, size,
-                 "row %lld of the group has no features, expected an array of at least one number",
-                 row);
-        break;
-    case TUSK_TOO_WIDE:
-        snprintf(text, size, "row %lld of the group has %.0f features, at most %d are allowed",
-                 row, f->value, TUSK_MAX_DENSE_FEATURES);
-        break;
-    case TUSK_NOT_FINITE:
-        snprintf(text, size,
-                 "feature %lld is %s in row %lld of the group, expected a finite number (NULL "
-                 "skips a row)",
-                 position,
-                 isnan(f->value) ? "NaN"
-                 : f->value > 0  ? "infinity"
-                                 : "-infinity",
-                 row);
-        break;
-    case TUSK_LABEL_NOT_FINITE:
-        snprintf(
-            text, size,
-            "label is %s in row %lld of the group, expected a finite number (NULL skips a row)",
-            isnan(f->value) ? "NaN"
-            : f->value > 0  ? "infinity"
-                            : "-infinity",
-            row);
-        break;
-    case TUSK_BAD_INDEX:
-        snprintf(
-            text, size,
-            "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
-            position, f->value, row, TUSK_MAX_FEATURE_ID);
-        break;
-    case TUSK_LENGTHS_DIFFER:
-        snprintf(
-            text, size,
-            "sparse() got %lld indices and %.0f values in row %lld of the group, expected as many",
-            position, f->value, row);
-        break;
-    case TUSK_MOVED:
-        snprintf(text, size,
-                 "this is an aggregate for GROUP BY and cannot be used as a window function "
-                 "(OVER)");
-        break;
-    default:
-        snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);
-    }
 }

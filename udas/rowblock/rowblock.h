@@ -1,14 +1,17 @@
-/* RowBlock: the rows of one group, in the one layout that the doors write and the kernels read.
+/* RowBlock: the rows of one group, in the one layout that both databases write and the kernels
+ * read.
  *
  * A block is a list of segments. A segment is one piece of memory:
  *
  *   offset            dense                          sparse
  *   0                 tusk_segment (header)          tusk_segment (header)
  *   32                y       double[cap_rows]       y      double[cap_rows]
- *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1], padded to 8
- * bytes index  int32[cap_nnz], padded to 8 bytes values T[cap_nnz]
+ *   32 + 8 cap_rows   values  T[cap_rows][dim]       start  uint32[cap_rows + 1] *
+ *                                                    index  int32[cap_nnz] *
+ *                                                    values T[cap_nnz]
+ *   * padded to 8 bytes
  *
- * T is float or double by the block's kind, and nothing where rows are ids alone. Row i of a
+ * T is float or double by the block's kind; there are no values if rows are ids alone. Row i of a
  * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
  * are never moved once written; combining two blocks links their segments. The packers do no
  * arithmetic; they refuse what no kernel can use (NaN, infinity, ragged rows).
@@ -30,7 +33,7 @@ enum tusk_kind {
     TUSK_DENSE_F64 = 1,
     TUSK_SPARSE_F32 = 2,
     TUSK_SPARSE_F64 = 3,
-    TUSK_IDS = 4 /* sparse without values, labels 0: which features a row has */
+    TUSK_IDS = 4 /* sparse without values, labels 0: which features each row has */
 };
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
@@ -38,27 +41,27 @@ enum tusk_kind {
 
 typedef struct tusk_segment {
     struct tusk_segment *next;
-    tusk_slab *slab; /* the memory that it lies in */
+    tusk_slab *slab; /* the memory that holds it */
     uint32_t n_rows;
     uint32_t cap_rows;
     uint32_t nnz; /* sparse: entries used */
     uint32_t cap_nnz;
 } tusk_segment;
 
-/* The growing rows of one group. All zero bytes is the empty block. */
+/* The rows of one group, which grow in number. All zero bytes is the empty block. */
 typedef struct tusk_block {
     tusk_segment *head;
     tusk_segment *tail;
     int64_t n_rows;    /* usable rows, all in the segments */
     int64_t n_skipped; /* rows with a NULL label or feature */
-    int32_t dim;       /* dense: features a row; sparse: 1 + the largest id */
+    int32_t dim;       /* dense: number of features; sparse: 1 + the largest id */
     uint8_t kind;      /* enum tusk_kind */
-    uint8_t typed;     /* kind and dim are set */
-    uint8_t moved;     /* a combine took the rows: a second one would lose them */
+    uint8_t typed;     /* whether kind and dim are set */
+    uint8_t moved;     /* combine has taken the rows; taking them again would lose them */
     uint8_t unused;
 } tusk_block;
 
-/* What kernels get: the same rows, read-only, without the packers' bookkeeping. */
+/* What kernels receive: the same rows, read-only, without the packers' bookkeeping. */
 typedef struct tusk_group {
     const tusk_segment *head;
     int64_t n_rows;
@@ -81,7 +84,7 @@ enum tusk_code {
     TUSK_MOVED
 };
 
-/* Why an append was refused; row is 1-based in the group, skipped rows counted. */
+/* Why an append was refused. row counts from 1 in the group and includes skipped rows. */
 typedef struct tusk_fault {
     int32_t code;
     int64_t row;
@@ -117,8 +120,7 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
     return (char *)tusk_indices(s) + tusk_align8(4 * (size_t)s->cap_nnz);
 }
 
-/* Asks memory for what the next append to a block looks at, and, once that has come, for where a
- * dense row goes. */
+/* Prefetches what the next append to a block reads, and then the place where a dense row goes. */
 static inline void tusk_block_expect(const tusk_block *b) {
     if (b->tail)
         __builtin_prefetch(b->tail, 1);
@@ -132,33 +134,46 @@ static inline void tusk_block_expect_row(const tusk_block *b) {
     __builtin_prefetch((const char *)tusk_dense_values(s) + s->n_rows * row, 1);
 }
 
-/* Appends n rows of d features, x of shape (n, d) and y of shape (n,); float when f64 is 0, else
- * double. */
-int tusk_append_dense(tusk_memory *memory, tusk_block *block, int f64, const void *x, int64_t d,
-                      const double *y, int64_t n, tusk_fault *fault);
+/* n rows of d features, x of shape (n, d) in C order and y of shape (n,). */
+typedef struct tusk_dense_rows {
+    int f64; /* 0: x is float, else double */
+    const void *x;
+    const double *y;
+    int64_t n;
+    int64_t d;
+} tusk_dense_rows;
+int tusk_append_dense(tusk_memory *memory, tusk_block *block, const tusk_dense_rows *rows,
+                      tusk_fault *fault);
 
-/* Appends one row of nnz entries. index is int32 when wide is 0, else int64. */
-int tusk_append_sparse(tusk_memory *memory, tusk_block *block, int f64, const void *index,
-                       int wide, const void *values, int64_t nnz, double y, tusk_fault *fault);
+/* The n entries of one sparse row. */
+typedef struct tusk_entries {
+    int wide; /* 0: index is int32, else int64 */
+    int f64;  /* 0: values is float, else double */
+    const void *index;
+    const void *values; /* not read if rows are ids alone */
+    int64_t n;
+} tusk_entries;
+int tusk_append_sparse(tusk_memory *memory, tusk_block *block, const tusk_entries *row, double y,
+                       tusk_fault *fault);
+/* Appends one row of ids without values. */
+int tusk_append_ids(tusk_memory *memory, tusk_block *block, const tusk_entries *row,
+                    tusk_fault *fault);
 
-/* Appends one row of ids without values; index as above. */
-int tusk_append_ids(tusk_memory *memory, tusk_block *block, const void *index, int wide,
-                    int64_t nnz, tusk_fault *fault);
-
-/* Links source's segments behind target's and empties source: constant time, no row is copied. */
+/* Links source's segments behind target's and empties source, in constant time and without
+ * copying rows. */
 int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault);
 
 void tusk_block_free(tusk_block *block);
 
 /* Segments with room for a given number of rows, for code that writes rows itself (shuffling).
- * NULL: no memory. */
+ * NULL if memory is out. */
 tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
-/* Its header and all that follows, for code that hands segments to another process. */
+/* The bytes of a segment with its header, for code that passes segments to another process. */
 size_t tusk_segment_bytes(const tusk_segment *segment, int kind, int64_t dim);
 
-/* One sentence on a fault, the same in every database. */
+/* Writes one sentence about a fault, the same in every database. */
 void tusk_fault_message(const tusk_fault *fault, char *text, size_t size);
 
 #ifdef __cplusplus

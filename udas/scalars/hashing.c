@@ -13,7 +13,8 @@ static uint32_t scramble(uint32_t k) {
     return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
 }
 
-/* MurmurHash3_x86_32 (A. Appleby, public domain), which reads its blocks as little-endian numbers.
+/* MurmurHash3_x86_32 (A. Appleby, public domain), which reads its blocks as little-endian
+ * numbers.
  */
 static uint32_t murmur3(const unsigned char *data, size_t n) {
     uint32_t h = 0;

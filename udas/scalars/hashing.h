@@ -14,18 +14,18 @@
 
 #include "sentence.h"
 
-/* The whole text is the name: what is in it is never read as a number. */
+/* The name is the whole text, no part of which is read as a number. */
 typedef struct tusk_feature {
     const char *name;
     size_t length;
-    double value; /* of 0: it weighs nothing, and is left out */
+    double value; /* a feature with value 0 is left out */
 } tusk_feature;
 
-/* Each is false with a sentence. */
+/* Each function returns false, with a sentence, if it refuses. */
 bool tusk_check_bits(int32_t bits, char *sentence);
 bool tusk_check_lengths(uint64_t names, uint64_t values, char *sentence);
 
-/* The feature's id; its value gets the sign of the hash. */
+/* Returns the feature's id and gives its value the sign of the hash. */
 int32_t tusk_hash_feature(tusk_feature *f, int32_t bits);
 
 #endif

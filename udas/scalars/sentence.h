@@ -1,8 +1,8 @@
-/* Functions here that may refuse write one sentence and answer false; the door puts its function's
- * name before the sentence and raises the error. */
+/* A function here that refuses writes one sentence and returns false. The database's code puts
+ * its function's name before the sentence and raises the error. */
 #ifndef TUSK_SENTENCE_H
 #define TUSK_SENTENCE_H
 
-#define TUSK_SENTENCE 512 /* bytes that a sentence has room for */
+#define TUSK_SENTENCE 512 /* size of the buffer for a sentence */
 
 #endif

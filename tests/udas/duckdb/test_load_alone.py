@@ -20,9 +20,9 @@ MODELS = "CREATE TABLE models AS SELECT g, train_model('linear', y, [x, z]) AS m
 
 QUERIES = (
     "SELECT predict(m, [x, z]), decision(late, [x, z]), predict_proba(late, [x, z]), predict(late, [x, z]) FROM points JOIN models USING (g) ORDER BY ALL",
-    "SELECT predict(m, [x::FLOAT, z::FLOAT]), predict(m, [x, z]::DECIMAL(9, 2)[2]), predict(predictor(m), [x, z]) FROM points JOIN models USING (g) ORDER BY ALL",
+    "SELECT predict(m, [x::FLOAT, z::FLOAT]), predict(m, [x, z]::DECIMAL(9, 2)[2]), octet_length(model_payload(m)) = octet_length(m.payload) FROM points JOIN models USING (g) ORDER BY ALL",
     "SELECT predict(thin, sparse([2, 0], [z, x])), predict(thin, sparse([0]::BIGINT[], [x::FLOAT])) FROM points JOIN models USING (g) ORDER BY ALL",
-    "SELECT predict(m, NULL::DOUBLE[]), predict(m, [NULL, 1]), predict(NULL, [1, 2]), predictor(CASE WHEN g < 0 THEN m END) IS NULL FROM models",
+    "SELECT predict(m, NULL::DOUBLE[]), predict(m, [NULL, 1]), predict(NULL, [1, 2]), model_payload(CASE WHEN g < 0 THEN m END) IS NULL FROM models",
     "SELECT sparse([1, 2], [1.5, 2.5]::DOUBLE[]), sparse([]::INTEGER[], []::DOUBLE[]), sparse([1], [0.5::FLOAT]), sparse(NULL::INTEGER[], [1.0::DOUBLE])",
     "SELECT g, unnest(model_summary(m), recursive := true) FROM models ORDER BY ALL",
     "SELECT g, unnest(model_summary(late), recursive := true) FROM models ORDER BY ALL",

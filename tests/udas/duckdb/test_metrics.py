@@ -6,45 +6,16 @@ import duckdb
 import numpy as np
 import pytest
 import sklearn.metrics as reference
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from metric_rows import binary, close, metric, number, pairs, probability, relaxed, usable
 
-relaxed = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-ROWS = "(SELECT unnest($y::DOUBLE[]) AS y, unnest($p::DOUBLE[]) AS p)"
 N = 300_000  # rows of the tables that two threads share
+CHANCES = ("log_loss", "auc", "brier", "average_precision")
+METRICS = (*CHANCES, "accuracy", "rmse", "mae", "r2", "mape")
 
 
-def metric(con, expression, y, p):
-    """The value of the expression over rows (y, p), None being NULL."""
-    query = f"SELECT {expression} FROM {ROWS}"
-    return con.execute(query, {"y": list(y), "p": list(p)}).fetchone()[0]
-
-
-def usable(y, p):
-    """The rows without a NULL, as two arrays."""
-    rows = [(a, b) for a, b in zip(y, p, strict=True) if a is not None and b is not None]
-    return np.array(rows, dtype=float).reshape(-1, 2).T
-
-
-def pairs(label, score):
-    """Lists of rows with NULLs here and there."""
-    row = st.tuples(st.none() | label, st.none() | score)
-    return st.lists(row, max_size=60).map(lambda rows: tuple(zip(*rows, strict=True)) or ((), ()))
-
-
-def close(value, expected):
-    return value == pytest.approx(expected, rel=1e-12, abs=1e-13)
-
-
-binary = st.sampled_from([0.0, 1.0])
-probability = st.floats(0, 1) | st.sampled_from([0.0, 1.0, 1e-300, 0.5])
-number = st.integers(-(10**9), 10**9).map(lambda i: i / 1000)
-
-
-# duckdb 1.4 makes NULL of a NaN in a list parameter.
+# DuckDB 1.5 makes NULL of a NaN in a list parameter.
 NAN_FOR_99 = "if({0} = 99, 'nan'::DOUBLE, {0})"
 Y_OR_NAN, P_OR_NAN = NAN_FOR_99.format("y"), NAN_FOR_99.format("p")
 
@@ -145,7 +116,7 @@ def test_groups(con, table):
             assert rows[key][1] is None
 
 
-@pytest.mark.parametrize("metric_name", ["log_loss", "auc", "accuracy", "rmse", "mae", "r2"])
+@pytest.mark.parametrize("metric_name", METRICS)
 def test_window(con, metric_name):
     """A window combines one state into many: none may be lost or counted twice."""
     rng = np.random.default_rng(3)
@@ -158,6 +129,21 @@ def test_window(con, metric_name):
     for i, value in con.execute(query).fetchall():
         plain = f"SELECT {metric_name}(y::DOUBLE, p) FROM w WHERE i BETWEEN ? - 1500 AND ?"
         assert value == pytest.approx(con.execute(plain, [i, i]).fetchone()[0], rel=1e-11)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_growing_frame_without_an_order(con, name):
+    """DuckDB may stream such a window, row by row: each row counts, not the first again."""
+    con.execute(
+        "CREATE TABLE few AS SELECT i % 2 = 0 AS y, (i % 7 + 1) / 9.0 AS p FROM range(40) t(i)"
+    )
+    call = f"{name}(y{'' if name in CHANCES else '::INT'}, p)"
+    found = con.execute(f"SELECT {call} OVER (ROWS UNBOUNDED PRECEDING) FROM few").fetchall()
+    rows = "SELECT * FROM few LIMIT"
+    expected = [con.execute(f"SELECT {call} FROM ({rows} {n})").fetchone() for n in range(1, 41)]
+    assert [value for (value,) in found] == [
+        value if value is None else pytest.approx(value, rel=1e-12) for (value,) in expected
+    ]
 
 
 def test_labels(con):

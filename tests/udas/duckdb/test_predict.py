@@ -8,17 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tuskml.udas.model_fields import MODEL_FIELDS
+
 relaxed = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
-FIELDS = {
-    "task": "VARCHAR", "coef": "DOUBLE[]", "intercept": "DOUBLE", "std_err": "DOUBLE[]",
-    "classes": "DOUBLE[]", "n_rows": "BIGINT", "n_skipped": "BIGINT", "n_features": "BIGINT",
-    "loss": "DOUBLE", "history": "DOUBLE[]", "iterations": "BIGINT", "converged": "BOOLEAN",
-    "status": "VARCHAR", "plan": "VARCHAR", "seconds": "DOUBLE", "options": "VARCHAR",
-    "store": "VARCHAR",
-}  # fmt: skip
+FIELDS = {field.name: field.duckdb for field in MODEL_FIELDS if field.name != "payload"}
 
 NAMES = ["predict", "predict_proba", "decision"]
 TYPES = ["FLOAT", "DOUBLE"]
@@ -47,7 +43,7 @@ def model(task="logistic", **fields):
     }  # fmt: skip
     given_fields = usual | fields
     items = (f"'{f}': {text(given_fields.get(f))}::{t}" for f, t in FIELDS.items())
-    return "{" + ", ".join(items) + "}"
+    return "with_payload({" + ", ".join(items) + "})"
 
 
 def one(con, expression, parameters=()):
@@ -221,7 +217,7 @@ def test_fields_that_vary_while_the_coefficients_stay(con):
     tasks = "if(i % 3 = 0, 'svm', 'logistic')"
     query = f"""
         SELECT i, decision(m, [2.0, 0.0]), predict(m, [2.0, 0.0])
-        FROM (SELECT i, {{{fields}}} AS m FROM (
+        FROM (SELECT i, with_payload({{{fields}}}) AS m FROM (
             SELECT i, {tasks} AS task, [1.0::DOUBLE, 0.0] AS coef, -i::DOUBLE AS intercept,
                 if(i % 2 = 0, [0.0::DOUBLE, 1.0], [5.0::DOUBLE, 6.0]) AS classes,
                 '{OPTIONS}' AS options FROM range(5000) t(i)))"""
@@ -287,32 +283,32 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
         ),
         (
             f"predict({model('lda')}, [1.0, 2.0, 3.0])",
-            "predict: model is 'lda', expected 'linear', 'logistic', 'svm' or "
+            "model_payload: model is 'lda', expected 'linear', 'logistic', 'svm' or "
             "'matrix_factorization'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",
-            "predict: the model has no classes",
+            "model_payload: the model has no classes",
         ),
         (
             f"predict({model(coef=None, store='/models/7')}, [1.0, 2.0, 3.0])",
-            "predict: the model has no coefficients, and its options name no store",
+            "model_payload: the model has no coefficients, and its options name no store",
         ),
         (
             f"predict({model(options=OPTIONS.replace('1', '2'))}, [1.0, 2.0, 3.0])",
-            r"predict: the model has format version 2, this tuskml \S+ reads version 1",
+            r"model_payload: the model has format version 2, this tuskml \S+ reads version 1",
         ),
         (
             f"predict({model(options=OPTIONS.replace('1', '12'))}, [1.0, 2.0, 3.0])",
-            "predict: the model has format version 12",
+            "model_payload: the model has format version 12",
         ),
         (
             f"predict({model(options='{}')}, [1.0, 2.0, 3.0])",
-            """predict: the options of the model begin with '{}', expected '{"tuskml":1'""",
+            """model_payload: the options of the model begin with '{}', expected '{"tuskml":1'""",
         ),
         (
             f"predict({model(options=None)}, [1.0, 2.0, 3.0])",
-            "predict: the model has no options",
+            "model_payload: the model has no options",
         ),
     ],
 )

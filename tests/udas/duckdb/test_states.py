@@ -1,8 +1,12 @@
 """Rows go to their own states, whatever DuckDB hands an update: arrays small and large, or one."""
 
+import ctypes
 import random
 
+import duckdb
 import pytest
+
+from tuskml.connection import extension_path
 
 pytestmark = pytest.mark.native
 
@@ -58,3 +62,27 @@ def test_windows_orders_and_filters_beside_each_other(rows):
         orders, tails = ["", " ORDER BY -i"], ["", "FILTER (i % 5 < 2)"]
         calls = [(k, draw.choice(orders), draw.choice(tails)) for k in range(6)]
         check(rows, calls, f"{some} {draw.choice(['', 'GROUP BY g', 'GROUP BY i % 2'])}")
+
+
+def test_orders_and_distinct_rows_within_frames(rows):
+    """Places in DuckDB 1.5 of their own, which are learned as the others are."""
+    frame_of_40 = "ORDER BY i ROWS BETWEEN 40 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW"
+    for frame in ("ORDER BY i ROWS 3 PRECEDING", "ORDER BY g", frame_of_40):
+        check(rows, [(0, " ORDER BY -i", f"OVER ({frame})")], "FROM (FROM t LIMIT 50)")
+        distinct = f"rmse(DISTINCT y, p) OVER ({frame}), rmse(y, p) OVER ({frame})"
+        for found, wanted in rows.execute(f"SELECT {distinct} FROM (FROM t LIMIT 50)").fetchall():
+            assert found == (wanted and pytest.approx(wanted, rel=1e-9))
+
+
+def test_what_duckdb_1_needs_is_entered_by_none_else(rows):
+    """Not when it loads either: what `udas/duckdb/v1` holds counts its calls."""
+    for select in (
+        "rmse(y, p) OVER ()",
+        "rmse(y, p ORDER BY i)",
+        "train_model('linear', y, [p::DECIMAL(38, 20)]) OVER (ORDER BY i ROWS 2 PRECEDING)",
+        "train_model('linear', y, [12345678901234567.123456789::DECIMAL(38, 9)], '{}')",
+    ):
+        rows.execute(f"SELECT {select} FROM (FROM t LIMIT 30)").fetchall()
+    library = ctypes.CDLL(str(extension_path()))
+    library.tusk_v1_calls.restype = ctypes.c_int64
+    assert (library.tusk_v1_calls() > 0) == (duckdb.__version__ < "2")

@@ -5,7 +5,6 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -19,41 +18,21 @@ from tuskml.errors import DataError
 from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.native import crc32c
 
+sys.path.append(str(Path(__file__).parent))
+
+from stored_models import ask, con, literal, root
+
+__all__ = ["con", "root"]
+
 pytestmark = pytest.mark.native
 
 N = 20_000
 SCORES = "SELECT predict({}, sparse(?::INTEGER[], ?::DOUBLE[]))"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> StoreRoot:
-    return StoreRoot(tmp_path / "stores")
-
-
-@pytest.fixture
-def con(root: StoreRoot) -> Iterator[duckdb.DuckDBPyConnection]:
-    with tuskml.connect(store_root=root.path, threads=2) as connection:
-        yield connection
-
-
 def weights_of(density: float, dtype: str = "float32", n: int = N) -> np.ndarray:
     random = np.random.default_rng(7)
     return (random.standard_normal(n) * (random.random(n) < density)).astype(dtype)
-
-
-def literal(reference: str, task: str = "linear", intercept: str = "0.5", more: str = "") -> str:
-    """A stored model as SQL, as train_model would leave it."""
-    classes = {"linear": "NULL", "logistic": "[3, 7]", "svm": "[3, 7]"}.get(task, more)
-    reference = reference.replace("'", "''")
-    return (
-        f"{{'task': '{task}', 'coef': NULL::DOUBLE[], 'intercept': {intercept}, "
-        f"'classes': {classes}::DOUBLE[], 'store': '{reference}', "
-        f"""'options': '{{"tuskml":1,"biases": true, "store": "{reference}", "x": [1, "}}"]}}'}}"""
-    )
-
-
-def ask(con: duckdb.DuckDBPyConnection, expression: str, *parameters: object) -> object:
-    return con.execute(f"SELECT {expression}", list(parameters)).fetchall()[0][0]
 
 
 def refusal(con: duckdb.DuckDBPyConnection, model: str) -> str:
@@ -341,7 +320,7 @@ def test_another_content_and_another_version_of_the_format(root, con) -> None:
 
 def test_summary_says_where_the_coefficients_are(root, con) -> None:
     reference = root.publish_weights("m", np.ones(3)).reference
-    model = literal(reference)[:-1] + ", 'std_err': NULL::DOUBLE[], 'n_rows': 3}"
+    model = literal(reference)
     with pytest.raises(duckdb.Error, match=f"tuskml store export {reference} FILE"):
         con.execute(f"FROM model_summary({model})").fetchall()
 
@@ -366,87 +345,11 @@ def test_the_root_is_the_databases(root, tmp_path: Path, monkeypatch) -> None:
 def test_the_trainer_is_told(root, con, monkeypatch) -> None:
     told = []
 
-    def answer(library, pointer) -> None:
+    def answer(library, pointer, account=None) -> None:
         told.append(pointer.contents.store_root)
         raise DataError("nothing is trained")
 
-    monkeypatch.setattr("tuskml.groups.door.answer", answer)
+    monkeypatch.setattr("tuskml.groups.contract.trainer.answer", answer)
     with pytest.raises(duckdb.Error, match="nothing is trained"):
         con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)")
     assert told == [str(root.path).encode()]
-
-
-# --- matrix factorization ---
-
-
-def factors(coef: str, users: int, items: int, width: int, biases: str = "true") -> str:
-    model = literal("x", "matrix_factorization", more=f"[{users}, {items}, {width}]")
-    model = model.replace('"store": "x", ', "").replace("true", biases)
-    return model.replace("NULL::DOUBLE[]", f"{coef}::DOUBLE[]", 1)
-
-
-@given(
-    users=st.integers(1, 6), items=st.integers(1, 5), width=st.sampled_from([1, 2, 5, 300]),
-    biases=st.booleans(), dtype=st.sampled_from(["float32", "float64"]),
-)  # fmt: skip
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_factors_as_in_numpy(root, con, users, items, width, biases: bool, dtype: str) -> None:
-    vectors = np.random.default_rng(users).standard_normal((users + items, width)).astype(dtype)
-    known = np.zeros((users + 1 + items + 1, width))  # and two that were never seen
-    known[:users], known[users + 1 : -1] = vectors[:users], vectors[users:]
-    ids = [(u, i) for u in range(users + 1) for i in range(items + 1)]
-    u, v = known[[u for u, _ in ids]], known[[users + 1 + i for _, i in ids]]
-    b = int(biases)
-    expected = 0.5 + (u[:, :b] + v[:, :b]).sum(1) + (u[:, b:] * v[:, b:]).sum(1)
-    stored = literal(
-        root.publish_weights("mf", vectors.ravel()).reference, "matrix_factorization",
-        more=f"[{users}, {items}, {width}]",
-    ).replace("true", str(biases).lower())  # fmt: skip
-    as_value = factors(
-        str(vectors.ravel().astype(float).tolist()), users, items, width, str(biases).lower()
-    )
-    for model in (stored, as_value):
-        for kind in ("INTEGER", "BIGINT", "DOUBLE", "FLOAT"):
-            found = con.execute(
-                f"SELECT predict(m, [u, i]::{kind}[]), decision(m, [u, i]::{kind}[]) "
-                f"FROM (SELECT {model} AS m), range({users + 1}) a(u), range({items + 1}) b(i) "
-                "ORDER BY u, i"
-            ).fetchnumpy()
-            for column in found.values():
-                assert column == pytest.approx(expected, rel=1e-10, abs=1e-10)
-
-
-@pytest.mark.parametrize(("row", "told"), [
-    ("[-1, 0]", "feature 1, the user, is -1, expected an integer id from 0 on"),
-    ("[0, 0.5]", "feature 2, the item, is 0.5, expected an integer id from 0 on"),
-    ("[0, 'nan'::DOUBLE]", "feature 2, the item, is nan, expected"),
-    ("['inf'::DOUBLE, 0]", "feature 1, the user, is inf, expected"),
-    ("[0]", "row has 1 features, expected two"),
-    ("[0, 0, 0]", "row has 3 features, expected two"),
-    ("[]::DOUBLE[]", "row has 0 features, expected two"),
-    ("sparse([0, 1], [1.0, 1.0])", "row has sparse features"),
-])  # fmt: skip
-def test_pairs_that_are_none(con, row: str, told: str) -> None:
-    model = factors("[1, 2, 3, 4]", 1, 1, 2)
-    with pytest.raises(duckdb.Error, match=told):
-        ask(con, f"predict({model}, {row})")
-    assert ask(con, f"predict({model}, [1e18, 0])") == 3.5
-    assert ask(con, f"predict({model}, [0, NULL])") is None
-
-
-def test_factors_that_do_not_fit(root, con) -> None:
-    for model, told in [
-        (factors("[1, 2, 3]", 1, 1, 2), "has 3 coefficients, its users and items have 4"),
-        (factors("[1, 2, 3]", 1, 2, 0), "classes of the model are not its numbers of users"),
-        (factors("[1, 2]", -1, 1, 2), "classes of the model are not its numbers of users"),
-    ]:
-        with pytest.raises(duckdb.Error, match=told):
-            ask(con, f"predict({model}, [0, 0])")
-    reference = root.publish_weights("mf", np.ones(5)).reference
-    stored = literal(reference, "matrix_factorization", more="[1, 1, 2]")
-    with pytest.raises(duckdb.Error, match="has 5 coefficients, its users and items have 4"):
-        ask(con, f"predict({stored}, [0, 0])")
-    with pytest.raises(duckdb.Error, match="only 'logistic' models give probabilities"):
-        ask(con, f"predict_proba({stored}, [0, 0])")

@@ -1,0 +1,1 @@
+"""The subcommands of `tuskml`, one file each; `cli.py` puts them together."""

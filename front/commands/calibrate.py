@@ -1,0 +1,61 @@
+"""`tuskml calibrate`: measures this host for the planner."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+
+EXAMPLES = """
+measure this machine, and keep it for the planner:
+  tuskml calibrate
+look at the figures without keeping them where a planner looks:
+  tuskml calibrate --output /tmp/here.json --json
+"""
+
+
+def add_calibrate(commands: "Commands[Any]") -> None:
+    """The grammar."""
+    made = add_command(
+        commands,
+        "calibrate",
+        show_calibration,
+        "measure this machine, for the choice of training plans",
+        "Measures in a few seconds what passes over rows and work on weights take "
+        "on this machine, and keeps it for the planner, which otherwise uses the figures "
+        "of another machine. Deterministic trainings do not use it.",
+        EXAMPLES,
+    )
+    where = "write the figures to this file, which the planner does not read"
+    files(made.add_argument("--output", type=Path, metavar="FILE", help=where))
+    refine = "let trainings on this host record the time of iterations, for later plans"
+    made.add_argument("--refine", action="store_true", help=refine)
+    add_json(made, "print what was measured as one JSON object")
+
+
+def show_calibration(given: argparse.Namespace) -> None:
+    """Measures, saves and prints."""
+    from tuskml.learners.registry import LEARNERS
+    from tuskml.optimizer.constants import host_file, save
+
+    told = sys.stderr.isatty()
+    measured: dict[str, Any] = {}
+    for learner in LEARNERS:
+        measured |= learner.calibrate(
+            lambda part: print(f"measuring {part}", file=sys.stderr) if told else None
+        )
+    if given.refine:
+        measured = measured | {"refine": True}
+    path = given.output or host_file()
+    save(measured, path)
+    if given.json:
+        print(json.dumps(measured | {"file": str(path)}))
+        return
+    each = measured["passes"]["gradient"]["dense float32"]
+    width, seconds = each[-1]
+    print(
+        f"{path}: {measured['processor']}, {measured['cores']} cores; "
+        f"a gradient takes {seconds * 1e9:.2f} ns per value of {width} features"
+    )

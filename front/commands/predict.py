@@ -1,0 +1,176 @@
+"""`tuskml predict`: a table of models scores rows, each row by the model of its group.
+
+The query is that of `tuskml.predict`, of the models in a table's column.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tuskml.databases.database import Database, Row
+from tuskml.databases.keeping import is_file, keep, named
+from tuskml.databases.opening import opened
+from tuskml.databases.postgres import Postgres
+from tuskml.databases.script import plain
+from tuskml.databases.sources import Scope, find_source, listed, scope_of
+from tuskml.errors import DataError
+from tuskml.prediction.joining import Joined, Keys, of_columns
+from tuskml.prediction.model_tables import ModelTable, model_table
+from tuskml.prediction.prediction import NAMES, Scoring
+from tuskml.terminal.rows_arguments import add_database, add_into, add_source, keys
+from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.text.expressions import column_named, quoted, renamed
+from tuskml.text.table import table
+from tuskml.training.training import refuse_replace
+
+MOST_ROWS = 100
+Join = Callable[[ModelTable, Scope, Keys, str], Joined]
+ROWS_A_TIME = 10_000
+KINDS = {name: kind for kind, name in NAMES.items()}
+EXAMPLES = """
+each flight by its carrier's model, of a table that tuskml train --into made:
+  tuskml predict flights.duckdb --models models --source flights \\
+      --features dep_delay,distance --output probability
+the same rows into a new table, the probability in a column late:
+  tuskml predict flights.duckdb --models models --source flights \\
+      --features dep_delay,distance --output probability --name late --into scored
+into a Parquet file, replacing an existing one:
+  tuskml predict flights.duckdb --models models --source flights \\
+      --features dep_delay,distance --into scored.parquet --replace
+a key that is an expression over the rows:
+  tuskml predict postgresql:///shop --models monthly --source sales \\
+      --features price,hour --group-by 'extract(month FROM day) AS month' --json
+"""
+
+
+def add_predict(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml predict`."""
+    command = add_command(
+        commands,
+        "predict",
+        show_predictions,
+        "score rows by the models of a table",
+        "Adds a column of predictions to the rows of a table, a query or Parquet files. Each row "
+        "is scored by the model of its group; rows whose group has no model get NULL.",
+        EXAMPLES,
+    )
+    add = command.add_argument
+    add_database(command)
+    models = "a table or query with a column of models, and columns with their groups' keys"
+    add("--models", required=True, metavar="TABLE", help=models)
+    add_source(command)
+    by = "the keys in the rows (default: the columns beside the models)"
+    add("--group-by", default="", metavar="SQL", help=by)
+    what = "prediction (default), probability (logistic), or decision, the margin"
+    add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
+    add("--name", help="the name of the new column (default: what --output says)")
+    add("--model-column", metavar="NAME", help="the column of models, if there are several")
+    into = "keep the rows in a new table, or a .parquet or .csv file, instead of printing them"
+    add_into(command, into)
+    add_json(command, "print one JSON object per row, one per line")
+
+
+def show_predictions(given: argparse.Namespace) -> None:
+    """Predicts, and prints rows or keeps them."""
+    refuse_replace(given.replace, given.into)
+    with opened(given.database, given.into is not None) as database:
+        query, names = prediction_query(database, given)
+        if given.into is not None:
+            count = keep(database, given.into, query, given.replace)
+            kept = {"rows": count, "file" if is_file(given.into) else "table": given.into}
+            print(json.dumps(kept) if given.json else f"{count:,} rows in {named(given.into)}")
+        elif given.json:
+            for row in streamed(database, query):
+                line = dict(zip(names, map(plain, row), strict=True))
+                print(json.dumps(line, ensure_ascii=False, allow_nan=False))
+        else:
+            print(first_rows(names, database.fetch(f"{query} LIMIT {MOST_ROWS + 1}")))
+
+
+def first_rows(names: Sequence[str], rows: Sequence[Row]) -> str:
+    """For a person."""
+    text = table(names, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        text += f"\n  (the first {MOST_ROWS} rows; --json prints all, --into keeps them)"
+    return text
+
+
+def streamed(database: Database, query: str) -> Iterator[Row]:
+    """Rows as they come, some at a time."""
+    if isinstance(database, Postgres):
+        with database.connection.transaction():
+            cursor = database.connection.cursor("tusk_predict")
+            with cursor:
+                cursor.itersize = ROWS_A_TIME
+                cursor.execute(query.encode(database.connection.info.encoding))
+                yield from cursor
+        return
+    rows = database.connection.execute(query)
+    while some := rows.fetchmany(ROWS_A_TIME):
+        yield from some
+
+
+def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str, list[str]]:
+    """The join, and its columns' names."""
+    scoring = scoring_of(database, given, given.source)
+    columns, name = scoring.scope.columns, given.name or given.output
+    if column_named(name, columns) is not None:
+        raise DataError(
+            f"{scoring.scope.source.name} has a column '{name}' already, "
+            "expected --name to be that of a new column"
+        )
+    names = list(columns)
+    return scoring.rows(KINDS[given.output], name, names), [*names, name]
+
+
+def scoring_of(
+    database: Database, given: argparse.Namespace, rows: str, join: Join = of_columns
+) -> Scoring:
+    """The models of --models joined to the rows of a source."""
+    models = model_table(database, given.models, given.model_column)
+    scope = scope_of(database, find_source(database, rows))
+    pairs = key_pairs(scope, models, keys(given.group_by))
+    refuse_several(database, models, [column for column, _ in pairs])
+    features, _ = scope.features(listed(given.features, "features", scope.columns))
+    joined = join(models, scope, pairs, "--group-by")
+    return Scoring(database, scope, joined, features, tuple(pairs))
+
+
+def key_pairs(
+    scope: Scope, models: ModelTable, expressions: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Columns of the models, and the SQL over the rows that each equals.
+
+    DataError where models or rows lack one.
+    """
+    beside = dict(models.others)
+    pairs = []
+    for text in expressions or list(beside):
+        sql, name = renamed(text)
+        column = column_named(name or text, beside)
+        if column is None:
+            raise DataError(
+                f"--group-by names key {name or text!r}, which {models.source.name} does not "
+                f"have: beside its models it has {', '.join(beside) or 'no column'}"
+            )
+        if not expressions and column_named(column, scope.columns) is None:
+            raise DataError(
+                f"{models.source.name} has a column '{column}', which {scope.source.name} does "
+                "not have: say by --group-by which columns are keys, such as "
+                f"--group-by 'month(date) AS {column}'"
+            )
+        pairs.append((column, scope.sql(sql if name else text, "--group-by")))
+    return pairs
+
+
+def refuse_several(database: Database, models: ModelTable, names: Sequence[str]) -> None:
+    """A row must have at most one model."""
+    by = ", ".join(map(quoted, names))
+    grouped = f"GROUP BY {by} HAVING count(*) > 1 LIMIT 1" if names else "HAVING count(*) > 1"
+    if database.fetch(f"SELECT count(*) FROM {models.source.sql} {grouped}"):
+        where = f"with the same {', '.join(names)}" if names else "and no column with a key"
+        raise DataError(
+            f"{models.source.name} has several models {where}, expected one per row: "
+            "give a query as --models that picks one"
+        )

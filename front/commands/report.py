@@ -1,0 +1,205 @@
+"""`tuskml report`: one HTML page of a training, from a table of models or a script's result."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.commands.predict import scoring_of
+from tuskml.commands.sql import script
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.opening import opened
+from tuskml.databases.script import run
+from tuskml.errors import DataError
+from tuskml.model.model import FIELDS
+from tuskml.prediction.joining import of_one_task
+from tuskml.prediction.model_tables import chosen_keys, model_table
+from tuskml.terminal.bar import bar
+from tuskml.terminal.rows_arguments import add_database, keys
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+from tuskml.text.expressions import quoted, split
+
+if TYPE_CHECKING:
+    from tuskml.report import Group
+
+EXAMPLES = """
+the models that tuskml train --into models kept, a page in report.html:
+  tuskml report flights.duckdb
+another table and file, features by name, keys of several columns:
+  tuskml report postgresql:///shop --models monthly --group-by shop,month \\
+      --features price,hour --output monthly.html
+with ROC, calibration and gain of predictions of these rows:
+  tuskml report flights.duckdb --rows flights --label 'arr_delay > 15' \\
+      --features dep_delay,distance
+what a script trains: its last result that contains models
+  tuskml report :memory: --script train.sql
+"""
+
+
+def add_report(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml report`."""
+    command = add_command(
+        commands,
+        "report",
+        show_report,
+        "one HTML page of a training: statuses, curves, plans, coefficients",
+        "Writes one HTML page of the models of a table, a query or a script: the groups with "
+        "their status, which can be searched and sorted, convergence curves, estimated and "
+        "actual times, the largest coefficients, and what stored models asked of their "
+        "store. The page needs no network.",
+        EXAMPLES,
+    )
+    add = command.add_argument
+    add_database(command)
+    either = command.add_mutually_exclusive_group()
+    models = "a table or query with a column of models (default %(default)s)"
+    either.add_argument("--models", default="models", metavar="TABLE", help=models)
+    text = "a SQL script to run in the DuckDB file instead; - reads standard input"
+    files(either.add_argument("--script", metavar="FILE", help=text))
+    by = "the columns that name a group (default: all columns beside the models)"
+    add("--group-by", default="", metavar="COLUMNS", help=by)
+    rows = "rows to predict by these models: a table, a query or Parquet files; needs --label"
+    add("--rows", metavar="TABLE", help=rows)
+    add("--label", metavar="SQL", help="with --rows: what the models predict, as SQL over them")
+    names = (
+        "the features' names, with commas, in the order of the training; with --rows also their "
+        "columns or SQL"
+    )
+    add("--features", default="", metavar="NAMES", help=names)
+    add("--model-column", metavar="NAME", help="the column of models, if there are several")
+    add("--title", help="the title of the page (default: from the source)")
+    out = "where to write the page (default %(default)s)"
+    default = Path("report.html")
+    files(add("--output", type=Path, default=default, metavar="HTML", help=out))
+    add_json(command, "print one JSON object about the page")
+
+
+def show_report(given: argparse.Namespace) -> None:
+    """Reads the models, writes the page, and says where."""
+    from tuskml.report import page
+
+    check_rows(given)
+    scores = None
+    with opened(given.database) as database:
+        if given.script is None:
+            names, groups = of_table(database, given)
+            if given.rows is not None:
+                scores = scores_of(database, given)
+        else:
+            names, groups = of_script(database, given)
+    if not groups:
+        raise DataError(f"{given.script or given.models} has no models, expected at least one row")
+    features = split(given.features, "--features") if given.features.strip() else []
+    check_names(features, groups)
+    what = given.script or given.models
+    where = "" if given.database == ":memory:" else f" in {shown_database(given.database)}"
+    text = page(
+        groups,
+        keys=names,
+        features=features,
+        title=given.title or "Training report",
+        source=f"{what}{where}",
+        scores=scores,
+    )
+    given.output.write_text(text, encoding="utf-8")
+    size = len(text.encode())
+    if given.json:
+        facts = {"page": str(given.output), "groups": len(groups), "bytes": size}
+        print(json.dumps(facts | {"ok": sum(g.grade == "good" for g in groups)}))
+    else:
+        count = f"{len(groups):,} group{'s' if len(groups) != 1 else ''}"
+        print(f"{given.output}: {count}, {size / 1024:,.0f} KiB")
+
+
+def check_rows(given: argparse.Namespace) -> None:
+    """What --rows needs."""
+    if given.rows is None and given.label is None:
+        return
+    for name, value in (
+        ("--rows", given.rows),
+        ("--label", given.label),
+        ("--features", given.features),
+    ):
+        if not value:
+            raise DataError(
+                f"{name} is not given, expected --rows, --label and --features together"
+            )
+    if given.script is not None:
+        raise DataError("--rows is given with --script, expected a table of models: --models")
+
+
+def scores_of(database: Database, given: argparse.Namespace) -> dict[str, Any]:
+    """The metrics and curves of each group by name, '' where there are no keys."""
+    scoring = scoring_of(database, given, given.rows, of_one_task)
+    classifies = scoring.models.answers().classifies
+    label = scoring.scope.label(given.label)
+    found = scoring.metrics(label, curves=classifies)
+    if not scoring.keys:
+        return {"": found}
+    return {shown_key(key): metrics for key, metrics in found.items()}
+
+
+def shown_key(key: Any) -> str:
+    """A group's name as the table of groups has it."""
+    values = key if isinstance(key, tuple) else (key,)
+    return ", ".join("NULL" if value is None else str(value) for value in values)
+
+
+def check_names(features: Sequence[str], groups: Sequence["Group"]) -> None:
+    """As many names as some model has features; models of sparse ones may have fewer."""
+    found = sorted({len(group.weights) for group in groups if group.linear})
+    if features and found and len(features) not in found:
+        counts = f"{found[0]}" if len(found) == 1 else f"from {found[0]} to {found[-1]}"
+        raise DataError(
+            f"--features has {len(features)} names, but the models have {counts} features, "
+            "expected one for each, in the order of the training"
+        )
+
+
+def shown_database(database: str) -> str:
+    """A path's last part; a URL without its user, password and options."""
+    if "://" not in database:
+        return Path(database).name
+    return database.partition("?")[0].rpartition("@")[2].rpartition("/")[2] or "PostgreSQL"
+
+
+def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+    """Names of keys and the models of a table or query."""
+    from tuskml.report import group_of
+
+    found = model_table(database, given.models, given.model_column)
+    names = chosen_keys(found, keys(given.group_by))
+    columns = ", ".join(map(quoted, [*names, found.model]))
+    rows = database.models(f"SELECT {columns} FROM {found.source.sql}")
+    return names, [group_of(key, value) for key, value in rows]
+
+
+def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+    """Names of keys and the models of the last result that has some."""
+    from tuskml.report import group_of
+
+    if not isinstance(database, DuckDB):
+        raise DataError("--script runs in DuckDB: make a table with psql, and report its --models")
+    last = None
+    with bar():
+        for result in run(database.connection, *script(given.script)):
+            places = [k for k in range(len(result.names)) if has_models(result.rows, k)]
+            last = (result, places[0]) if places else last
+    if last is None:
+        raise DataError(f"no result of {given.script} has a column of models, expected SELECT ...")
+    result, place = last
+    names = [name for k, name in enumerate(result.names) if k != place]
+    groups = [
+        group_of([value for k, value in enumerate(row) if k != place], row[place])
+        for row in result.rows
+    ]
+    return names, groups
+
+
+def has_models(rows: Sequence[Sequence[Any]], place: int) -> bool:
+    """Whether a column's first value is a model."""
+    values = (row[place] for row in rows)
+    first = next((value for value in values if value is not None), None)
+    return isinstance(first, dict) and set(FIELDS) - {"features"} <= set(first)

@@ -1,0 +1,122 @@
+"""`tuskml sql`: a script of SQL, statement by statement, in either database."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tuskml.connection import connect
+from tuskml.databases.files import IN_MEMORY, file_of, removed_on_failure
+from tuskml.databases.opening import URLS
+from tuskml.databases.script import Result, run
+from tuskml.errors import DataError
+from tuskml.terminal.bar import bar
+from tuskml.terminal.prompt import prompt
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+
+Execute = Callable[[str, str], Iterator[Result]]
+MAGIC, MAGIC_AT = b"DUCK", 8
+"""What a DuckDB file has behind its checksum."""
+EXAMPLES = """
+a tutorial, in memory:
+  tuskml sql sql/examples/first_model.sql
+a database file that keeps its tables:
+  tuskml sql train.sql --database flights.duckdb
+the same in PostgreSQL:
+  tuskml sql sql/examples/first_model.sql --database postgresql:///shop
+a prompt for statements, on a terminal:
+  tuskml sql --database flights.duckdb
+a statement from another program, its result to another:
+  echo "SELECT * FROM models" | tuskml sql - --database flights.duckdb --json | jq '.[0]'
+"""
+
+
+def add_sql(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml sql`."""
+    command = add_command(
+        commands,
+        "sql",
+        show_script,
+        "run a SQL script and print its results",
+        "Runs a SQL script in DuckDB with tuskml loaded, or in PostgreSQL, one statement after "
+        "the other, and prints what each returns. The first statement that fails ends it.",
+        EXAMPLES,
+    )
+    add = command.add_argument
+    what = "the script; - reads standard input; without it a terminal gets a prompt"
+    files(add("file", nargs="?", metavar="FILE", help=what))
+    command_text = "statements instead of a script, such as -c 'SELECT 1'"
+    add("-c", "--command", metavar="SQL", dest="statements", help=command_text)
+    where = "a DuckDB file, or a URL such as postgresql://user@host/name (default: in memory)"
+    files(add("--database", default=":memory:", metavar="PATH|URL", help=where))
+    add_json(command, "print each result as JSON, an array in one line")
+
+
+def show_script(given: argparse.Namespace) -> None:
+    """Runs a script and prints its results as they come."""
+    file, database = given.file, given.database
+    if file is not None and is_database(file):
+        if database != IN_MEMORY:
+            raise DataError(f"{file} is a database, and so is --database {database}: expected one")
+        file, database = None, file
+    if given.statements is not None and file is not None:
+        raise DataError("-c and FILE are given, expected one of them")
+    if file is None and given.statements is None and sys.stdin.isatty():
+        with session(database) as execute:
+            prompt(execute, given.json)
+        return
+    text, name = (given.statements, "command") if given.statements is not None else script(file)
+    with session(database) as execute:
+        for place, result in enumerate(execute(text, name)):
+            print(result.as_json() if given.json else as_text(result, place))
+
+
+def is_database(file: str) -> bool:
+    """Whether a database stands where a script is expected."""
+    if file.startswith(URLS):
+        return True
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(len(MAGIC) + MAGIC_AT)[MAGIC_AT:] == MAGIC
+    except OSError:
+        return False
+
+
+@contextmanager
+def session(database: str) -> Iterator[Execute]:
+    """What runs a script, of a name, and yields what its statements return as they come."""
+    if database.startswith(URLS):
+        from tuskml.databases.postgres_connection import connected
+        from tuskml.postgres.script import run_in_postgres
+
+        with connected(database) as connection:
+            yield partial(run_in_postgres, connection)
+    else:
+        path = file_of(database, make=True)
+        with removed_on_failure(path), connect(path) as opened, bar():
+            yield partial(run, opened)
+
+
+def script(file: str | None) -> tuple[str, str]:
+    """Its text, and what it is called; without a file standard input."""
+    if file is None or file == "-":
+        return sys.stdin.read(), "standard input"
+    if " " in file and not Path(file).exists():
+        raise DataError(
+            f"FILE is {file!r}, a statement and no script's name: tuskml sql -c 'SELECT ...' runs "
+            "it"
+        )
+    try:
+        return Path(file).read_text(encoding="utf-8"), file
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{file} is not text in UTF-8 from byte {error.start + 1} on, expected a script"
+        ) from error
+
+
+def as_text(result: Result, place: int) -> str:
+    """A result for a person, apart from the one before."""
+    return ("\n" if place else "") + result.as_table()

@@ -1,0 +1,226 @@
+"""`tuskml store`: lists, verifies, exports, imports and removes stored models."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.errors import StoreError
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
+
+Facts = dict[str, Any]
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+EXAMPLES = {
+    "list": "tuskml store list\ntuskml store list ads --json",
+    "verify": "tuskml store verify --root /srv/stores",
+    "export": "tuskml store export ads ads.npz\ntuskml store export ads@3 ads-3.jsonl",
+    "import": "tuskml store import ads ads.npz",
+    "gc": "tuskml store gc\n"
+    "tuskml store gc ads --keep 3 --older-than 12h --database shop.duckdb\n"
+    "tuskml store gc --yes",
+}
+
+
+def add_stores(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml store`."""
+    store = add_command(
+        commands,
+        "store",
+        None,
+        "stored models: list, verify, export, import, gc",
+        "Models in a store, below one root: versions of finished models, and working "
+        "stores of trainings.",
+        "\n".join(EXAMPLES.values()),
+    )
+    actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in ACTIONS.items():
+        described = text[0].upper() + text[1:] + "."
+        action = add_command(actions, name, show_stores, text, described, EXAMPLES[name])
+        _add_arguments(action, name)
+        root = "the stores' root (default: TUSKML_STORE_ROOT, or the user's data folder)"
+        action.add_argument("--root", type=Path, metavar="DIR", help=root)
+        add_json(action, "print one JSON value")
+
+
+ACTIONS = {
+    "list": "list versions and working stores, of one name or all",
+    "verify": "read every byte of the models and say which are sound",
+    "export": "write a model to a file, .npz for NumPy or .jsonl",
+    "import": "store the model of such a file as the next version of a name",
+    "gc": "remove files that no version uses, and what ended trainings left behind",
+}
+
+
+def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
+    add = action.add_argument
+    if name == "export":
+        add("model", metavar="NAME[@VERSION]", help="the model (default: its current version)")
+    elif name == "import":
+        add("model", metavar="NAME", help="the store's name")
+    else:
+        add("model", nargs="?", metavar="NAME", help="a store's name (default: all)")
+    if name in ("export", "import"):
+        files(add("file", type=Path, metavar="FILE", help="ends with .npz or .jsonl"))
+    if name == "gc":
+        age = "keep what is newer, such as 12h or 7d (default: 1d); 0s keeps nothing"
+        add("--older-than", type=duration, default=86400.0, metavar="AGE", help=age)
+        keep = (
+            "remove versions, but keep the one in use and N before it of each lineage; the models "
+            "of one statement's groups are separate lineages, continued by warm starts"
+        )
+        add("--keep", type=int, metavar="N", help=keep)
+        newest = (
+            "keep only the versions of the newest N trainings, for names whose trainings always "
+            "train all groups again"
+        )
+        add("--trainings", type=int, metavar="N", help=newest)
+        used = "keep what the tables of this database refer to; may be repeated"
+        databases = add("--database", action="append", default=[], metavar="PATH|URL", help=used)
+        files(databases)
+        add("--dry-run", action="store_true", help="list what would be removed, and end")
+        add("--yes", action="store_true", help="do not ask; needed without a terminal")
+
+
+def duration(text: str) -> float:
+    """Seconds of a text such as `90s`, `12h` or `7d`."""
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or unit not in UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age such as 90s, 15m, 12h or 7d")
+    return float(int(number) * UNITS[unit])
+
+
+def show_stores(given: argparse.Namespace) -> None:
+    """Runs the action and prints what it found. A model that is not sound is a StoreError."""
+    from tuskml.kvstore import StoreRoot
+
+    if given.root is not None and given.action != "import" and not given.root.is_dir():
+        raise StoreError(
+            f"--root is {given.root}, which does not exist: expected the folder of the stores"
+        )
+    root = StoreRoot(given.root)
+    found = _collect(root, given) if given.action == "gc" else _run(root, given)
+    lines = [_json(facts) for facts in found]
+    if given.json:
+        print("[" + ",\n ".join(lines) + "]")
+    else:
+        for facts in found:
+            print(_line(facts))
+        if not found:
+            what = f"of {given.model!r} " if given.model else ""
+            end = {"gc": " to remove", "declined": " was removed"}.get(given.action, "")
+            print(f"nothing {what}in {root.path}{end}")
+    bad = [facts for facts in found if facts.get("error")]
+    if bad:
+        raise StoreError(f"{len(bad)} of {len(found)} are damaged, the first: {bad[0]['error']}")
+
+
+def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
+    from tuskml import kvstore
+
+    if given.action == "list":
+        return kvstore.list_stores(root, given.model)
+    if given.action == "verify":
+        return list(kvstore.verify_stores(root, given.model))
+    if given.action == "export":
+        return [asdict(kvstore.export_model(root, given.model, given.file))]
+    return [asdict(kvstore.import_model(root, given.model, given.file))]
+
+
+def _collect(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
+    """Lists what serves nobody, asks, and removes just that; what was removed, or would be."""
+    from tuskml.kvstore import Rules, collect
+
+    rules = Rules(given.older_than, given.keep, given.trainings, _used(given.database))
+    listed = collect(root, given.model, rules, dry_run=True)
+    found = [asdict(each) for each in listed]
+    if given.dry_run or not listed:
+        return [facts | {"dry": True} for facts in found] if not given.json else found
+    if not given.yes and not _agreed(found, given.json):
+        given.action = "declined"
+        return []
+    rules = replace(rules, only={each.path for each in listed})
+    return [asdict(each) for each in collect(root, given.model, rules)]
+
+
+def _used(databases: list[str]) -> set[str]:
+    """The stored models that these databases' tables name."""
+    if not databases:
+        return set()
+    from tuskml.commands.used_models import used_models
+    from tuskml.databases.opening import opened
+
+    found: set[str] = set()
+    for each in databases:
+        with opened(each) as database:
+            found |= used_models(database)
+    return found
+
+
+def _agreed(found: list[Facts], as_json: bool) -> bool:
+    """Shows what would be removed, and asks; StoreError where there is nobody to ask."""
+    out = sys.stderr if as_json else sys.stdout
+    for facts in found:
+        print(_line(facts | {"dry": True}), file=out)
+    size = _size(sum(facts["size"] for facts in found))
+    return asked(f"Remove these {len(found)}, {size}? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def asked(question: str) -> str:
+    """What somebody answers at the terminal; StoreError where there is none."""
+    if not sys.stdin.isatty():
+        raise StoreError(
+            "there is no terminal to ask on, expected --yes to remove them without a question"
+        )
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline()
+
+
+def _json(facts: Facts) -> str:
+    return json.dumps(facts, default=str)
+
+
+def _line(facts: Facts) -> str:
+    """One thing in a line for people."""
+    if "what" in facts:
+        return f"{facts['what']}: {'sound' if facts['ok'] else facts['error']}"
+    if "error" in facts:
+        return f"{facts['name']} {facts.get('version', facts.get('working'))}: {facts['error']}"
+    if "why" in facts:
+        done = "would remove" if facts.get("dry") else "removed"
+        return f"{done} {facts['path']}, {_size(facts['size'])}: {facts['why']}"
+    if "working" in facts:
+        return _working_line(facts)
+    number = facts.get("version", facts.get("number"))
+    created = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["created"]))
+    current = ", current" if facts.get("current") else ""
+    counts = f"{facts['dimension']:,} features, {facts['nonzero']:,} not 0"
+    owner = facts.get("owner") or {}
+    whose = f", of {owner['role']} in {owner['database']}" if owner.get("database") else ""
+    named = f"{facts['name']}@{number}: {counts}"
+    return f"{named}, {_size(facts['size'])}, {created}{whose}{current}"
+
+
+def _working_line(facts: Facts) -> str:
+    owner, number = facts["owner"], facts["checkpoint"]
+    state = "nobody's" if owner is None else f"open in process {owner}"
+    kept = f"checkpoint {number}" if number else "no checkpoint"
+    return f"{facts['name']}, {facts['working']}: {state}, {kept}, {_size(facts['size'])}"
+
+
+def _size(size: int) -> str:
+    units: Iterable[str] = ("bytes", "KiB", "MiB", "GiB")
+    number = float(size)
+    for unit in units:
+        if number < 1024 or unit == "GiB":
+            break
+        number /= 1024
+    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"

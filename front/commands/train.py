@@ -1,0 +1,183 @@
+"""`tuskml train`: a training on a table, a query or Parquet files, from the shell."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.keeping import is_file, named
+from tuskml.databases.opening import opened
+from tuskml.databases.script import plain
+from tuskml.learners.registry import task_named
+from tuskml.model.model import Model
+from tuskml.terminal.bar import training_bar
+from tuskml.terminal.rows_arguments import (
+    add_into,
+    add_training,
+    all_options,
+    by_name,
+    in_order,
+    key_names,
+    keys,
+    options,
+)
+from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.text.expressions import split
+from tuskml.text.table import shown, table
+from tuskml.training.training import resolve, train
+
+MOST_GROUPS = 100
+EXAMPLES = """
+one model of a table in a DuckDB file, by columns and expressions:
+  tuskml train flights.duckdb --task logistic --source flights \\
+      --label 'arr_delay > 15' --features 'dep_delay, distance, month(date) IN (6, 7, 8)'
+one model per carrier, kept in a new table for tuskml predict and tuskml report:
+  tuskml train flights.duckdb --task logistic --source flights --label 'arr_delay > 15' \\
+      --features dep_delay,distance --group-by carrier --into models
+Parquet files; stochastic gradient descent reads only as much as it needs:
+  tuskml train :memory: --task linear --source 'trips/*.parquet' --label fare \\
+      --features distance,passengers --option algorithm=sgd --option epsilon=0.01
+PostgreSQL:
+  tuskml train postgresql:///shop --task linear --source 'SELECT * FROM sales WHERE day > 7' \\
+      --label amount --features 'ARRAY[price, hour]' --option l2=0.01
+"""
+
+
+def add_train(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml train`."""
+    command = add_command(
+        commands,
+        "train",
+        show_training,
+        "train on a table, a query or Parquet files, and print the models",
+        "Trains on the rows of a table, a query or Parquet files, one model or one per "
+        "group, and prints coefficients and status. The numbers are those of SQL's train_model. "
+        "A group that cannot be trained well is not an error: its status says what happened.",
+        EXAMPLES,
+    )
+    command.epilog = f"{command.epilog}\n\n{all_options()}"
+    add_training(command)
+    add_into(command, "keep the models in a new table instead of printing them")
+    add_json(command, "print one JSON object per model, one per line")
+
+
+def show_training(given: argparse.Namespace) -> None:
+    """Trains, and prints the models."""
+    expressions = keys(given.group_by)
+    with opened(given.database, given.into is not None) as database:
+        groups = number_of_groups(database, given, expressions)
+        with training_bar(database, groups):
+            found: Any = trained(database, given, expressions)
+    if given.into is not None:
+        place = "file" if is_file(given.into) else "table"
+        as_text = json.dumps({"models": found, place: given.into}) if given.json else None
+        print(as_text or kept(given, found))
+        return
+    names = key_names(expressions)
+    rows = in_order(found.items()) if names else [((), found)]
+    if given.json:
+        for values, model in rows:
+            print(as_json(names, values, model))
+    elif names:
+        print(as_rows(names, rows))
+    else:
+        print(table(["field", "value"], about(found, feature_names(given.features))))
+
+
+def trained(database: Database, given: argparse.Namespace, expressions: Sequence[str]) -> Any:
+    """What `tuskml.train` returns for these arguments."""
+    return train(
+        database.connection,
+        given.task,
+        source=given.source,
+        label=given.label,
+        features=given.features,
+        group_by=expressions,
+        into=given.into,
+        replace=given.replace,
+        **options(given.option),
+    )
+
+
+def number_of_groups(
+    database: Database, given: argparse.Namespace, expressions: Sequence[str]
+) -> int | None:
+    """For the bar, where there will be one."""
+    if not sys.stderr.isatty() or not isinstance(database, DuckDB):
+        return None
+    if not expressions:
+        return 1
+    task = task_named(given.task)
+    asked = resolve(database, task, given.source, given.label, given.features, expressions, "{}")
+    columns = ", ".join(sql for _, sql in asked.keys)
+    (count,) = database.fetch(
+        f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {asked.source.sql})"
+    )[0]
+    return int(count)
+
+
+def kept(given: argparse.Namespace, count: int) -> str:
+    """Where the models are."""
+    return f"{count:,} model{'s' if count != 1 else ''} in {named(given.into)}"
+
+
+def feature_names(text: str) -> list[str]:
+    """What the features are called."""
+    return split(text, "--features")
+
+
+def as_json(names: Sequence[str], values: Sequence[Any], model: Model | None) -> str:
+    """Keys and the model's fields as one JSON object, in one line."""
+    fields = None if model is None else plain(model.as_dict())
+    line = {"key": by_name(names, values), "model": fields} if names else fields
+    return json.dumps(line, ensure_ascii=False, allow_nan=False)
+
+
+def as_rows(names: Sequence[str], rows: Sequence[tuple[tuple[Any, ...], Model | None]]) -> str:
+    """One line per model."""
+    head = [*names, "rows", "skipped", "loss", "iterations", "status", "intercept", "coef"]
+    lines = []
+    for values, model in rows[:MOST_GROUPS]:
+        if model is None:
+            lines.append([*values, 0, None, None, None, "no usable row", None, None])
+        else:
+            coef = model.coef if model.coef is not None else model.store
+            rest = [model.loss, model.iterations, model.status, model.intercept, coef]
+            lines.append([*values, model.n_rows, model.n_skipped, *rest])
+    text = table(head, lines)
+    if len(rows) > MOST_GROUPS:
+        text += f"\n  ({MOST_GROUPS} of {len(rows)} models; --json prints all, --into keeps them)"
+    return text
+
+
+def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
+    """One model, a line a fact; coefficients by the features' names where there are as many."""
+    lines = [
+        ("task", model.task),
+        ("status", model.status),
+        ("rows", f"{model.n_rows:,} used, {model.n_skipped:,} skipped"),
+        ("loss", shown(model.loss)),
+        ("plan", model.plan),
+        ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
+    ]
+    if model.classes:
+        lines.append(("classes", " and ".join(f"{value:g}" for value in model.classes)))
+    lines += [(name, text) for name, text in counted(model.options.get("counters", {}))]
+    lines.append(("intercept", shown(model.intercept)))
+    if model.coef is None:
+        return [*lines, ("store", shown(model.store))]
+    if len(names) == len(model.coef):
+        return lines + [(name, shown(c)) for name, c in zip(names, model.coef, strict=True)]
+    return [*lines, ("coef", shown(model.coef))]
+
+
+def counted(counters: dict[str, Any]) -> list[tuple[str, str]]:
+    """How much was read, of how much."""
+    if "rows_read" not in counters:
+        return []
+    of = [("rows_read", "rows"), ("row_groups_read", "row_groups")]
+    parts = [f"{counters[a]:,} of {counters[b]:,} {b.replace('_', ' ')}" for a, b in of]
+    return [("read", ", ".join(parts))]

@@ -1,0 +1,1 @@
+"""DuckDB and PostgreSQL as Python sees them: dialects, sources of rows, row groups, limits."""

@@ -1,0 +1,104 @@
+"""The row groups of Parquet files and of DuckDB tables, and queries that read some of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuskml.databases.duckdb import DuckDB
+from tuskml.errors import DataError
+from tuskml.learners.receiving import Receiver, receiving
+from tuskml.learners.row_groups import Piece
+
+TABLE_ROWS = 122_880
+"""Rows in a row group of DuckDB's own storage."""
+FIXED = re.compile(r".*\[(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row group: what to read, the column that numbers its rows, and its first row."""
+
+    relation: str
+    column: str
+    first: int
+
+
+@dataclass(frozen=True)
+class DuckRowGroups:
+    """Row groups that a query reads by ranges of row numbers: DuckDB skips all others."""
+
+    database: DuckDB
+    label: str
+    features: str
+    places: Sequence[Place]
+    sizes: Sequence[int]
+
+    def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
+        """Packs the rows of the pieces, one range of one row group each."""
+        parts = " UNION ALL ".join(map(self.select, pieces))
+        with receiving(receiver) as token:
+            text = self.database.text(token)
+            self.database.fetch(f"SELECT explain_training({text}, y, x) FROM ({parts})")
+
+    def select(self, piece: Piece) -> str:
+        """Label and features of one piece's rows."""
+        place = self.places[piece.row_group]
+        begin = place.first + piece.first
+        return (
+            f"SELECT {self.label} AS y, {self.features} AS x FROM {place.relation} "
+            f"WHERE {place.column} BETWEEN {begin} AND {begin + piece.n_rows - 1}"
+        )
+
+
+def row_groups_of(
+    database: DuckDB, source: str, files: Sequence[str], label: str, features: str
+) -> DuckRowGroups | None:
+    """The row groups of a table, or of Parquet files; None for what has none, such as a view."""
+    found = parquet_row_groups(database, files) if files else table_row_groups(database, source)
+    if not found:
+        return None
+    places, sizes = zip(*found, strict=True)
+    return DuckRowGroups(database, label, features, places, sizes)
+
+
+def parquet_row_groups(database: DuckDB, files: Sequence[str]) -> list[tuple[Place, int]]:
+    """As the files' footers list them."""
+    paths = ", ".join(map(database.text, files))
+    rows = database.fetch(
+        "SELECT file_name, row_group_id, any_value(row_group_num_rows) "
+        f"FROM parquet_metadata([{paths}]) GROUP BY ALL ORDER BY ALL"
+    )
+    found = []
+    before, first = None, 0
+    for name, _, size in rows:
+        if name != before:
+            before, first = name, 0
+        relation = f"read_parquet({database.text(name)}, file_row_number = true) AS source"
+        found.append((Place(relation, "file_row_number", first), int(size)))
+        first += int(size)
+    return found
+
+
+def table_row_groups(database: DuckDB, relation: str) -> list[tuple[Place, int]]:
+    """Ranges of a table's row ids."""
+    try:
+        (last,) = database.fetch(f"SELECT max(rowid) FROM {relation}")[0]
+    except DataError:  # a view has no row ids
+        return []
+    rows = 0 if last is None else int(last) + 1
+    return [
+        (Place(relation, "rowid", first), min(TABLE_ROWS, rows - first))
+        for first in range(0, rows, TABLE_ROWS)
+    ]
+
+
+def width(database: DuckDB, source: str, features: str) -> int | None:
+    """How many features a dense array has: by its type, or by that of a first row."""
+    kind = database.columns(f"SELECT {features} AS x FROM {source}")[0][1]
+    fixed = FIXED.fullmatch(kind)
+    if fixed:
+        return int(fixed[1])
+    if not kind.endswith("[]"):
+        return None
+    rows = database.fetch(f"SELECT len({features}) FROM {source} LIMIT 100")
+    return max((int(n) for (n,) in rows if n), default=None)

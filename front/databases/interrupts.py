@@ -1,0 +1,39 @@
+"""`connection.interrupt()` ends trainings as `tuskml.cancel()` does.
+
+DuckDB notes an interrupt in a flag of the connection and looks at it between the tasks of a
+statement. A training is one long task, and DuckDB's C interface does not show the flag. So the
+call itself is heard: whatever connection it is of, it ends all trainings of the process, since
+DuckDB does not say which connection's statement a training belongs to.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+
+from tuskml.kernels.passes import cancel
+
+_lock = threading.Lock()
+
+
+def share_interrupts() -> None:
+    """From here on, for all connections of this process; a second time it does nothing."""
+    with _lock:
+        for owner in (duckdb.DuckDBPyConnection, duckdb):
+            real = getattr(owner, "interrupt", None)
+            if real is not None and not hasattr(real, "ends_trainings"):
+                setattr(owner, "interrupt", _ending_trainings(real))  # noqa: B010, mypy
+
+
+def _ending_trainings(real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def interrupt(*given: Any, **named: Any) -> Any:
+        try:
+            return real(*given, **named)
+        finally:
+            cancel()
+
+    interrupt.ends_trainings = True  # type: ignore[attr-defined]
+    return interrupt

@@ -1,0 +1,89 @@
+"""The database behind what a caller gives: a connection, a file, a URL or SQLAlchemy's engine."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tuskml.connection import connect
+from tuskml.databases.database import Database, failure
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.files import file_of, removed_on_failure
+from tuskml.databases.postgres import Postgres
+from tuskml.databases.script import sentence
+from tuskml.errors import DataError
+
+URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
+
+
+@contextmanager
+def opened(connection: object, make: bool = False) -> Iterator[Database]:
+    """The database behind what a caller gives: an open connection, a path, a URL or an engine.
+
+    What is opened here is closed again; what was open stays open. make: whether the caller writes,
+    so that a DuckDB file need not exist.
+    """
+    if isinstance(connection, duckdb.DuckDBPyConnection):
+        yield DuckDB(connection)
+    elif isinstance(connection, str) and connection.startswith(URLS):
+        from tuskml.databases.postgres_connection import connected
+
+        with connected(connection.replace("+psycopg://", "://", 1)) as session:
+            yield Postgres(session)
+    elif isinstance(connection, str | Path):
+        path = file_of(connection, make)
+        with removed_on_failure(path), connected_file(path) as session:
+            yield DuckDB(session)
+    else:
+        with driver(connection) as session:
+            yield session
+
+
+def connected_file(path: str) -> duckdb.DuckDBPyConnection:
+    """A connection to a DuckDB file. DataError where it is none, or another process has it."""
+    try:
+        return connect(path)
+    except duckdb.Error as error:
+        raise failure(error, sentence(error)) from error
+
+
+@contextmanager
+def driver(connection: Any) -> Iterator[Database]:
+    """psycopg's connections, and SQLAlchemy's engines and connections above it or DuckDB."""
+    module = type(connection).__module__.partition(".")[0]
+    if module == "psycopg" and hasattr(connection, "transaction"):
+        yield Postgres(connection)
+    elif module == "duckdb_engine":  # its wrapper of a connection keeps it to itself
+        inner = [
+            item
+            for item in vars(connection).values()
+            if isinstance(item, duckdb.DuckDBPyConnection)
+        ]
+        yield DuckDB(inner[0])
+    elif module == "sqlalchemy" and hasattr(connection, "render_as_string"):  # a URL
+        with opened(connection.render_as_string(hide_password=False)) as found:
+            yield found
+    elif module == "sqlalchemy" and hasattr(connection, "dialect"):
+        if hasattr(connection, "connect") and connection.dialect.name == "duckdb":
+            with (
+                closing(connection.raw_connection()) as raw,
+                opened(raw.driver_connection) as found,
+            ):
+                yield found
+        elif hasattr(connection, "connect"):
+            with (
+                connection.begin() as within,
+                opened(within.connection.driver_connection) as found,
+            ):
+                yield found
+        else:
+            with opened(connection.connection.driver_connection) as found:
+                yield found
+    else:
+        kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
+        raise DataError(
+            f"connection is of type {kind}, expected a DuckDB connection or file, a psycopg one, "
+            "a URL such as postgresql://user@host/name, or SQLAlchemy's engine over either"
+        )

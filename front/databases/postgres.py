@@ -1,0 +1,126 @@
+"""PostgreSQL as a training from Python sees it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tuskml.databases.database import Columns, Row, failure, kind_of
+from tuskml.errors import ExtensionError
+from tuskml.model.model import FIELDS, Model
+from tuskml.text.expressions import quoted
+from tuskml.text.mistyped import explained
+
+if TYPE_CHECKING:
+    import psycopg
+
+SCHEMA = """
+SELECT nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n
+    ON n.oid = e.extnamespace WHERE extname = 'tuskml'
+"""
+TABLES = """
+SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n
+    ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT LIKE 'pg\\_%'
+    AND n.nspname <> 'information_schema'
+"""
+
+
+class Postgres:
+    """A psycopg connection to a database with the extension."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self.connection = connection
+        found = self.fetch(SCHEMA)
+        if not found:
+            raise ExtensionError(
+                "the database has no extension tuskml: run tuskml postgres install --database URL"
+            )
+        self.schema = quoted(found[0][0])
+
+    @property
+    def encoding(self) -> str:
+        """The session's, as Python calls it."""
+        return str(self.connection.info.encoding)
+
+    def _run(self, query: str) -> "psycopg.Cursor[Any]":
+        """A statement in a transaction of its own, or below the caller's: it spoils none."""
+        import psycopg
+        from psycopg.rows import tuple_row
+
+        try:
+            cursor = self.connection.cursor(row_factory=tuple_row)
+            with self.connection.transaction():
+                cursor.execute(query.encode(self.connection.info.encoding))
+        except psycopg.errors.QueryCanceled:
+            raise
+        except psycopg.Error as error:
+            message = error.diag.message_primary or str(error)
+            raise failure(error, explained(" ".join(message.split()))) from error
+        return cursor
+
+    def execute(self, statement: str) -> None:
+        """A statement without rows."""
+        self._run(statement)
+
+    def fetch(self, query: str) -> list[Row]:
+        """The rows of a query."""
+        return self._run(query).fetchall()
+
+    def columns(self, query: str) -> Columns:
+        cursor = self._run(f"SELECT * FROM ({query}) AS described LIMIT 0")
+        found = [(column.name, column.type_code) for column in cursor.description or ()]
+        oids = sorted({oid for _, oid in found})
+        listed = ", ".join(map(str, oids))
+        types: dict[int, str] = dict(
+            self.fetch(
+                f"SELECT oid::bigint, pg_catalog.format_type(oid, NULL) "
+                f"FROM pg_catalog.pg_type WHERE oid IN ({listed})"
+            )
+        )
+        return [(name, types[oid]) for name, oid in found]
+
+    def relation(self, names: Sequence[str]) -> str | None:
+        for spelled in (names, [name.lower() for name in names]):
+            sql = ".".join(map(quoted, spelled))
+            if self.fetch(f"SELECT pg_catalog.to_regclass({self.text(sql)})")[0][0] is not None:
+                return sql
+        return None
+
+    def tables(self) -> list[str]:
+        return [name for (name,) in self.fetch(TABLES)]
+
+    def as_double(self, expression: str, type_name: str) -> str:
+        by_way_of = "::integer" if kind_of(type_name) == "boolean" else ""
+        return f"({expression}){by_way_of}::double precision"
+
+    def array(self, items: Sequence[str]) -> str:
+        return "ARRAY[" + ", ".join(items) + "]"
+
+    def text(self, value: str) -> str:
+        return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"
+
+    def function(self, name: str) -> str:
+        return f"{self.schema}.{name}"
+
+    def model(self, model: Model | None) -> str:
+        kind = self.function("tuskml_model")
+        if model is None:
+            return f"NULL::{kind}"
+        given = json.dumps({"classes": model.classes, "payload": f"\\x{model.payload.hex()}"})
+        return f"jsonb_populate_record(NULL::{kind}, {self.text(given)}::jsonb)"
+
+    def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
+        keys = len(self.columns(query)) - 1
+        names = [f"tusk_k{i}" for i in range(keys)]
+        shown = [
+            *names,
+            "tusk_model IS NULL",
+            *(f"(tusk_model).{quoted(name)}" for name in FIELDS),
+        ]
+        trained = f"SELECT * FROM ({query}) AS t({', '.join([*names, 'tusk_model'])}) OFFSET 0"
+        for row in self.fetch(f"SELECT {', '.join(shown)} FROM ({trained}) AS trained"):
+            value = dict(zip(FIELDS, row[keys + 1 :], strict=True))
+            yield row[:keys], None if row[keys] else value
+
+    def create(self, name: str, query: str) -> int:
+        return int(self._run(f"CREATE TABLE {name} AS {query}").rowcount)

@@ -1,0 +1,277 @@
+"""Where rows come from, and what expressions over their columns may say.
+
+A source is a table, a query, Parquet files or a frame; columns and expressions are checked against
+it before a statement is made of them.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from tuskml.databases.database import Columns, Database, kind_of
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.frames import Frame, LazyFrame, kind_of_frame, registered
+from tuskml.errors import DataError, nearest
+from tuskml.text.expressions import (
+    checked_text,
+    column_named,
+    dotted,
+    is_name,
+    one,
+    quoted,
+    renamed,
+    shortened,
+    split,
+)
+
+FilePath = str | PathLike[str]
+Rows = FilePath | Sequence[FilePath] | Frame | LazyFrame
+QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.I | re.S)
+PARQUET = (".parquet", ".parq", ".pq")
+MAGIC, ENCRYPTED = b"PAR1", b"PARE"
+RELATION = re.compile(r'relation "([^"]+)" does not exist')
+COLUMN = re.compile(r'column "([^"]+)"|Referenced column "([^"]+)"', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: what follows FROM, and what a caller calls it.
+
+    files: of Parquet; table: whether it is a table or view.
+    """
+
+    sql: str
+    name: str
+    files: tuple[str, ...] = ()
+    table: bool = False
+
+
+def scope_of(database: Database, source: Source) -> "Scope":
+    """The columns of a source. DataError for a query that is wrong."""
+    try:
+        return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
+    except DataError as error:
+        lost = RELATION.search(str(error))  # DuckDB says itself what is near
+        near = nearest(lost[1], database.tables()) if lost else ""
+        if not near:
+            raise
+        raise DataError(f"{error}{near}") from error
+
+
+def listed(given: str | Sequence[str], what: str, columns: Collection[str] = ()) -> list[str]:
+    """A list of expressions, each of them one, or the name of one of the columns.
+
+    Names that are no expressions, such as `it's`, are taken in a list, not in one text.
+    """
+    if isinstance(given, str):
+        return [one(text, what, columns) for text in split(given, what)]
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(
+                f"{what} is or has a {type(text).__qualname__}, expected the names of columns or "
+                "SQL expressions as text"
+            )
+    return [one(text, what, columns) for text in texts]
+
+
+@contextmanager
+def rows_of(database: Database, given: Rows) -> Iterator[Source]:
+    """What follows FROM; a frame can be read while the context lasts.
+
+    NaN in a frame is a missing value, whatever made the frame: pandas cannot tell them apart.
+    """
+    if isinstance(given, str | PathLike | list | tuple):
+        yield find_source(database, given)
+    elif isinstance(given, Frame | LazyFrame):
+        with registered(database, given) as name:
+            yield Source(without_nan(database, name), f"the {kind_of_frame(given)}")
+    else:
+        raise DataError(
+            f"source is a {kind_of_frame(given)}, expected a table, a query (SELECT ...), Parquet "
+            "files or a pandas, Polars or Arrow frame"
+            f"{'; of arrays a frame, or tuskml.estimators' if hasattr(given, 'dtype') else ''}"
+        )
+
+
+def without_nan(database: Database, name: str) -> str:
+    """What follows FROM for a frame: NaN of its numbers is NULL, as DuckDB has it of pandas'."""
+    columns = database.columns(f"SELECT * FROM {quoted(name)}")
+    floats = [quoted(column) for column, kind in columns if kind in ("FLOAT", "DOUBLE")]
+    if not floats:
+        return quoted(name)
+    known = ", ".join(f"CASE WHEN isnan({c}) THEN NULL ELSE {c} END AS {c}" for c in floats)
+    return f"(SELECT * REPLACE ({known}) FROM {quoted(name)}) AS source"
+
+
+def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
+    """Of a table, a query or files."""
+    paths = [given] if isinstance(given, str | PathLike) else list(given)
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise DataError(
+                f"source is a list that has a {type(path).__qualname__}, expected the paths of "
+                "Parquet files"
+            )
+    texts = [checked_text(str(path), "source") for path in paths]
+    if not isinstance(given, str) or texts[0].lower().endswith(PARQUET):
+        return parquet(database, texts)
+    text = texts[0].strip().rstrip(";").rstrip()
+    if QUERY.match(text):
+        split(text.replace(",", " "), "source")
+        return Source(f"({text}\n) AS source", "the query")
+    names = dotted(text)
+    sql = None if names is None or "\n" in text else database.relation(names)
+    if sql is None:
+        raise DataError(
+            f"source {shortened(given)!r} does not exist, expected a table, a query (SELECT ...) "
+            f"or Parquet files{nearest(text, database.tables())}"
+        )
+    return Source(sql, f"table {text}", table=True)
+
+
+def parquet(database: Database, paths: list[str]) -> Source:
+    """Parquet files, read by DuckDB."""
+    if not isinstance(database, DuckDB):
+        raise DataError(f"source is {paths[0]!r}, but Parquet files are for DuckDB connections")
+    local = [path for path in paths if "://" not in path and not set(path) & set("*?[")]
+    for path in local:
+        if not Path(path).exists():
+            raise DataError(
+                f"source {shortened(path)!r} does not exist, expected Parquet files or a glob"
+            )
+        if not path.lower().endswith(PARQUET) and not has_parquet(Path(path)):
+            raise DataError(
+                f"source is {path!r}, expected Parquet files; other files are read by a query, "
+                f"FROM {database.text(path)}"
+            )
+    if not paths:
+        raise DataError("source is an empty list, expected Parquet files")
+    listed_paths = ", ".join(map(database.text, paths))
+    return Source(f"read_parquet([{listed_paths}]) AS source", paths[0], files=tuple(paths))
+
+
+def has_parquet(file: Path) -> bool:
+    """Whether a file begins as Parquet does; True where that cannot be seen."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(MAGIC)) in (MAGIC, ENCRYPTED)
+    except OSError:
+        return True
+
+
+def bare(sql: str) -> str:
+    """What a caller wrote, of an expression that stands in parentheses here."""
+    return sql[1:-1] if sql.startswith("(") and sql.endswith(")") else sql
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that expressions may use."""
+
+    database: Database
+    source: Source
+    columns: Mapping[str, str]
+
+    def sql(self, text: str, what: str) -> str:
+        """A column's quoted name, or an expression in parentheses."""
+        column = column_named(text, self.columns)
+        if column is not None:
+            return quoted(column)
+        if is_name(text):
+            raise DataError(self.no_column(text, what))
+        return f"({text})"
+
+    def no_column(self, name: str, what: str) -> str:
+        """That there is no such column, and which is near."""
+        hint = nearest(name, self.columns)
+        return (
+            f"{what} names column '{shortened(name)}', which {self.source.name} does not have: "
+            f"its columns are {self.shown()}{hint}"
+        )
+
+    def types(self, sql: Sequence[str], what: str) -> list[str]:
+        """The types of expressions."""
+        names = [f"{text} AS tusk_{place}" for place, text in enumerate(sql)]
+        try:
+            found: Columns = self.database.columns(
+                f"SELECT {', '.join(names)} FROM {self.source.sql}"
+            )
+        except DataError as error:
+            raise DataError(self.wrong(sql, what, str(error))) from error
+        if len(found) != len(sql):
+            shown = [text for text in map(bare, sql) if "*" in text] or [bare(sql[0])]
+            raise DataError(
+                f"{what} has {shown[0]!r}, which is several columns: name them, of {self.shown()}"
+            )
+        return [kind for _, kind in found]
+
+    def wrong(self, sql: Sequence[str], what: str, error: str) -> str:
+        """What is wrong with one of some expressions, of which the database says error."""
+        spaced = [column for column in self.columns if not is_name(column)]
+        for text in map(bare, sql):
+            if nearest(text, spaced) and text not in self.columns and self.fails(text):
+                return f"{self.neither(text, what)}{nearest(text, spaced)}"
+        lost = COLUMN.search(error)
+        if lost:
+            return self.no_column(lost[1] or lost[2], what)
+        for text in map(bare, sql) if "syntax error" in error else ():
+            if self.fails(text):
+                why = shortened(error)
+                return f"{self.neither(text, what)} ({why}): its columns are {self.shown()}"
+        return f"{what}: {shortened(error)}"
+
+    def neither(self, text: str, what: str) -> str:
+        """That text is no column and no expression."""
+        return (
+            f"{what} has {shortened(text)!r}, which is neither a column of {self.source.name} nor "
+            "an SQL expression"
+        )
+
+    def fails(self, text: str) -> bool:
+        """Whether the database refuses an expression by itself."""
+        try:
+            self.database.columns(f"SELECT ({text}) AS tusk FROM {self.source.sql}")
+        except DataError:
+            return True
+        return False
+
+    def shown(self) -> str:
+        """The columns' names, the first dozen."""
+        return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
+
+    def label(self, text: str) -> str:
+        """The label: a number or a boolean."""
+        sql = self.sql(text, "label")
+        (kind,) = self.types([sql], "label")
+        if kind_of(kind) not in ("number", "boolean"):
+            raise DataError(f"label {text!r} is of type {kind}, expected a number or a boolean")
+        return sql
+
+    def key(self, text: str) -> tuple[str, str]:
+        """Name and SQL of a grouping key."""
+        expression, name = (text, None) if text in self.columns else renamed(text)
+        sql = self.sql(expression, "group_by")
+        self.types([sql], "group_by")
+        return name or column_named(text, self.columns) or expression, sql
+
+    def features(self, texts: Sequence[str]) -> tuple[str, int | None]:
+        """One array, or what `sparse` returns; how many features, where they are listed."""
+        if not texts:
+            raise DataError("features is an empty list, expected columns or SQL expressions")
+        sql = [self.sql(text, "features") for text in texts]
+        kinds = self.types(sql, "features")
+        if len(texts) == 1 and kind_of(kinds[0]) in ("array", "sparse"):
+            return sql[0], None
+        for text, kind in zip(texts, kinds, strict=True):
+            if kind_of(kind) not in ("number", "boolean"):
+                raise DataError(
+                    f"feature {text!r} is of type {kind}, expected a number or a boolean, or one "
+                    "array alone"
+                )
+        pairs = zip(sql, kinds, strict=True)
+        items = [self.database.as_double(text, kind) for text, kind in pairs]
+        return self.database.array(items), len(items)

@@ -1,0 +1,34 @@
+"""A model however a caller holds it: a `tuskml.Model`, or a fitted estimator of one."""
+
+from dataclasses import replace
+from typing import Any
+
+from tuskml.errors import DataError
+from tuskml.model.model import Model
+
+
+def model_in(given: Any) -> Model:
+    """The one model. Of a classifier whose classes are numbers it predicts these, else 0 and 1.
+
+    DataError if it is not a model, is not fitted, or has a model per class.
+    """
+    if isinstance(given, Model):
+        return given
+    name = type(given).__qualname__
+    if not name.startswith("Tusk") or not hasattr(given, "fit"):
+        raise DataError(
+            f"model is of type {name}, expected a tuskml.Model or a fitted TuskClassifier or "
+            "TuskRegressor"
+        )
+    models: list[Model] | None = getattr(given, "models_", None)
+    if not models:
+        raise DataError(f"the {name} is not fitted: call fit before")
+    if len(models) > 1:
+        raise DataError(
+            f"the {name} has {len(models)} models, one per class, expected one model: each of "
+            "estimator.models_ is one, for its class against the rest"
+        )
+    classes = getattr(given, "classes_", None)
+    if classes is None or classes.dtype.kind not in "iuf":
+        return models[0]
+    return replace(models[0], classes=[float(value) for value in classes])

@@ -1,0 +1,222 @@
+"""A trained model in Python: the fields of the model value that SQL has, and what they say."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.errors import DataError
+from tuskml.learners.models import Lists, Models, Names, Strings
+from tuskml.learners.tasks import weighs_features
+from tuskml.model import file as model_file
+from tuskml.model import scorers, scoring
+from tuskml.model.scoring import Floats
+from tuskml.model.summary import Summary, summarise
+from tuskml.udas.model_fields import MODEL_FIELDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
+
+    coef: one per feature, None if the model is in a store; std_err: the intercept's first;
+    classes: the two labels in rising order, None for `linear`; n_rows: rows used; n_skipped: rows
+    with a NULL; loss: the objective at the result; history: the objective by iteration, at most
+    200 points; options: those in force, and the `counters` of trainings that have some.
+
+    features: the names that option `feature_names` gave, or the columns or SQL expressions that
+    Python trained the model on; label: likewise. Models that differ only in them are equal.
+    """
+
+    task: str
+    coef: list[float] | None
+    intercept: float
+    std_err: list[float | None] | None
+    classes: list[float] | None
+    n_rows: int
+    n_skipped: int
+    n_features: int
+    loss: float
+    history: list[float] | None
+    iterations: int
+    converged: bool
+    status: str
+    plan: str
+    seconds: float
+    options: dict[str, Any]
+    store: str | None
+    features: tuple[str, ...] = field(default=(), compare=False)
+    label: str | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> "Model":
+        """The model value of a row; `options` is JSON text there."""
+        taken = {name: value[name] for name in FIELDS if name != "features"}
+        names = tuple(value.get("features") or ())  # which older models do not have
+        return cls(**taken | {"features": names, "options": json.loads(value["options"] or "{}")})
+
+    @classmethod
+    def of_batch(cls, models: Models, place: int) -> "Model":
+        """One of the models that a trainer returned."""
+
+        def item(column: Any) -> Any:
+            if isinstance(column, Lists):
+                begin, end = column.offsets[place : place + 2]
+                values = column.values[begin:end].tolist()
+                return [None if math.isnan(value) else value for value in values] or None
+            if isinstance(column, Strings | Names):
+                code = column.code[place]
+                return None if code < 0 else column.pool[code]
+            return column[place].item()
+
+        value = {name: item(getattr(models, name)) for name in FIELDS}
+        return cls.of(value | {"converged": bool(value["converged"])})
+
+    @cached_property
+    def payload(self) -> bytes:
+        """What predictions read, as SQL's field `payload` has it.
+
+        DataError where no prediction could use the model.
+        """
+        fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
+        return scorers.payload(
+            fields | {"intercept": self.intercept, "options": self.options_text}
+        )
+
+    @property
+    def options_text(self) -> str:
+        """The options as SQL's value has them; the version of the format comes first."""
+        first = {name: self.options[name] for name in ("tuskml",) if name in self.options}
+        return json.dumps(first | self.options, separators=(",", ":"))
+
+    def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
+        """The same model with the names of its features and its label."""
+        return replace(self, features=tuple(features), label=label)
+
+    def as_dict(self) -> dict[str, Any]:
+        """SQL's fields by name, for JSON."""
+        shown = asdict(self)
+        return {name: shown[name] for name in FIELDS}
+
+    def to_json(self) -> str:
+        """The model as JSON text, with the format's version and a checksum of its content.
+
+        `Model.from_json` gives an equal model, every double to the last bit.
+
+        >>> import tuskml
+        >>> con = tuskml.connect()
+        >>> given = {"source": "SELECT x, 3 * x AS y FROM range(9) r(x)", "label": "y"}
+        >>> model = tuskml.train(con, "linear", features=["x"], **given)
+        >>> Model.from_json(model.to_json()) == model
+        True
+        """
+        return model_file.write(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Model":
+        """The model that `to_json` wrote.
+
+        Raises DataError for text that is not a model, is damaged, or has a later format.
+        """
+        return cls(**model_file.read(text))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes `to_json` to a file, which appears when it is complete."""
+        model_file.save(self.to_json(), Path(path))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Model":
+        """The model in a file that `save` wrote. DataError if it is not one, or is damaged."""
+        text = model_file.load(Path(path))
+        try:
+            return cls.from_json(text)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
+
+        Of one array `both` they are `both[1]`, `both[2]`, ...
+        """
+        n = 0 if self.coef is None else len(self.coef)
+        if len(self.features) == n:
+            return self.features
+        if len(self.features) == 1 and weighs_features(self.task):
+            return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
+        return tuple(f"x{place}" for place in range(1, n + 1))
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
+
+        DataError where they lie in a store, or two features have the same name.
+        """
+        names = self.feature_names
+        found = dict(zip(names, self.weights(), strict=True))
+        if len(found) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(
+                f"two features are called {twice!r}: coef has the coefficients by place"
+            )
+        return found
+
+    def weights(self) -> list[float]:
+        """`coef`. DataError if it is in a store."""
+        if self.coef is None:
+            raise DataError(
+                f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "
+                "them to a file, and tuskml.predict predicts where the store is"
+            )
+        return self.coef
+
+    def decision(self, X: Any, device: str = "cpu") -> Floats:
+        """The margins of rows, coef · features + intercept, of shape (n,).
+
+        X: of shape (n, n_features): an array, a SciPy sparse matrix, or a data frame with a
+        column for each of the features, in any order. device: "gpu" multiplies dense X on an
+        NVIDIA GPU. CuPy's arrays stay there; copying NumPy's takes longer than the CPU.
+        """
+        return scoring.scored(self, "decision", X, device)
+
+    def predict(self, X: Any, device: str = "cpu") -> Floats:
+        """The number, or the class in the label's own values, for each row; X as in `decision`."""
+        return scoring.scored(self, "predict", X, device)
+
+    def predict_proba(self, X: Any, device: str = "cpu") -> Floats:
+        """The probability of the higher class for each row, of shape (n,); `logistic` only."""
+        return scoring.scored(self, "predict_proba", X, device)
+
+    def summary(self) -> Summary:
+        """How the model was trained, and a table of estimates, standard errors, z or t, and p."""
+        return summarise(self)
+
+    def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+        """Draws the objective by iteration; look: as for `tuskml.plots.plot_convergence`."""
+        from tuskml.plots import plot_convergence
+
+        return plot_convergence(self, ax, **look)
+
+    def plot_coefficients(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+        """Draws the coefficients; look: as for `tuskml.plots.plot_coefficients`."""
+        from tuskml.plots import plot_coefficients
+
+        return plot_coefficients(self, ax, **look)
+
+    def __repr__(self) -> str:
+        about = f"{self.n_rows:,} rows, {self.n_features:,} features, loss {self.loss:.6g}"
+        return f"<tuskml.Model {self.task}: {self.status}, {about}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
+"""Those of SQL's model value that a person reads, in its order."""

@@ -1,0 +1,188 @@
+"""Rows from Python for the scorers of SQL's `decision`, `predict` and `predict_proba`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError, one_of
+from tuskml.learners.linear.tasks import RESPONSES
+from tuskml.learners.registry import TASKS
+from tuskml.learners.tasks import PAIRS
+from tuskml.model import scorers
+
+if TYPE_CHECKING:
+    from tuskml.model.model import Model
+
+Floats = NDArray[np.float64]
+Kind = Literal["predict", "predict_proba", "decision"]
+NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
+LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
+"""An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model makes of a margin: one of two classes, or a number by its response.
+
+    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`;
+    factorizes: whether rows are [user, item].
+    """
+
+    classifies: bool
+    response: str
+    factorizes: bool = False
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the margin gives the probability of the higher class."""
+        return self.classifies and self.response == "logistic"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The functions that answer."""
+        return ("predict", "decision", *(("predict_proba",) if self.has_probabilities else ()))
+
+
+def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
+    """How models of a task predict, as `udas/scalars/models/model.c` reads it.
+
+    options: the model's, in which a task of the user's own names its response; classifies: whether
+    the model has classes, where the task is not one of tuskml's. DataError for a model that says
+    neither.
+    """
+    known = TASKS.get(task)
+    if known is not None:
+        response = "logistic" if task == "logistic" else "identity"
+        return Answers(known.classifies, response, known.features == PAIRS)
+    response = options.get("response", "")
+    if response not in RESPONSES:
+        raise DataError(
+            f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
+            f"models name their response, {one_of(RESPONSES)}"
+        )
+    return Answers(classifies, response)
+
+
+def answers(model: "Model") -> Answers:
+    """How a model predicts."""
+    return answers_of(model.task, model.options, bool(model.classes))
+
+
+def classes_of(model: "Model") -> tuple[float, float]:
+    """The lower and the higher class, of one class twice the same; DataError for other models."""
+    classes = model.classes or []
+    if len(classes) not in (1, 2):
+        raise DataError("the model has no classes, expected a list of one or two numbers")
+    return classes[0], classes[-1]
+
+
+def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
+    """What SQL's function of this name answers for each row, of shape (n,), by the same C.
+
+    A missing number is NaN in the answer, as NULL is in SQL. DataError where the model cannot
+    answer, or the rows are not its.
+    """
+    if device != "cpu":
+        return of_margins(model, kind, margins_on(device, model, X))
+    if hasattr(X, "tocsr") and not answers(model).factorizes:
+        return scorers.sparse(model.payload, kind, X)
+    x = matrix(model, X)
+    n = 2 if answers(model).factorizes else len(model.coef or ())
+    if n not in (0, x.shape[1]):
+        raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
+    return scorers.dense(model.payload, kind, x)
+
+
+def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:
+    """What margins stand for: those of a model of the margin alone, with weight 1."""
+    alone = replace(model, coef=[1.0], intercept=0.0)
+    return scorers.dense(alone.payload, kind, m[:, None])
+
+
+def margins_on(device: str, model: "Model", X: Any) -> Floats:
+    """The same on the GPU, of an array in its memory or the host's; DataError where it cannot."""
+    from tuskml.kernels.gpu import predictions
+
+    if device != "gpu":
+        raise OptionError(f"device is {device!r}, expected 'cpu' or 'gpu'")
+    if answers(model).factorizes or hasattr(X, "tocsr"):
+        what = "X is a sparse matrix" if hasattr(X, "tocsr") else f"the model is '{model.task}'"
+        raise DataError(
+            f"the GPU predicts dense features of linear models, {what}: expected device 'cpu'"
+        )
+    coef = np.asarray(model.weights(), np.float64)
+    if not hasattr(X, "dtype") or X.dtype not in (np.float32, np.float64):
+        X = matrix(model, X)
+    if X.ndim == 2 and X.shape[1] != len(coef):
+        raise DataError(f"the model has {len(coef)} features, X has {X.shape[1]} columns")
+    return predictions.decision(X, coef, model.intercept)
+
+
+def matrix(model: "Model", X: Any) -> NDArray[Any]:
+    """Rows of float32 or float64, of shape (n, d); of a frame the columns of the features."""
+    if hasattr(X, "tocsr"):
+        X = X.toarray()
+    try:
+        x = np.asarray(frame_rows(model, X) if hasattr(X, "columns") else X)
+        if x.dtype != np.float32:
+            x = x.astype(np.float64, copy=False)
+    except DataError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is no array of numbers ({error})") from error
+    if x.ndim != 2:
+        raise DataError(f"X has {x.ndim} dimensions, expected two: rows and features")
+    return x
+
+
+def frame_rows(model: "Model", X: Any) -> Any:
+    """The model's features in a data frame: a column each, or one column of arrays."""
+    there = [str(name) for name in X.columns]
+    array, names = array_name(model), column_names(model)
+    if array in there and (len(names) != 1 or any(hasattr(row, "__len__") for row in X[array])):
+        return stacked(X[array], len(names))
+    for name in names:
+        if name not in there:
+            arrays = f" a column {array!r} of arrays," if array and array != name else ""
+            raise DataError(
+                f"X has no column {name!r}: expected one for each of the model's features,{arrays}"
+                " or an array without names; tuskml.predict computes features that are SQL "
+                "expressions"
+            )
+    return X[list(names)]
+
+
+def stacked(column: Any, width: int) -> Floats:
+    """A column of arrays as rows, of shape (n, width), a missing array as NaN."""
+    rows = []
+    for place, array in enumerate(column):
+        missing = not hasattr(array, "__len__")
+        row = np.full(width, np.nan) if missing else np.asarray(array, np.float64).ravel()
+        if len(row) != width:
+            raise DataError(f"row {place} of X has {len(row)} features, the model has {width}")
+        rows.append(row)
+    return np.array(rows, np.float64).reshape(len(rows), width)
+
+
+def array_name(model: "Model") -> str | None:
+    """The one SQL expression, maybe a column, that was an array of all features; else None."""
+    one = len(model.features) == 1 and not answers(model).factorizes
+    return model.features[0] if one else None
+
+
+def column_names(model: "Model") -> tuple[str, ...]:
+    """The columns that a data frame needs where it has no column of arrays.
+
+    Of a model that was trained on one array they are the items of `[a, b]` where that is how it
+    was written, else `features[1]`, `features[2]`, ...
+    """
+    array = array_name(model)
+    written = LITERAL.fullmatch(array) if array else None
+    items = [item.strip().strip('"') for item in written[1].split(",")] if written else []
+    if len(items) == len(model.feature_names):
+        return tuple(items)
+    return model.feature_names if array else model.features or model.feature_names

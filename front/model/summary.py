@@ -1,0 +1,203 @@
+"""The summary of a model: text for terminals, HTML for notebooks."""
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from tuskml.learners.registry import TASKS
+from tuskml.learners.tasks import weighs_features
+from tuskml.text.table import shown, table
+
+if TYPE_CHECKING:
+    from tuskml.model.model import Model
+
+MOST_TERMS = 100
+CELL = "text-align: {}; padding: 1px 10px; font-variant-numeric: tabular-nums"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One coefficient; None where a number has no meaning. p: two-sided."""
+
+    name: str
+    estimate: float
+    std_err: float | None = None
+    statistic: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Facts of a training and a table of its terms, the intercept first; `str()` is the text.
+
+    test: `z`, `t`, or None where there are no standard errors, and note says why; hidden: terms
+    left out.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    terms: tuple[Term, ...]
+    test: str | None
+    hidden: int
+    note: str | None = None
+
+    def head(self) -> list[str]:
+        """The columns."""
+        errors = ["std_err", self.test, "p"] if self.test else []
+        return ["term", "estimate", *errors]
+
+    def cells(self, term: Term) -> list[str]:
+        """A term's row."""
+        row = [term.name, number(term.estimate)]
+        if self.test:
+            row += [number(term.std_err), fixed(term.statistic, 2), small(term.p)]
+        return row
+
+    def __str__(self) -> str:
+        wide = max(len(name) for name, _ in self.facts)
+        facts = [f"  {name:<{wide}}  {value}" for name, value in self.facts]
+        if not self.terms:
+            return "\n".join(facts)
+        rows = [self.cells(term) for term in self.terms]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(self.head()))]
+        padded = [[row[0], *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+                  for row in rows]  # fmt: skip
+        text = "\n".join([*facts, "", table(self.head(), padded, width=200)])
+        for line in self.below():
+            text += f"\n  {line}"
+        return text
+
+    def below(self) -> list[str]:
+        """What stands below the table."""
+        left_out = [f"and {self.hidden:,} more in coef"] if self.hidden else []
+        return left_out + ([self.note] if self.note else [])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        facts = " · ".join(f"<b>{escape(name)}</b> {escape(value)}" for name, value in self.facts)
+        return f"<div>{facts}</div>" + (self.html_table() if self.terms else "")
+
+    def html_table(self) -> str:
+        """The terms."""
+        head = self.head()
+        rows = [html_row("th", head), *(html_row("td", self.cells(term)) for term in self.terms)]
+        for line in self.below():
+            rows.append(f'<tr><td colspan="{len(head)}">{escape(line)}</td></tr>')
+        return f'<table style="margin-top: 4px">{"".join(rows)}</table>'
+
+
+def html_row(tag: str, cells: list[str], texts: int = 1) -> str:
+    """A row: so many texts, and numbers, which stand right."""
+    sides = ["left"] * texts + ["right"] * (len(cells) - texts)
+    parts = [
+        f'<{tag} style="{CELL.format(side)}">{escape(cell)}</{tag}>'
+        for side, cell in zip(sides, cells, strict=True)
+    ]
+    return f"<tr>{''.join(parts)}</tr>"
+
+
+def number(value: float | None) -> str:
+    """Six digits, the last ones too where they are 0."""
+    return "" if value is None else f"{value:#.6g}".rstrip(".")
+
+
+def fixed(value: float | None, digits: int) -> str:
+    """So many digits behind the point."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def small(p: float | None) -> str:
+    """A p-value, as far as anyone reads it."""
+    if p is None:
+        return ""
+    return "<0.0001" if p < 0.00005 else f"{p:.4f}"
+
+
+def summarise(model: "Model") -> Summary:
+    """The summary of a model; the terms are those of SQL's `model_summary`."""
+    found = terms(model) if model.coef is not None and weighs_features(model.task) else []
+    tested = any(term.std_err is not None for term in found)
+    return Summary(
+        tuple(facts(model)),
+        tuple(found[:MOST_TERMS]),
+        test_of(model) if tested else None,
+        max(len(found) - MOST_TERMS, 0),
+        None if tested or not found else why_none(model),
+    )
+
+
+WELL_ENDED = ("ok", "constant feature", "collinear features")
+"""Statuses that leave a model its standard errors."""
+
+
+def why_none(model: "Model") -> str:
+    """Why a model has no standard errors; the notes of SQL's `model_summary`."""
+    options = model.options
+    known = TASKS.get(model.task)
+    if known is not None and known.test is None:
+        reason = f"'{model.task}' models have none"
+    elif model.store is not None:
+        reason = "models in a store have none"
+    elif options.get("l1") or options.get("l2"):
+        reason = "the model has a penalty, train it without l1 and l2"
+    elif options.get("class_weight") is not None:
+        reason = "the model has class weights, train it without"
+    elif model.status not in WELL_ENDED:
+        reason = f"the status is '{model.status}'"
+    else:
+        reason = "they need a likelihood, more rows than weights and at most 512 features"
+    return f"no standard errors: {reason}"
+
+
+def facts(model: "Model") -> list[tuple[str, str]]:
+    """What was trained, on what, and how it went."""
+    skipped = f", {model.n_skipped:,} skipped" if model.n_skipped else ""
+    found = [("task", model.task), ("status", model.status)]
+    if model.label is not None:
+        found.append(("label", model.label))
+    if model.classes and weighs_features(model.task):
+        found.append(("classes", ", ".join(f"{value:g}" for value in model.classes)))
+    found += [
+        ("rows", f"{model.n_rows:,}{skipped}"),
+        ("loss", shown(float(model.loss))),
+        ("plan", model.plan),
+        ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
+    ]
+    if model.store is not None:
+        found.append(("store", model.store))
+    return found
+
+
+def test_of(model: "Model") -> str | None:
+    """The statistic of its coefficients: `t` or `z`; as SQL's `model_summary` says it.
+
+    A task of the user's own has standard errors where its loss is a likelihood, which gives a z.
+    """
+    task = TASKS.get(model.task)
+    return "z" if task is None else task.test
+
+
+def terms(model: "Model") -> list[Term]:
+    """Intercept and coefficients with standard errors, statistics and p-values."""
+    estimates = [model.intercept, *model.weights()]
+    names = ["intercept", *model.feature_names]
+    errors = model.std_err or []
+    if len(errors) != len(estimates):
+        return [Term(name, value) for name, value in zip(names, estimates, strict=True)]
+    known = sum(error is not None for error in errors)
+    freedom = float(model.options.get("freedom", model.n_rows - known))
+    freedom = freedom if test_of(model) == "t" else math.inf
+    rows = zip(names, estimates, errors, strict=True)
+    return [tested(name, estimate, error, freedom) for name, estimate, error in rows]
+
+
+def tested(name: str, estimate: float, error: float | None, freedom: float) -> Term:
+    """One term; freedom: of Student's t, infinite for the normal distribution."""
+    if not error:
+        return Term(name, estimate, error)
+    from scipy.special import stdtr  # slow to import, seldom needed
+
+    statistic = estimate / error
+    p = 2 * float(stdtr(freedom, -abs(statistic)))
+    return Term(name, estimate, error, statistic, None if math.isnan(p) else p)

@@ -1,0 +1,1 @@
+"""The extension in PostgreSQL: built, installed, checked, upgraded, and scripts in psql's way."""

@@ -1,0 +1,1 @@
+"""`tuskml.predict` and `tuskml.evaluate`: models joined to rows."""

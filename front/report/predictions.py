@@ -1,0 +1,97 @@
+"""The report's section on predictions of given rows: ROC, calibration and cumulative gain."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tuskml.report import charts
+from tuskml.report.charts import Line
+from tuskml.report.pieces import figure, note, number, section, table
+
+Scores = Mapping[str, Mapping[str, Any]]
+"""Of each group by name what `tuskml.evaluate(..., curves=True)` returns."""
+NAMED, LISTED = 6, 200
+
+
+def predictions(scores: Scores) -> str:
+    """Curves of the largest groups, and the metrics of all; '' without any."""
+    if not scores:
+        return ""
+    order = sorted(scores, key=lambda name: -scores[name]["n_rows"])
+    drawn = order[:NAMED]
+    parts = [
+        figure(drawing, caption)
+        for kind, caption in CAPTIONS.items()
+        if (drawing := DRAWINGS[kind]([(name, scores[name]) for name in drawn]))
+    ]
+    if len(order) > NAMED:
+        parts.append(note(f"The curves are of the {NAMED} groups with most rows."))
+    marks = charts.legend([(f"series-{k + 1}", name) for k, name in enumerate(drawn)])
+    return section(
+        "predictions",
+        "Predictions",
+        marks if len(order) > 1 else "",
+        f'<div class="pair three">{"".join(parts)}</div>' if parts else "",
+        metrics_table(scores, order[:LISTED]),
+    )
+
+
+def metrics_table(scores: Scores, names: Sequence[str]) -> str:
+    """A line a group."""
+    first = scores[names[0]]
+    columns = [name for name, value in first.items() if not isinstance(value, list)]
+    rows = [
+        [name or "all rows", *(shown(scores[name][column]) for column in columns)]
+        for name in names
+    ]
+    return table(("group", *columns), rows, "Metrics of the predictions, most rows first")
+
+
+def shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+Named = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def lines(some: Named, curve: str, x: Any, y: Any) -> list[Line]:
+    """A line of each group that has the curve; x and y: arrays from its columns."""
+    found = []
+    for k, (name, scores) in enumerate(some):
+        rows = scores.get(curve)
+        if rows:
+            columns = {c: np.array([row[c] for row in rows], float) for c in rows[0]}
+            style = f"series-{k + 1}"
+            title = name or "all rows"
+            if np.isfinite(y(columns)).all():
+                found.append(Line(x(columns), y(columns), style, title))
+    return found
+
+
+def roc(some: Named) -> str:
+    drawn = lines(some, "roc_curve", lambda c: c["fpr"], lambda c: c["tpr"])
+    return charts.unit_square(drawn, "false positive rate", "true positive rate")
+
+
+def calibration(some: Named) -> str:
+    drawn = lines(some, "calibration", lambda c: c["mean_p"], lambda c: c["rate"])
+    return charts.unit_square(drawn, "mean probability", "share of positive rows")
+
+
+def gain(some: Named) -> str:
+    drawn = lines(
+        some,
+        "lift",
+        lambda c: np.append(0, np.cumsum(c["n"]) / c["n"].sum()),
+        lambda c: np.append(0, c["cumulative_gain"]),
+    )
+    return charts.unit_square(drawn, "share of rows", "share of positive rows")
+
+
+DRAWINGS = {"roc": roc, "calibration": calibration, "gain": gain}
+CAPTIONS = {
+    "roc": "ROC: on the dotted line scores say nothing, in the upper left corner all.",
+    "calibration": "Calibration: on the dotted line a probability means what it says.",
+    "gain": "Cumulative gain: how many positive rows are among those with the highest scores.",
+}

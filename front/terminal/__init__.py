@@ -1,0 +1,1 @@
+"""What the commands share: grammar, arguments, prompt, progress bar, Ctrl-C."""

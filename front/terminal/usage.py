@@ -1,0 +1,122 @@
+"""What the subcommands of `tuskml` share: grammar, usage errors, help with examples."""
+
+import argparse
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import shtab
+
+from tuskml.errors import nearest
+from tuskml.learners.options.other_names import CONDITIONS, argument_meant, hint, task_hint
+
+Commands = argparse._SubParsersAction
+Run = Callable[[argparse.Namespace], None]
+WIDTH = 88
+STATUSES = """\
+exit status:
+  0    done
+  1    the job failed: one sentence on standard error says why
+  2    wrong usage: one sentence on standard error says what is allowed
+  130  ended by Ctrl-C
+"""
+UNKNOWN = re.compile(r"unrecognized arguments: --([\w-]+)")
+EXTRA = re.compile(r"unrecognized arguments: ([^-\s]\S*)$")
+INVALID = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Arguments and what they mean side by side."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=WIDTH)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose help ends in examples as they are."""
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        given.setdefault("formatter_class", Help)
+        given.setdefault("allow_abbrev", False)
+        if given.get("description"):
+            given["description"] = textwrap.fill(given["description"], WIDTH)
+        super().__init__(*args, **given)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with status 2: what is wrong, which name is near, and where help is."""
+        found = INVALID.search(message)
+        near = nearest(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        if found and message.startswith("argument --task") and task_hint(found[1]):
+            near = f"{task_hint(found[1])};"
+        extra = EXTRA.search(message)
+        if extra and "--database" in self._option_string_actions:
+            near = f"; did you mean --database {extra[1]}?"
+        unknown = UNKNOWN.search(message)
+        if unknown:
+            near = self._near(unknown[1])
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}{near or ';'} see {self.prog} -h\n")
+
+    def _near(self, name: str) -> str:
+        """What a flag that there is not may have been meant to be."""
+        flags = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
+        meant = argument_meant(name).replace("_", "-")
+        if hint(name):
+            return f"{hint(name)};"
+        if name.lower() in CONDITIONS and "source" in flags:
+            return "; --source may be a query, 'SELECT ... WHERE ...';"
+        if meant in flags:
+            return f"; did you mean --{meant}?"
+        return nearest(name, flags).replace("'", "--", 1).replace("'", "")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses what is left over here, where the flags are known."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+
+def add_command(
+    commands: "Commands[Any]",
+    name: str,
+    run: Run | None,
+    summary: str,
+    description: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    """A subcommand; run does its job, None where actions of its own do.
+
+    summary: a line in the list of commands; examples: what a person can copy, without a heading.
+    """
+    epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description, epilog=epilog
+    )
+    if run is not None:
+        command.set_defaults(run=run)
+    return command
+
+
+def add_json(command: argparse.ArgumentParser, text: str) -> None:
+    """The option for programs."""
+    command.add_argument("--json", action="store_true", help=text)
+
+
+def files(action: argparse.Action) -> argparse.Action:
+    """Has shells complete the argument by files' names."""
+    action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return action
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number

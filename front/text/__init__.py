@@ -1,0 +1,1 @@
+"""Texts that people write and read: SQL expressions, tables, sentences about mistakes."""

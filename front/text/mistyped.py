@@ -1,0 +1,101 @@
+"""Sentences for calls with wrong types: what a function of tuskml got and what it takes."""
+
+import re
+
+NO_MATCH = (
+    re.compile(r"^No function matches the given name and argument types '(\w+)\((.*)\)'"),
+    re.compile(
+        r'^Could not choose a best candidate function for the function call "(\w+)\((.*)\)"'
+    ),
+    re.compile(r"^function (?:\w+\.)?(\w+)\((.*)\) (?:does not exist|is not unique)"),
+)
+"""DuckDB's words, twice, and PostgreSQL's."""
+FEATURES = "the features a list of numbers such as {array} or sparse(indices, values)"
+TRAINING = (
+    "(task, label, features [, options])",
+    "the label a number or a boolean, " + FEATURES + ", the options JSON as text",
+)
+PREDICTION = ("(model, features)", FEATURES)
+SCORE = ("(label, score)", "both numbers or booleans")
+CLASSES = "both numbers or booleans, or both text"
+CLASS_SCORE = ("(label, predicted [, average])", CLASSES)
+ITEMS = (
+    re.compile(
+        r"^Cannot deduce template type 'T' in function: 'list_value\(.*"
+        r" - '([^\n]*)', from first occurrence.* - '([^\n]*)', which is incompatible",
+        re.DOTALL,
+    ),
+    re.compile(r"^ARRAY types (.*) and (.*) cannot be matched$"),
+)
+"""An array whose items have no common type, which the databases refuse before they look at what
+function it is for; DuckDB's words and PostgreSQL's."""
+DENIED = re.compile(
+    r"^permission denied for (?:function|aggregate) "
+    r"(train|train_model|explain_training|feature_frequencies|partition_model)$"
+)
+EXPECTED = {
+    "train_model": TRAINING,
+    "explain_training": TRAINING,
+    "predict": PREDICTION,
+    "predict_proba": PREDICTION,
+    "decision": PREDICTION,
+    "sparse": ("(indices, values)", "the indices a list of whole numbers, the values of numbers"),
+    "hash_features": (
+        "(names, bits) or (names, values, bits)",
+        "the names a list of texts, the values one of numbers, the bits 1 to 30",
+    ),
+    **dict.fromkeys(
+        ("auc", "log_loss", "rmse", "mae", "r2", "brier", "mape", "poisson_deviance",
+         "gamma_deviance", "average_precision", "roc_curve", "lift"), SCORE),
+    **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted)", CLASSES)),
+    **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
+    "calibration": ("(label, p [, bins])", "numbers, or the label a boolean"),
+    "pinball": ("(label, predicted, quantile)", "numbers, or the label a boolean"),
+}  # fmt: skip
+
+
+def explained(message: str) -> str:
+    """The message, or in its place a sentence on a call of one of tuskml's functions."""
+    for place, pattern in enumerate(NO_MATCH):
+        found = pattern.match(message)
+        name = found[1].removeprefix("_tusk_") if found else ""
+        name = "sparse" if name == "ids" else name
+        if found and name in EXPECTED:
+            arguments, kinds = EXPECTED[name]
+            array = "ARRAY[a, b]" if place == 2 else "[a, b]"
+            return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
+                array=array
+            )
+    return mixed(message) or denied(message) or message
+
+
+def mixed(message: str) -> str | None:
+    """On an array of numbers and something else."""
+    for place, pattern in enumerate(ITEMS):
+        found = pattern.match(message)
+        if found:
+            cast = "::int" if place else "::INT"
+            kinds = f"{types(found[1])} and {types(found[2])}"
+            return (
+                f"an array has items of the types {kinds}, expected numbers: a boolean becomes "
+                f"one by b{cast}, text becomes features by hash_features or by columns such as "
+                f"(a = 'x'){cast}"
+            )
+    return None
+
+
+def denied(message: str) -> str | None:
+    """On a training by a role that may not."""
+    found = DENIED.match(message)
+    if found is None:
+        return None
+    return f"{message}: training needs the role tuskml_user, GRANT tuskml_user TO the role"
+
+
+def types(given: str) -> str:
+    """The argument types, without a model's fields, and with a literal as text."""
+    text = re.sub(
+        r"STRUCT\(task VARCHAR, .*?options\"? VARCHAR(, store VARCHAR)?\)", "model", given
+    )
+    text = text.replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+    return re.sub(r"\bunknown\b", "text", text.replace('"NULL"', "NULL"))

@@ -1,0 +1,1 @@
+"""`tuskml.train` and `tuskml.progress`."""

@@ -1,0 +1,361 @@
+"""`tuskml.train`: a training on a table, a query or Parquet files, from Python.
+
+It writes the query of the aggregate `train_model` that a person would write, so options, numbers
+and model values are those of SQL.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, overload
+
+from tuskml.connection import connect
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.duckdb_row_groups import row_groups_of, width
+from tuskml.databases.keeping import Into, is_file, keep
+from tuskml.databases.opening import opened
+from tuskml.databases.postgres import Postgres
+from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
+from tuskml.errors import DataError, OptionError, nearest, one_of
+from tuskml.groups import last_training
+from tuskml.learners.learner import Request
+from tuskml.learners.options.table import MAX_TEXT
+from tuskml.learners.registry import TASKS, all_options, learner_of, options_of, task_named
+from tuskml.learners.row_groups import RowGroups
+from tuskml.learners.tasks import Task
+from tuskml.model.by_group import Models, as_key
+from tuskml.model.model import Model
+from tuskml.text.calls import explained
+from tuskml.text.expressions import column_named, one, quoted
+
+KEYWORDS = ("source", "label", "features", "group_by", "into", "replace")
+"""What `train` takes besides options."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller wrote, which a model remembers."""
+
+    features: tuple[str, ...]
+    label: str
+    group_by: tuple[str, ...]
+
+    def named(self, model: Model) -> Model:
+        """The model, which knows what it was trained on."""
+        return model.trained_on(self.features, self.label)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A checked request: SQL expressions over the source's columns; keys have names and SQL.
+
+    n_features: None where they are one array.
+    """
+
+    task: Task
+    source: Source
+    label: str
+    features: str
+    keys: tuple[tuple[str, str], ...]
+    options: str
+    n_features: int | None
+    given: Given
+
+    def query(self, database: Database, aggregate: str = "train_model") -> str:
+        """The query that trains: the keys' columns, and the model's.
+
+        aggregate: another with the same arguments, such as explain_training.
+        """
+        given = f", {database.text(self.options)}" if self.options != "{}" else ""
+        model = (
+            f"{database.function(aggregate)}({database.text(self.task.name)}, {self.label}, "
+            f"{self.features}{given})"
+        )
+        keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
+        query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
+        if keys:
+            query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)
+        return query
+
+
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str,
+    features: str | Sequence[str],
+    group_by: tuple[()] = (),
+    into: None = None,
+    **options: Any,
+) -> Model: ...
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str,
+    features: str | Sequence[str],
+    group_by: str | Sequence[str],
+    into: None = None,
+    **options: Any,
+) -> Models: ...
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str,
+    features: str | Sequence[str],
+    group_by: str | Sequence[str] = (),
+    into: Into,
+    replace: bool = False,
+    **options: Any,
+) -> int: ...
+@explained
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str,
+    features: str | Sequence[str],
+    group_by: str | Sequence[str] = (),
+    into: Into | None = None,
+    replace: bool = False,
+    **options: Any,
+) -> Model | Models | int:
+    """Trains on the rows of a source: one model, or with group_by one per group.
+
+    connection: a DuckDB connection, the path of a DuckDB file or ":memory:", a psycopg
+    connection, a `postgresql://` or `duckdb:///file` URL, or an SQLAlchemy engine over psycopg or
+    DuckDB. source: a table ("flights", "schema.flights"), a query ("SELECT ..."), or in DuckDB
+    Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
+    features, group_by: columns, or SQL expressions over the source's columns; features is a list
+    of numbers, or one expression that is an array or `sparse(indices, values)`;
+    `month(date) AS month` names a key. into: keep the models in a new table of this name, or in
+    DuckDB in a Parquet file, "models.parquet". replace: whether into may replace an existing
+    one. options: as for `train_model`.
+
+    Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
+    several), with None for a group without a usable row; with into, the number of models. Raises
+    OptionError for a wrong task or option, DataError for a wrong source, column or rows.
+
+    Source: Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, 2 * x + 1 AS y FROM range(9) r(x)")
+    >>> model = train(con, "linear", source="t", label="y", features=["x"])
+    >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
+    (2.0, 1.0, 'ok')
+    """
+    chosen = checked_task(task)
+    refuse_unknown(options)
+    text = options_text(options)
+    options_of(chosen, text)
+    refuse_replace(replace, into)
+    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
+        training = resolve(database, chosen, rows, label, features, group_by, text)
+        if into is None:
+            model = streamed(database, training)
+            if model is not None:
+                return training.given.named(model)
+        if into is not None:
+            training = with_names(training)
+        query = training.query(database)
+        if into is not None:
+            refuse_same_names(database, [name for name, _ in training.keys])
+            return keep(database, checked_into(into), query, replace)
+        return collected(database.models(query), training)
+
+
+def with_names(training: Training) -> Training:
+    """The same, whose models keep the names of their features, where there is one for each."""
+    given = json.loads(training.options)
+    names = list(training.given.features)
+    if len(names) != training.n_features or len(set(names)) < len(names):
+        return training
+    text = json.dumps({"feature_names": names} | given, ensure_ascii=False)
+    return replace(training, options=text) if len(text) <= MAX_TEXT else training
+
+
+def checked_task(task: object) -> Task:
+    """The task of a name, which stands behind the connection."""
+    if isinstance(task, str):
+        return task_named(task)
+    raise OptionError(
+        f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
+        "train(connection, task, source=..., label=..., features=...)"
+    )
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """What is nearly the name of another argument is no unknown option."""
+    for name in options.keys() - all_options().keys():
+        hint = nearest(name, KEYWORDS)
+        if hint:
+            raise OptionError(f"train has no argument and no option '{name}'{hint}")
+
+
+def checked_into(into: Into) -> Into:
+    """Where models can be kept. DataError for a CSV file, which has no models."""
+    if is_file(into) and Path(into).suffix.lower() == ".csv":
+        raise DataError(
+            f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
+            "no model values"
+        )
+    return into
+
+
+def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
+    """A table has one column of a name; DuckDB would give the second another one."""
+    for place, name in enumerate(keys):
+        if name.lower() == "model":
+            raise DataError(
+                f"group_by names a key {name!r}, as the column of the models is called: name it "
+                f"otherwise, '{name} AS kind'"
+            )
+        if column_named(name, keys[:place], not isinstance(database, Postgres)) is not None:
+            raise DataError(f"group_by names the key {name!r} twice, expected each key once")
+
+
+def refuse_replace(replace: bool, into: object) -> None:
+    """replace belongs to into."""
+    if replace and into is None:
+        raise OptionError("replace is True without into, expected into, the table to replace")
+
+
+def streamed(database: Database, training: Training) -> Model | None:
+    """A model of stochastic gradient descent that reads only some of the rows' blocks.
+
+    None where the source has none, or the training must see all rows.
+    """
+    request = Request(training.task, options_of(training.task, training.options))
+    source = training.source
+    if (
+        training.keys
+        or not (source.files or source.table)
+        or not learner_of(training.task).streams(request)
+    ):
+        return None
+    label, features = training.label, training.features
+    if isinstance(database, DuckDB):
+        n = training.n_features or width(database, source.sql, features)
+        return trained(
+            row_groups_of(database, source.sql, source.files, label, features), request, n
+        )
+    if not isinstance(database, Postgres):
+        return None
+    from tuskml.databases import postgres_row_groups as blocks  # needs psycopg
+
+    n = training.n_features or blocks.width(database, source.sql, features)
+    with connect() as packer:
+        groups = blocks.row_groups_of(database, DuckDB(packer), source.sql, label, features)
+        return trained(groups, request, n)
+
+
+def trained(
+    groups: RowGroups | None, request: Request[Any, Any], n_features: int | None
+) -> Model | None:
+    """A model of row groups, if there are any and they are enough."""
+    if groups is None or n_features is None:
+        return None
+    models = learner_of(request.task).train_streamed(groups, request, n_features)
+    if models is None:
+        return None
+    last_training.note(models, None)
+    return Model.of_batch(models, 0)
+
+
+def collected(
+    rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
+) -> Model | Models:
+    """The one model, or models by key."""
+    models = {
+        as_key(key): None if value is None else training.given.named(Model.of(value))
+        for key, value in rows
+    }
+    if not training.keys:
+        model = models[()]
+        if model is None:
+            raise DataError(
+                f"{training.source.name} has no row whose label and features are not NULL"
+            )
+        return model
+    names = training.given.group_by
+    by_key = sorted_by_key(models)
+    if len(names) == 1:
+        return Models(((key[0], model) for key, model in by_key), names)
+    return Models(by_key, names)
+
+
+def sorted_by_key(
+    models: Mapping[tuple[Any, ...], Model | None],
+) -> list[tuple[tuple[Any, ...], Model | None]]:
+    """Models in the order of their keys, None last; as they came where keys have no order."""
+    try:
+        return sorted(models.items(), key=lambda item: [(k is None, k) for k in item[0]])
+    except TypeError:
+        return list(models.items())
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Options as the JSON text that SQL takes; models and NumPy's numbers are fine."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Model):
+            kept = {"coef": value.coef, "intercept": value.intercept, "store": value.store}
+            return {name: item for name, item in kept.items() if item is not None}
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise OptionError(
+            f"an option is of type {type(value).__qualname__}, expected JSON's types"
+        )
+
+    return json.dumps(
+        {
+            name: {plain_key(key): item for key, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in options.items()
+        },
+        default=plain,
+    )
+
+
+def plain_key(key: Any) -> Any:
+    """A class, as JSON has keys; NumPy's are fine."""
+    return key.item() if hasattr(key, "item") else key
+
+
+def resolve(
+    database: Database,
+    task: Task,
+    source: Source | FilePath | Sequence[FilePath],
+    label: str,
+    features: str | Sequence[str],
+    group_by: str | Sequence[str],
+    options: str,
+) -> Training:
+    """Checks what a caller gave against the source's columns."""
+    rows = source if isinstance(source, Source) else find_source(database, source)
+    scope = scope_of(database, rows)
+    texts = listed(features, "features", scope.columns)
+    keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
+    sql, n_features = scope.features(texts)
+    return Training(
+        task,
+        rows,
+        scope.label(label),
+        sql,
+        tuple(map(scope.key, keys)),
+        options,
+        n_features,
+        Given(tuple(texts), label, tuple(keys)),
+    )

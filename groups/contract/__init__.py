@@ -1,0 +1,1 @@
+"""The database's batch of groups and the answers to it."""

@@ -1,0 +1,143 @@
+"""The trainer inside a PostgreSQL backend, reached through one PL/Python function.
+
+That function takes no arguments: the batch in work is asked for by name, in
+`udas/postgres/training/trainer.c`, so that a direct call finds none, and no caller can make up
+pointers.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuskml.errors import ExtensionError, StoreError
+from tuskml.groups.contract.refusal import refuse
+from tuskml.groups.contract.trainer import BATCH, answer
+from tuskml.kernels import passes
+from tuskml.kernels.open_rows import raised
+from tuskml.kvstore import hosting
+from tuskml.learners import events
+
+if TYPE_CHECKING:
+    from tuskml.kvstore.access import Owner
+
+NOTICE_SECONDS = 1.0
+
+
+class Progress:
+    """Tells the client at most once a second how far the batch is, nothing of short trainings."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._told = time.monotonic()
+        self._groups = 0
+
+    def __call__(self, event: events.Event) -> None:
+        self._groups += event.groups
+        if event.groups or time.monotonic() - self._told < NOTICE_SECONDS:
+            return
+        self._told = time.monotonic()
+        done = f"{self._groups} models done, " if self._groups else ""
+        text = f"{done}iteration {event.iteration}, objective {event.objective:.6g}"
+        self._library.tuskml_tell(text.encode())
+
+
+class Roles:
+    """For whom this backend trains, and what that role may read (`udas/postgres/owners.c`)."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.tuskml_store_owner.restype = ctypes.c_char_p
+        library.tuskml_store_roots.restype = ctypes.c_char_p
+
+    def _noted(self) -> dict[str, Any]:
+        text = self._library.tuskml_store_owner()
+        if text is None:
+            raise StoreError("a store belongs to the role that trains, and no training is running")
+        noted: dict[str, Any] = json.loads(text.decode(errors="replace"))
+        return noted
+
+    def owner(self) -> "Owner":
+        """The current user, and the database."""
+        from tuskml.kvstore.access import Owner  # the store's room takes a while to import
+
+        return Owner(**{k: v for k, v in self._noted().items() if k != "training"})
+
+    def training(self) -> str:
+        """What distinguishes this statement from others."""
+        return str(self._noted()["training"])
+
+    def roots(self, name: str) -> list[Path]:
+        """Of other roles, whose stores of this name the current user may read."""
+        text = self._library.tuskml_store_roots(name.encode())
+        if text is None:
+            raise StoreError("looking for stores failed")
+        return [Path(line) for line in os.fsdecode(text).splitlines()]
+
+
+def trainer(version: str) -> Callable[[], None]:
+    """What the PL/Python function calls; trains the batch in work. version: the package's."""
+    library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
+    library.tuskml_current_batch.restype = BATCH
+    library.tuskml_version.restype = ctypes.c_char_p
+    library.tuskml_batch_bytes.restype = ctypes.c_int64
+    library.tuskml_modules_now.restype = ctypes.c_char_p
+    hosting.host = Roles(library)
+    passes.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
+
+    def call() -> None:
+        pointer = library.tuskml_current_batch()
+        if not pointer:
+            raise ExtensionError(
+                "there is nothing to train: only train_model may call this function"
+            )
+        try:
+            check_version(library, version)
+            load_modules(os.fsdecode(library.tuskml_modules_now() or b""))
+            with events.listening(Progress(library)):
+                answer(library, pointer)
+        except BaseException as error:
+            refuse(pointer.contents, error)
+        else:
+            library.tuskml_answered()
+
+    return call
+
+
+_loaded: set[str] = set()
+
+
+def load_modules(setting: str) -> None:
+    """Imports the modules that the setting `tuskml.modules` names, each once a session.
+
+    They register tasks and operators; threads that they start leave the server's signals to it.
+    """
+    for name in filter(None, (part.strip() for part in setting.split(","))):
+        if name in _loaded:
+            continue
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            raise ExtensionError(
+                f"tuskml.modules names '{name}', which {raised(error)}, expected a module in a "
+                "folder of tuskml.python_path"
+            ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _loaded.add(name)
+
+
+def check_version(library: ctypes.CDLL, version: str) -> None:
+    """The extension's library and the package must be of one build."""
+    found = library.tuskml_version().decode()
+    if found != version or library.tuskml_batch_bytes() != ctypes.sizeof(BATCH._type_):
+        raise ExtensionError(
+            f"the extension is version {found} and the Python package is version {version}, "
+            "expected the same: run tuskml postgres install, then reconnect"
+        )

@@ -1,0 +1,75 @@
+"""Errors for a database: a sentence and an SQLSTATE for whatever was raised.
+
+A callback from C has no caller that an exception could reach: what leaves it is lost, and its
+answer is whatever lay in a register. So what is here must not fail, whatever the error is.
+"""
+
+from typing import Any
+
+from tuskml.errors import TuskError
+
+ROOM = 1000
+"""Bytes of a sentence."""
+FAILED, NO_MEMORY, INTERRUPTED = "38000", "53200", "57014"
+LAST_RESORT = b"the training failed, and so did saying why"
+
+
+def sentence(error: BaseException) -> str:
+    """What a person is told: our own errors as they are, others with their type."""
+    if isinstance(error, KeyboardInterrupt):
+        return "the training was interrupted"
+    if isinstance(error, MemoryError):
+        return _of_memory(_text(error))
+    if isinstance(error, TuskError):
+        return _text(error)
+    return f"internal error, {type(error).__name__}: {_text(error)}"
+
+
+def _of_memory(text: str) -> str:
+    """NumPy's and Python's own errors do not say what to do."""
+    if "memory" in text:
+        return text
+    why = f" ({text[:1].lower()}{text[1:]})" if text else ""
+    return f"no memory for the training: raise memory_limit{why}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "it cannot be shown"
+
+
+def state(error: BaseException) -> str:
+    """The SQLSTATE of what was raised: five characters."""
+    if isinstance(error, MemoryError):
+        return NO_MEMORY
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    found = getattr(error, "sqlstate", FAILED) if isinstance(error, TuskError) else FAILED
+    fits = isinstance(found, str) and len(found) == 5 and found.isascii() and found.isalnum()
+    return found if fits else FAILED
+
+
+def shown(text: str) -> str:
+    """The text in one line of characters that every terminal and encoding has."""
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def cut(text: str) -> bytes:
+    """As much as there is room for, in whole characters."""
+    line = shown(text[: 4 * ROOM]).encode(errors="backslashreplace")
+    return line[:ROOM].decode(errors="ignore").encode()
+
+
+def refuse(batch: Any, error: BaseException) -> None:
+    """Leaves in the batch why there is no answer. Raises nothing."""
+    try:
+        batch.error, batch.sqlstate = LAST_RESORT, FAILED.encode()
+        batch.sqlstate = state(error).encode()
+        batch.error = cut(sentence(error)) or LAST_RESORT
+    except BaseException:  # of an error that cannot be told: what was written first stays
+        return

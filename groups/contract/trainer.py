@@ -1,0 +1,332 @@
+"""The trainer's side of the contract with the databases (`udas/rowblock/batch.h`)."""
+
+import ctypes
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.groups import last_training
+from tuskml.groups.contract.long_options import options_of
+from tuskml.groups.contract.refusal import refuse
+from tuskml.kernels import passes
+from tuskml.kernels.charged import look_once
+from tuskml.kernels.passes import GROUP, KINDS, address_of
+from tuskml.kernels.working import counted
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Lists, Models, Names, Strings
+from tuskml.learners.options.table import Options, refuse_format
+from tuskml.learners.receiving import receiver_of
+from tuskml.learners.registry import learner_of, task_named
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+from tuskml.udas.model_fields import MODEL_FIELDS
+
+TRAIN, EXPLAIN = 0, 1
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("task", ctypes.c_char_p), ("options", ctypes.c_char_p)]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [
+        ("n_groups", ctypes.c_int64),
+        ("groups", ctypes.c_void_p),
+        ("spec", ctypes.POINTER(ctypes.c_int32)),
+        ("specs", ctypes.POINTER(_Spec)),
+        ("n_specs", ctypes.c_int32),
+        ("request", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("memory", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("error", ctypes.c_char * 1024),
+        ("sqlstate", ctypes.c_char * 8),
+        ("store_root", ctypes.c_char_p),
+        ("statement", ctypes.c_int64),
+        ("answered", ctypes.c_int32),
+        ("began", ctypes.c_double),
+        ("most_threads", ctypes.c_int32),
+    ]
+
+
+class _Lists(ctypes.Structure):
+    _fields_ = [("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p)]
+
+
+class _Strings(ctypes.Structure):
+    _fields_ = [("pool", ctypes.POINTER(ctypes.c_char_p)), ("code", ctypes.c_void_p)]
+
+
+class _Names(ctypes.Structure):
+    _fields_ = [
+        ("pool", ctypes.POINTER(ctypes.c_char_p)),
+        ("begin", ctypes.c_void_p),
+        ("code", ctypes.c_void_p),
+    ]
+
+
+COLUMNS: dict[str, tuple[Any, Any]] = {
+    "TEXT": (_Strings, None),
+    "TEXTS": (_Names, None),
+    "NUMBER": (ctypes.c_void_p, np.float64),
+    "NUMBERS": (_Lists, None),
+    "COUNT": (ctypes.c_void_p, np.int64),
+    "TRUTH": (ctypes.c_void_p, np.uint8),
+}
+"""By kind of a field what C has of it, and the type of an array of numbers."""
+GIVEN = {field.name: COLUMNS[field.kind] for field in MODEL_FIELDS if field.kind in COLUMNS}
+"""The fields that the trainer gives; C makes the payload of them."""
+
+
+class _Models(ctypes.Structure):
+    _fields_ = [
+        ("n", ctypes.c_int64),
+        ("group", ctypes.c_void_p),
+        *((name, kind) for name, (kind, _) in GIVEN.items()),
+    ]
+
+
+BATCH = ctypes.POINTER(_Batch)
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
+
+
+class Emission:
+    """A `Models` as the database's C reads it; keeps alive what the pointers point at."""
+
+    def __init__(self, models: Models) -> None:
+        self.alive: list[Any] = []
+        self.struct = _Models(len(models.group))
+        self.struct.group = self._array(models.group, np.int64)
+        for name, (_, dtype) in GIVEN.items():
+            setattr(self.struct, name, self._field(getattr(models, name), dtype))
+
+    def _field(self, value: Any, dtype: Any) -> Any:
+        if isinstance(value, Lists):
+            return _Lists(
+                self._array(value.values, np.float64), self._array(value.offsets, np.int64)
+            )
+        if isinstance(value, Strings):
+            pool = encoded(value.pool)
+            self.alive.append(pool)
+            return _Strings(pool, self._array(value.code, np.int32))
+        if isinstance(value, Names):
+            pool = encoded(tuple(name for names in value.pool for name in names))
+            self.alive.append(pool)
+            begin = np.cumsum([0, *map(len, value.pool)])
+            return _Names(pool, self._array(begin, np.int64), self._array(value.code, np.int32))
+        return self._array(value, dtype)
+
+    def _array(self, values: NDArray[Any], dtype: Any) -> int:
+        array = np.ascontiguousarray(values, dtype)
+        self.alive.append(array)
+        return address_of(array)
+
+
+@functools.lru_cache(256)
+def encoded(pool: tuple[str, ...]) -> Any:
+    """Strings for C."""
+    return (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
+
+
+def groups_of(batch: Any) -> NDArray[np.void]:
+    """A view of the batch's groups."""
+    size = batch.n_groups * GROUP.itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
+
+
+def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
+    """Does what the batch asks for, spec by spec, and returns the results to the database.
+
+    account: of the database whose statement it is, where that has rules for files.
+    """
+    batch = pointer.contents
+    groups = groups_of(batch)
+    spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
+    with counted(batch.memory or 0), budget.within(most_threads(batch)):
+        for number in range(batch.n_specs):
+            places = np.flatnonzero(spec == number)
+            if batch.request in (TRAIN, EXPLAIN):
+                texts = batch.specs[number]
+                answer_training(library, pointer, texts, groups[places], places, account)
+            else:
+                answer_offline(library, pointer, batch.specs[number], groups[places], places)
+
+
+def most_threads(batch: Any) -> int:
+    """What the database allows the statement, whose settings are read once; 0: it says nothing."""
+    memory = batch.memory or 0
+    look_once(memory, batch.statement)
+    return batch.most_threads or budget.of_database(memory)
+
+
+def answer_training(
+    library: ctypes.CDLL,
+    pointer: Any,
+    texts: Any,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    account: int | None,
+) -> None:
+    """Trains, or explains, the groups of one spec; places: theirs in the batch."""
+    batch = pointer.contents
+    task = texts.task.decode()
+    receive = receiver_of(task) if batch.request == EXPLAIN else None
+    if receive is not None:
+        receive(groups, batch.memory)
+        for place in places:
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), b"received")
+        return
+    chosen = task_named(task)
+    with options_of(chosen, texts.options, batch.memory or 0) as options:
+        answer_options(library, pointer, options, chosen, groups, places, account)
+
+
+def answer_options(
+    library: ctypes.CDLL,
+    pointer: Any,
+    options: Options,
+    task: Task,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    account: int | None,
+) -> None:
+    """The same, of options that were read."""
+    batch = pointer.contents
+    if options.threads is None and batch.threads:
+        options = replace(options, threads=batch.threads)
+    reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
+    request = Request(task, options, reading)
+    if batch.request == TRAIN:
+        refuse_format(options)
+        for found in trained(groups, request, batch, account):
+            models = named(found, groups, options.feature_names)
+            emission = Emission(models.numbered(places[models.group]))
+            library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+    else:
+        for place, text in zip(
+            places,
+            learner_of(request.task).explain(groups, request, batch.memory or 0),
+            strict=True,
+        ):
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def named(models: Models, groups: NDArray[np.void], names: tuple[str, ...] | None) -> Models:
+    """The models with the names of their features.
+
+    DataError unless each feature has one; sparse rows of a group may lack the last ids.
+    """
+    if names is None:
+        return models
+    sparse = groups["kind"][models.group] >= KINDS.index("sparse float32")
+    fits = np.where(sparse, models.n_features <= len(names), models.n_features == len(names))
+    if not fits.all():
+        n = int(models.n_features[~fits][0])
+        raise DataError(
+            f"option 'feature_names' has {len(names)} names, and the rows have {n} features, "
+            "expected a name for each"
+        )
+    return replace(models, features=Names.same(names, len(models.group)))
+
+
+def answer_offline(
+    library: ctypes.CDLL,
+    pointer: Any,
+    texts: Any,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+) -> None:
+    """The aggregates of stored models' offline stage, for the groups of one spec."""
+    from tuskml.groups.partition import OFFLINE, Call  # its packages take a while to import
+
+    batch = pointer.contents
+    call = Call(texts.options.decode(), batch.memory, batch.threads)
+    for place, one in zip(places, OFFLINE[batch.request](groups, call), strict=True):
+        one.emit(library, pointer, int(place))
+
+
+def trained(
+    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
+) -> Iterator[Models]:
+    """Models as values, or where they are larger than memory in a store."""
+    if request.options.store is None:
+        found = learner_of(request.task).train(groups, request, batch.memory)
+    else:
+        from tuskml.groups.stored import train_stored  # its packages take a while to import
+
+        root = os.fsdecode(batch.store_root) if batch.store_root else None
+        found = train_stored(groups, request, batch.memory, root, batch.statement, account)
+    for models in found:
+        last_training.note(models, groups[models.group], batch.statement)
+        yield models
+
+
+def trainer(library: ctypes.CDLL) -> Callable[..., int]:
+    """The callback for a database's library."""
+
+    library.tusk_batch_born.restype = ctypes.c_int64
+    library.tusk_batch_account.restype = ctypes.c_int64
+
+    def call(pointer: Any) -> int:
+        try:
+            account = library.tusk_batch_account(pointer)
+            begun = passes.begun_at(library.tusk_batch_born(pointer))
+            with begun:
+                answer(library, pointer, account)
+            pointer.contents.answered = 1
+        except BaseException as error:
+            refuse(pointer.contents, error)
+        return 0
+
+    return CALLBACK(call)
+
+
+P_VALUES = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
+    ctypes.POINTER(ctypes.c_int32),
+)  # fmt: skip
+
+
+def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:
+    """Two-sided p-values of Student's t; infinite freedom is the normal distribution.
+
+    answered: set to 1 at the end, whatever happens on the way.
+    """
+    try:
+        from scipy.special import stdtr  # slow to import, seldom needed
+
+        t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
+        with np.errstate(invalid="ignore"):
+            out[:] = 2 * stdtr(df, -np.abs(t))
+        answered[0] = 1
+    except BaseException:
+        return 1
+    return 0
+
+
+_attached: dict[str, Any] = {}
+_lock = threading.RLock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
+
+
+def attach(library: ctypes.CDLL, path: str) -> None:
+    """Gives the database's library the trainer, once a process."""
+    with _lock:
+        if path not in _attached:
+            callback = trainer(library)
+            library.tusk_set_trainer(callback)
+            distribution = P_VALUES(p_values)
+            library.tusk_set_p_values(distribution)
+            native = passes.library()
+            library.tusk_set_interrupts(native.tk_cancel_count, native.tk_watch_sigint)
+            _attached[path] = (library, callback, distribution)

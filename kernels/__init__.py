@@ -1,0 +1,1 @@
+"""Kernels that touch each row or weight, and their bindings."""

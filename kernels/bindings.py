@@ -1,0 +1,127 @@
+"""Every function of the kernels, with the types of its arguments and of what it returns.
+
+`tests/kernels/test_bindings.py` holds this table to the headers `native/*/api.h`. Arrays, handles
+and results by pointer are addresses: an int, None for NULL, or `ctypes.byref`. A structure is
+passed as it is.
+"""
+
+import ctypes
+from typing import Any
+
+from tuskml.kernels import structures as s
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
+
+INT = ctypes.c_int
+PASS, EPOCH = ctypes.POINTER(s.Pass), ctypes.POINTER(s.Epoch)
+DUAL, INTERIOR = ctypes.POINTER(s.Dual), ctypes.POINTER(s.Interior)
+STORED, STORED_FACTORS = ctypes.POINTER(s.Stored), ctypes.POINTER(s.StoredFactors)
+FRAME = ctypes.POINTER(s.Frame)
+
+SHARED: dict[str, tuple[Any, list[Any]]] = {
+    "tk_charged_new": (INT, [ADDRESS, INT64, ADDRESS, ADDRESS]),
+    "tk_charged_free": (None, [ADDRESS]),
+    "tk_memory_use": (None, [ADDRESS, ctypes.POINTER(s.MemoryUse)]),
+    "tk_working_open": (ADDRESS, [ADDRESS, INT64]),
+    "tk_working_handler": (ADDRESS, [ADDRESS]),
+    "tk_working_close": (None, [ADDRESS]),
+    "tk_version": (INT, []),
+    "tk_nonzeros": (INT64, [ADDRESS]),
+    "tk_use_pool": (None, [ADDRESS]),
+    "tk_cancel": (None, []),
+    "tk_cancel_count": (INT64, []),
+    "tk_watch_sigint": (None, [INT]),
+    "tk_watch_host": (None, [ADDRESS]),
+}
+ROWS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_labels": (INT, [PASS, ADDRESS]),
+    "tk_feature_moments": (INT, [PASS, INT64, ADDRESS, ADDRESS]),
+    "tk_feature_counts": (INT, [PASS, ADDRESS, ADDRESS]),
+    "tk_values_near_one": (INT, [PASS]),
+    "tk_shuffle": (INT, [PASS, ADDRESS, UINT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_free_groups": (None, [ADDRESS, INT64]),
+    "tk_scattered": (INT, [PASS]),
+    "tk_gather": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_ids_that_occur": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
+    "tk_copy_rows": (INT, [PASS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+}
+LINEAR: dict[str, tuple[Any, list[Any]]] = {
+    "tk_gradient": (INT, [PASS, ADDRESS, ADDRESS]),
+    "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
+    "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
+    "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_open_pass": (
+        INT,
+        [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],
+    ),
+    "tk_solve": (INT, [ctypes.POINTER(s.System)]),
+}
+HINGE: dict[str, tuple[Any, list[Any]]] = {
+    "tk_dual_start": (INT, [PASS, DUAL]),
+    "tk_dual_epoch": (INT, [PASS, DUAL, ADDRESS]),
+    "tk_dual_check": (INT, [PASS, DUAL, ADDRESS]),
+    "tk_interior_start": (INT, [PASS, INTERIOR, ADDRESS]),
+    "tk_interior_slopes": (INT, [PASS, INTERIOR, INT]),
+    "tk_interior_gradient": (INT, [PASS, INTERIOR, ADDRESS]),
+    "tk_interior_curvature": (INT, [PASS, INTERIOR, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_interior_aim": (INT, [PASS, INTERIOR, ADDRESS, INT]),
+    "tk_interior_move": (INT, [PASS, INTERIOR]),
+}
+EPOCHS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_sgd": (INT, [PASS, EPOCH, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_hogwild": (INT, [PASS, EPOCH, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_svrg": (INT, [PASS, EPOCH, ADDRESS, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_runs": (INT, [PASS, EPOCH, ADDRESS, ADDRESS, ADDRESS]),
+}
+STORE: dict[str, tuple[Any, list[Any]]] = {
+    "tk_chunks_new": (INT, [ADDRESS, ctypes.POINTER(s.Cut), ADDRESS]),
+    "tk_chunks_free": (None, [ADDRESS]),
+    "tk_chunks_ids": (INT, [ADDRESS, INT64, ADDRESS]),
+    "tk_chunks_copy_ids": (None, [ADDRESS, ADDRESS]),
+    "tk_chunks_keys": (INT, [ADDRESS, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_chunks_copy_keys": (None, [ADDRESS, ADDRESS]),
+    "tk_chunks_place": (INT, [ADDRESS, ADDRESS]),
+    "tk_chunks_split": (INT, [ADDRESS, INT64]),
+    "tk_chunks_count": (INT64, [ADDRESS]),
+    "tk_chunks_at": (None, [ADDRESS, INT64, ctypes.POINTER(s.Chunk)]),
+    "tk_stored_epoch": (INT, [STORED]),
+    "tk_stored_loss": (INT, [STORED]),
+    "tk_stored_settle": (INT, [STORED, ADDRESS, ADDRESS, INT64, INT64]),
+    "tk_scratch_new": (INT, [ADDRESS, ADDRESS, INT64, INT32, ADDRESS]),
+    "tk_scratch_free": (None, [ADDRESS]),
+    "tk_scratch_reset": (None, [ADDRESS]),
+    "tk_scratch_access": (ADDRESS, [ADDRESS]),
+    "tk_scratch_frame": (FRAME, [ADDRESS, INT64]),
+}
+FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
+    "tk_rating_ids": (INT, [PASS, ctypes.POINTER(s.RatingIds)]),
+    "tk_factorization_new": (INT, [PASS, ADDRESS, ctypes.POINTER(s.FactorSpec), ADDRESS]),
+    "tk_factorization_free": (None, [ADDRESS]),
+    "tk_factorization_start": (None, [ADDRESS]),
+    "tk_factorization_keep": (INT, [ADDRESS]),
+    "tk_factorization_restore": (None, [ADDRESS]),
+    "tk_factorization_epoch": (INT, [ADDRESS, INT64, DOUBLE, INT, INT, INT64, ADDRESS]),
+    "tk_factorization_solve": (INT, [ADDRESS, DOUBLE, INT, INT64, ADDRESS]),
+    "tk_factorization_objective": (INT, [ADDRESS, INT, INT64, ADDRESS]),
+    "tk_factorization_loss": (INT, [ADDRESS, PASS, ADDRESS]),
+    "tk_factorization_write": (None, [ADDRESS, ADDRESS, ADDRESS]),
+    "tk_factorization_mean": (DOUBLE, [ADDRESS]),
+    "tk_factorization_deviation": (DOUBLE, [ADDRESS]),
+    "tk_factor_count": (INT, [ADDRESS, ADDRESS, INT32, INT, INT64, ADDRESS]),
+    "tk_factor_keys_new": (INT, [ADDRESS, INT32, INT64, INT64, INT, INT64, ADDRESS]),
+    "tk_factor_keys_free": (None, [ADDRESS]),
+    "tk_factor_keys_start": (None, [ADDRESS]),
+    "tk_factor_keys_resume": (None, [ADDRESS]),
+    "tk_factor_keys_first_item": (INT64, [ADDRESS]),
+    "tk_stored_factors_epoch": (INT, [STORED_FACTORS]),
+    "tk_stored_factors_loss": (INT, [STORED_FACTORS]),
+}
+FUNCTIONS = SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+"""By name what a function returns and takes."""
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Gives each function of the library its types."""
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments

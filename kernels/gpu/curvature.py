@@ -1,0 +1,61 @@
+"""The curvature of models with more features than a block's registers hold: panels by cuBLAS."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tuskml.kernels.gpu import source
+from tuskml.kernels.segments import value_size
+
+if TYPE_CHECKING:
+    from tuskml.kernels.gpu.passes import Visit
+
+PANEL_ROWS = 1 << 13
+PANEL_BYTES = 256 << 20
+
+
+def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> Any:
+    """Adds up a part's gradients and sum(h z z') (G, p (p + 1) / 2), one group after another.
+
+    Sums within a panel are in the rows' type, or in double when `precise`. Sums over panels are in
+    double.
+    """
+    device, of = visit.device, visit.of
+    xp, d = device.xp, of.n_features
+    size = value_size(int(of.groups["kind"][0]))
+    each = 8 if precise or size == 8 else 4
+    curvature = xp.zeros(visit.part.values.shape[0], np.float64)
+    visit.wide(curvature)
+    rows = max(32, min(PANEL_ROWS, PANEL_BYTES // ((d + 1) * each)))
+    panel = xp.empty((rows, d + 1), np.float32 if each == 4 else np.float64)
+    kernel = source.wide("wide_panel", size, each)
+    below = device.to_device(np.stack(np.tril_indices(d + 1)))
+    chunks = visit.table.chunks
+    sums = xp.zeros((of.n_groups, (d + 1) * (d + 2) // 2), np.float64)
+    for group in np.unique(chunks["group"]).tolist():
+        total = xp.zeros((d + 1, d + 1), np.float64)
+        for first, n in panels(chunks[chunks["group"] == group], rows):
+            arguments = [
+                visit.part.values, np.int64(first), curvature, shift[group], scale[group],
+                np.int64(d), panel,
+            ]  # fmt: skip
+            device.launch(kernel, (n, -(-(d + 1) // 256)), arguments)
+            some = panel[:n]
+            total += some.T @ some
+        sums[group] = total[below[0], below[1]]
+    return sums
+
+
+def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:
+    """Cuts chunks into pieces: first row and number of rows. Neighbouring chunks are joined."""
+    found: list[tuple[int, int]] = []
+    for chunk in chunks:
+        first, left = int(chunk["first"]), int(chunk["rows"])
+        if found and sum(found[-1]) == first and found[-1][1] < rows:
+            more = min(left, rows - found[-1][1])
+            found[-1] = (found[-1][0], found[-1][1] + more)
+            first, left = first + more, left - more
+        while left > 0:
+            found.append((first, min(left, rows)))
+            first, left = first + min(left, rows), left - min(left, rows)
+    return found

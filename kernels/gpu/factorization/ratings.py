@@ -1,0 +1,219 @@
+"""One group's ratings on a device, in the chunks in which they are trained.
+
+There are two schedules. Ordered: ratings form grid x grid blocks, the blocks of a stratum share
+neither users nor items (Gemulla, Nijkamp, Haas, Sismanis, *Large-scale matrix factorization with
+distributed stochastic gradient descent*, KDD 2011), and each launch trains one stratum. Lock-free:
+workers take chunks of ratings in random order and update vectors without locks (batch-Hogwild!:
+Xie, Tan, Fong, Liang, *CuMF_SGD: Parallelized Stochastic Gradient Descent for Matrix Factorization
+on GPUs*, HPDC 2017).
+
+All counting and sorting is done on the device, with `xp`. Ratings are ordered by a seeded hash, so
+their order in the table does not matter.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuskml.kernels.gpu.device import Device
+from tuskml.kernels.gpu.factorization.records import OnDevice, Records, Schedule, as_table
+from tuskml.kernels.gpu.orders import MASK, permutation, scrambled
+
+LOCK_FREE_ROWS = 256
+"""Ratings that a lock-free worker takes at a time, as in the paper."""
+LEAST_ROWS = 32
+SHARE = 20
+"""Lock-free workers are at most this fraction of the users and of the items. Updates are lost if
+several workers train one vector at once, so the paper uses few workers relative to both."""
+MOST_WORKERS = 1 << 13
+"""An H200 cannot run many more warps than this at once."""
+BLOCK_RATINGS = 256
+"""Approximate ratings per block of an ordered schedule. With fewer a launch does too little."""
+MOST_GRID = 1024
+ROW_BYTES = 100
+"""Bytes of device memory per rating while all ratings are sorted."""
+ROUNDING = 1e-14
+HASH_BITS = 44
+"""Of a rating's hash, behind the number of its block."""
+BUCKET_BITS = 12
+"""Of keys that sorting by pieces tells apart, at least."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The users or the items. Each id with ratings has a place, in the order of ids.
+
+    On the device: place (n_ids,) int32, -1 where there is no rating; ids and count (seen,) int64.
+    """
+
+    place: Any
+    ids: Any
+    count: Any
+
+    @property
+    def seen(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each of n ratings lies: they are sorted by their keys.
+
+    Ordered (grid > 0): by block, a stratum's grid blocks side by side, and in a block by a hash of
+    the rating; each stratum has a block of each of the grid ranges of users, and of items. user
+    and item: the range of each place. Lock-free: by the hash alone.
+    """
+
+    users: Side
+    items: Side
+    n: int
+    seed: int
+    grid: int = 0
+    user: Any = None
+    item: Any = None
+
+    @classmethod
+    def of(
+        cls, device: Device, users: Side, items: Side, n: int, seed: int, *, lock_free: bool
+    ) -> "Layout":
+        """Ranges have about the same number of ratings. Strata pair them at random."""
+        if lock_free:
+            return cls(users, items, n, seed)
+        grid, xp = grid_for(n, users, items), device.xp
+        ranged = []
+        for part, side in enumerate((users, items)):
+            mixed = device.to_device(permutation(grid, seed + part).astype(np.int64))
+            ranged.append(mixed[ranges(xp, side, n, grid)])
+        return cls(users, items, n, seed, grid, *ranged)
+
+    def keys(self, xp: Any, user: Any, item: Any, value: Any) -> Any:
+        """uint64, of places of users and items and float32 values."""
+        keys = hashes(xp, user, item, value, self.seed)
+        if not self.grid:
+            return keys
+        mine = self.user[user]
+        stratum = (self.item[item] - mine) % self.grid
+        block = (stratum * self.grid + mine).astype(np.uint64)
+        return (block << np.uint64(HASH_BITS)) | (keys >> np.uint64(64 - HASH_BITS))
+
+    @property
+    def in_block(self) -> int:
+        """Buckets of a block, or of all ratings when lock-free; a power of two."""
+        blocks = (max(1, self.grid) ** 2 - 1).bit_length()
+        return 1 << max(2, BUCKET_BITS - blocks)
+
+    @property
+    def n_buckets(self) -> int:
+        """Into which keys fall in their order, some thousands at least."""
+        return max(1, self.grid) ** 2 * self.in_block
+
+    def buckets(self, keys: Any) -> Any:
+        """int64, of keys."""
+        behind = (HASH_BITS if self.grid else 64) - (self.in_block.bit_length() - 1)
+        return (keys >> np.uint64(behind)).astype(np.int64)
+
+    def schedule(self, device: Device, sizes: Any) -> Schedule:
+        """sizes: ratings of each bucket, on the device."""
+        if not self.grid:
+            return lock_free_schedule(device, self.n, self.users, self.items)
+        xp, blocks = device.xp, self.grid**2
+        start = xp.zeros(blocks + 1, np.int64)
+        start[1:] = xp.cumsum(sizes.reshape(blocks, self.in_block).sum(axis=1))
+        return Schedule(start, blocks, self.grid, self.grid)
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """n ratings and how they are trained; records: where they are (`records.py`).
+
+    Values are distances from the mean in units of the deviation.
+    """
+
+    records: Records
+    users: Side
+    items: Side
+    schedule: Schedule
+    mean: float
+    deviation: float
+
+    @property
+    def n(self) -> int:
+        return self.records.n
+
+
+def side_of(xp: Any, ids: Any, n_ids: int) -> Side:
+    """The users, or the items, of ratings' ids (n,) int64."""
+    return side_of_counts(xp, xp.bincount(ids, minlength=n_ids).astype(np.int64))
+
+
+def side_of_counts(xp: Any, count: Any) -> Side:
+    """The same, from the number of ratings of each id."""
+    seen = xp.flatnonzero(count)
+    place = xp.full(len(count), -1, np.int32)
+    place[seen] = xp.arange(len(seen), dtype=np.int32)
+    return Side(place, seen.astype(np.int64), count[seen])
+
+
+def hashes(xp: Any, user: Any, item: Any, value: Any, seed: int) -> Any:
+    """A number of 64 bits of each rating, places and float32 value."""
+    pair = (user.astype(np.uint64) << np.uint64(32)) | item.astype(np.uint64)
+    bits = xp.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
+    return scrambled(scrambled(pair ^ np.uint64(seed & MASK)) + bits)
+
+
+def grid_for(n: int, users: Side, items: Side) -> int:
+    """Ranges that users, and items, are cut into."""
+    wanted = min(int((n / BLOCK_RATINGS) ** 0.5), MOST_GRID, users.seen, items.seen)
+    return max(1, wanted)
+
+
+def ranges(xp: Any, side: Side, n: int, grid: int) -> Any:
+    """The range of each place: ranges have about as many ratings each."""
+    middle = xp.cumsum(side.count) - side.count / 2
+    return xp.minimum(grid - 1, (middle * (grid / n)).astype(np.int64))
+
+
+def lock_free_schedule(device: Device, n: int, users: Side, items: Side) -> Schedule:
+    """Chunks of ratings that lie in random order."""
+    workers = max(1, min(MOST_WORKERS, users.seen // SHARE, items.seen // SHARE))
+    rows = max(LEAST_ROWS, min(LOCK_FREE_ROWS, n // (8 * workers)))
+    start = np.append(np.arange(0, n, rows), n).astype(np.int64)
+    return Schedule(device.to_device(start), len(start) - 1, 0, min(workers, len(start) - 1))
+
+
+def deviation_of(variance: float, mean: float) -> float:
+    """The standard deviation, or 1 if all ratings are equal up to the rounding of their mean."""
+    return variance**0.5 if variance > (ROUNDING * mean) ** 2 else 1.0
+
+
+Columns = tuple[Any, Any, Any]
+"""Ids of users and of items, (n,) int64, and ratings (n,), all on the device."""
+
+
+def ratings_of(
+    device: Device,
+    columns: Columns,
+    n_ids: tuple[int, int],
+    *,
+    biases: bool,
+    seed: int,
+    lock_free: bool,
+) -> Ratings:
+    """The ratings of columns whose ids are below n_ids."""
+    user, item, rating = columns
+    xp, n = device.xp, len(rating)
+    users, items = side_of(xp, user, n_ids[0]), side_of(xp, item, n_ids[1])
+    layout = Layout.of(device, users, items, n, seed, lock_free=lock_free)
+    user, item = users.place[user], items.place[item]
+    value = rating.astype(np.float32)
+    keys = layout.keys(xp, user, item, value)
+    sizes = xp.bincount(layout.buckets(keys), minlength=layout.n_buckets)
+    order = xp.argsort(keys)
+    value = value[order].astype(np.float64)
+    mean = float(value.sum()) / n if biases else 0.0
+    square = float(xp.square(value - mean).sum())
+    deviation = deviation_of(square / n, mean)
+    table = as_table(xp, user[order], item[order], (value - mean) / deviation)
+    schedule = layout.schedule(device, sizes)
+    return Ratings(OnDevice(device, table), users, items, schedule, mean, deviation)

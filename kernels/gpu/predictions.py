@@ -1,0 +1,105 @@
+"""Predictions of many rows on the GPU: of the GPU's own arrays where they are, of rows in NumPy's
+memory a part at a time.
+
+For arrays from Python: in SQL rows lie in the vectors of the database, some thousand at a time,
+and are scored where they are. What is in the host's memory takes longer to copy than to multiply,
+so nothing comes here unless it is asked for.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels.gpu import cuda, source
+from tuskml.kernels.gpu.device import Device
+from tuskml.kernels.gpu.rows import Part, Staging
+from tuskml.kernels.passes import Floats
+
+PART_BYTES = 256 << 20
+STAGED_BYTES = 32 << 20
+
+
+def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = None) -> Floats:
+    """Margins coef . x_i + intercept, NumPy's float64 (n,), of x (n, d), float32 or float64, an
+    array of NumPy's or of the GPU's.
+
+    device: the current GPU unless given. Raises DataError where shapes or types do not fit, or
+    there is no GPU.
+    """
+    weights = np.append(np.asarray(coef, np.float64), intercept)
+    if x.ndim != 2 or x.dtype not in (np.float32, np.float64) or x.shape[1] + 1 != len(weights):
+        raise DataError(
+            f"features have shape {x.shape} and type {x.dtype}, expected (n, "
+            f"{len(weights) - 1}) of float32 or float64 as the coefficients"
+        )
+    if device is None:
+        reason = cuda.availability()
+        if reason is not None:
+            raise DataError(f"predictions on the GPU are not possible: {reason}")
+        device = cuda.device()
+    if isinstance(x, device.xp.ndarray):
+        return margins_there(device, x, weights)
+    return margins(device, x, weights)
+
+
+def predict_proba(
+    x: Any, coef: ArrayLike, intercept: float, device: Device | None = None
+) -> Floats:
+    """Probabilities of the higher class of a logistic model, float64 (n,); as `decision`."""
+    m = decision(x, coef, intercept, device)
+    e = np.exp(-np.abs(m))
+    return np.asarray(np.where(m >= 0, 1.0, e) / (1.0 + e))
+
+
+def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
+    """Of rows on the device, by one launch."""
+    xp, (n, d) = device.xp, x.shape
+    found = xp.empty(n, np.float64)
+    if n:
+        rows = xp.ascontiguousarray(x)
+        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), found]
+        device.launch(source.wide("margins", x.dtype.itemsize), (-(-n // 8), 1), arguments)
+    return device.to_host(found)
+
+
+def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
+    """Two parts on the device in turn: one is copied while the other's margins are computed."""
+    n, d = x.shape
+    row = d * x.dtype.itemsize + 8
+    step = min(n, max(1, PART_BYTES // row))
+    out = np.empty(n)
+    if not n:
+        return out
+
+    def fill(first: int, values: NDArray[Any], labels: Floats) -> None:
+        values[:] = x[first : first + len(labels)]
+        labels[:] = 0.0
+
+    staging = Staging(device, d, x.dtype, min(STAGED_BYTES, (step + 4) * row))
+    xp = device.xp
+    parts = [Part(0, 0, xp.zeros((step, d), x.dtype), xp.zeros(step, np.float64)) for _ in "12"]
+    found, given = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
+    device.upload_after(device.launched())
+    waiting: list[tuple[int, int, Any]] = []
+    for number, low in enumerate(range(0, n, step)):
+        part = parts[number % 2]
+        part.low, part.high = low, min(low + step, n)
+        if part.used is not None:
+            device.upload_after(part.used)
+        staging.copy(fill, part)
+        device.launch_after(device.uploaded())
+        for at, to, before in waiting:
+            out[at:to] = device.to_host(before)[: to - at]
+        rows = part.high - low
+        sums = found[number % 2]
+        kernel = source.wide("margins", x.dtype.itemsize)
+        arguments = [part.values, np.int64(rows), np.int64(d), given, sums]
+        device.launch(kernel, (-(-rows // 8), 1), arguments)
+        part.used = device.launched()
+        waiting = [(low, part.high, sums)]
+    for at, to, before in waiting:
+        out[at:to] = device.to_host(before)[: to - at]
+    staging.drain()
+    return out

@@ -1,0 +1,182 @@
+"""The kernels' source (`cuda/`), and its specialisation for a shape of rows.
+
+Macros fix the number of features and the type of values, so that loops over features unroll and
+sums stay in registers. The first comment of each kernel explains the choices made here.
+"""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "cuda"
+MOST_FUSED = 1024
+"""Features up to which a row's sums of the gradient fit in a warp's registers."""
+MOST_GROUPED = 64
+"""Features up to which a block keeps a group's whole curvature, and solves with it."""
+MOST_SHARED = 227 << 10
+"""Bytes of shared memory that a block may have on Hopper."""
+LEAST_SHARED = 99 << 10
+"""The same on the smallest supported devices: curvatures and systems fit, but not all passes."""
+TILE_BYTES = 8 << 10
+LANES_FEATURES = 16
+"""Sums per lane, for rows that several lanes share."""
+SMALL_ROWS = 256
+"""Chunks of at most this many rows are given to a single warp."""
+FACTOR_THREADS = 64
+"""Threads of a block that trains ratings: two warps, so that few workers use many SMs."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kernel of some files with its macros; shared: bytes of dynamic shared memory."""
+
+    kernel: str
+    files: tuple[str, ...]
+    macros: tuple[tuple[str, int | str], ...]
+    threads: int
+    shared: int = 0
+
+    def text(self) -> str:
+        """The text that is compiled."""
+        defined = "".join(f"#define {name} {value}\n" for name, value in self.macros)
+        return defined + "".join(read(file) for file in ("common.cuh", *self.files))
+
+
+@functools.cache
+def read(name: str) -> str:
+    """One of the kernels' files."""
+    return (FOLDER / name).read_text()
+
+
+def type_name(size: int) -> str:
+    """The type of values of 4 or 8 bytes."""
+    return {4: "float", 8: "double"}[size]
+
+
+def power_of_two(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def stride_of(d: int, vec: int, lanes: int) -> int:
+    """Values from one row in shared memory to the next.
+
+    Eight lanes read at once, 16 bytes each, from 8 / lanes rows, which must start in different
+    banks. For rows that are read value by value an odd distance ensures this.
+    """
+    if vec == 1 or lanes >= 8:
+        return d
+    units = d // vec
+    while units % (2 * lanes) != lanes:
+        units += 1
+    return units * vec
+
+
+def gradient(d: int, size: int, rows: int) -> Source:
+    """The fused pass for d features of `size` bytes. rows: rows of a typical chunk."""
+    vec = next(v for v in (16 // size, 8 // size, 1) if v and d % v == 0)
+    if vec * size < 16:
+        vec = 1
+    lanes = 1 if d <= 32 else min(32, power_of_two(-(-d // LANES_FEATURES)))
+    side_by_side = 32 // lanes
+    steps = 1
+    while 2 * steps <= lanes and 2 * steps * side_by_side * d * size <= TILE_BYTES:
+        steps *= 2
+    stride = stride_of(d, vec, lanes)
+    tile_rows = side_by_side * steps
+    flat = int(vec == 1 and tile_rows % 4 == 0 and tile_rows * d * size % 16 == 0)
+    each = -(-(d // vec) // lanes) * vec
+    warps = 1 if rows <= SMALL_ROWS else 4
+    tile = tile_rows * stride * size
+    stages = 4 if tile <= TILE_BYTES // 4 else 3
+    shared = max(-(-each * lanes // 2) * 16 + warps * stages * tile, warps * (d + 3) * 8)
+    macros: dict[str, int | str] = {
+        "D": d, "T": type_name(size), "VEC": vec, "LANES": lanes, "STEPS": steps,
+        "STRIDE": stride, "FLAT": flat, "STAGES": stages, "WARPS": warps,
+        "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
+    }  # fmt: skip
+    return Source("gradient", ("gradient.cu",), tuple(macros.items()), 32 * warps, shared)
+
+
+SUMS = Source("add_chunks", ("sums.cu",), (), 1024)
+
+
+def curvature(d: int, size: int, precise: bool) -> Source:
+    """Gradient and curvature of d <= MOST_GROUPED features."""
+    double = precise or size == 8
+    each, side = (8 if double else 4), (d + 4) // 4
+    tiles = side * (side + 1) // 2
+    threads = 128 if tiles <= 128 else 256
+    panel = 32 if double else 64
+    rows = panel * ((4 * side + 4) * each + (d | 1) * size)
+    shared = 8 * (3 * d + 2 * panel + 4) + max(rows, 8 * 16 * threads)
+    macros: dict[str, int | str] = {
+        "D": d, "T": type_name(size), "E": type_name(each), "THREADS": threads, "PANEL": panel,
+    }  # fmt: skip
+    return Source(
+        "curvature", ("panel.cuh", "curvature.cu"), tuple(macros.items()), threads, shared
+    )
+
+
+def solver(p: int) -> Source:
+    """Cholesky of p x p systems, p <= MOST_GROUPED + 1."""
+    threads = 32 if p <= 16 else 64 if p <= 32 else 128
+    shared = 8 * (p * (p | 1) + 2 * p)
+    return Source(
+        "solve", ("cholesky.cuh", "solve.cu"), (("P", p), ("THREADS", threads)), threads, shared
+    )
+
+
+def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
+    """A stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
+    threads = 32 if batch_size <= 4 and d <= 64 else 128
+    macros: dict[str, int | str] = {
+        "T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored),
+    }  # fmt: skip
+    return Source(
+        "epoch", ("epoch.cu",), tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored)
+    )
+
+
+def fits_epoch(d: int, shared_bytes: int = MOST_SHARED) -> bool:
+    """Whether a model and what an epoch adds up fit in a block's shared memory."""
+    return 8 * d * 7 <= shared_bytes - (4 << 10)
+
+
+def wide(kernel: str, size: int, each: int = 8) -> Source:
+    """The passes over wide rows. each: bytes per value of a panel."""
+    macros = (("T", type_name(size)), ("E", type_name(each)))
+    return Source(kernel, ("wide.cu", "margins.cu"), macros, 256)
+
+
+def newton(d: int, size: int) -> Source:
+    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features per block."""
+    base, p = curvature(d, size, True), d + 1
+    system = p * (p | 1) + p  # shares the panel's memory, after w, shift and scale
+    panel = max(base.shared // 8, 3 * d + system)
+    shared = 8 * (panel + d + 3 + p * (p + 1) // 2 + 4 * p)
+    macros = (*base.macros, ("BEHIND_PANEL", panel))
+    files = ("panel.cuh", "cholesky.cuh", "newton.cu")
+    return Source("newton", files, macros, base.threads, shared)
+
+
+def factors(kernel: str, rank: int, biases: bool) -> Source:
+    """A kernel of matrix factorization. Vectors are `factor_stride` floats apart."""
+    stride = factor_stride(rank, biases)
+    macros = (
+        ("WIDTH", rank + biases),
+        ("STRIDE", stride),
+        ("BIASES", int(biases)),
+        ("LANES", factor_lanes(stride)),
+    )
+    return Source(kernel, ("factorization.cu",), macros, FACTOR_THREADS)
+
+
+def factor_stride(rank: int, biases: bool) -> int:
+    """Floats from one vector to the next, a multiple of a sector of 32 bytes."""
+    return -(-(rank + biases) // 8) * 8
+
+
+def factor_lanes(stride: int) -> int:
+    """Lanes that share a rating. Each reads 16 bytes of each vector at a time."""
+    return min(32, power_of_two(stride // 4))

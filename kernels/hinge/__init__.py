@@ -1,0 +1,1 @@
+"""What solvers of the hinge keep for each row, and their kernels."""

@@ -1,0 +1,97 @@
+"""What dual coordinate descent keeps for each row, and its kernels (`native/hinge/dual.cpp`)."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import structures
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import DUAL_GROUP
+
+KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
+"""Of what is kept for a row: alpha, norm, margin, order, sign."""
+ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
+
+
+@dataclass(frozen=True)
+class Dual:
+    """The dual variables of G groups and more by row, `tk_dual` in `native/hinge/api.h`.
+
+    Rows' arrays have a group's from offset[g] on; groups: DUAL_GROUP of shape (G,). Of some of the
+    groups the rows' arrays are the same memory, `groups` is a copy.
+    """
+
+    l2: float
+    tolerance: float
+    shift: Floats
+    offset: NDArray[np.int64]
+    alpha: Floats
+    norm: Floats
+    margin: Floats
+    order: NDArray[np.int32]
+    sign: NDArray[np.int8]
+    groups: NDArray[np.void]
+
+    @classmethod
+    def of_rows(
+        cls, rows: Pass, shift: Floats, l2: float, tolerance: float, seed: int, centre: Floats
+    ) -> "Dual":
+        """All dual variables 0; centre: where the intercepts (G,) start. Raises Interrupted."""
+        n = int(rows.groups["n_rows"].sum())
+        groups = np.zeros(rows.n_groups, DUAL_GROUP)
+        groups["random"] = seed
+        groups["centre"] = centre
+        alpha, norm, margin, order, sign = (rows.beside(n, kind) for kind in KINDS)
+        made = cls(
+            l2,
+            tolerance,
+            np.ascontiguousarray(shift),
+            rows.first_rows,
+            alpha,
+            norm,
+            margin,
+            order,
+            sign,
+            groups,
+        )
+        check_code(library().tk_dual_start(rows.struct, made.struct))
+        return made
+
+    def of(self, which: NDArray[np.intp]) -> "Dual":
+        """The same for some of the groups."""
+        return replace(
+            self,
+            shift=self.shift[which],
+            offset=self.offset[which],
+            groups=self.groups[which],
+        )
+
+    @cached_property
+    def struct(self) -> structures.Dual:
+        """What kernels read and write: made once, as the arrays stay where they are."""
+        return structures.Dual(
+            self.l2,
+            self.tolerance,
+            pointer(self.shift),
+            pointer(self.offset),
+            pointer(self.alpha),
+            pointer(self.norm),
+            pointer(self.margin),
+            pointer(self.order),
+            pointer(self.sign),
+            pointer(self.groups),
+        )
+
+    def epoch(self, rows: Pass, weights: Floats) -> None:
+        """As many coordinates as there are rows; weights (G, p) of x - shift are updated.
+
+        Fills gained of `groups`.
+        """
+        check_code(library().tk_dual_epoch(rows.struct, self.struct, pointer(weights)))
+
+    def check(self, rows: Pass, weights: Floats) -> None:
+        """Fills objective, bound and intercept of `groups`."""
+        check_code(library().tk_dual_check(rows.struct, self.struct, pointer(weights)))

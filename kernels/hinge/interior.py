@@ -1,0 +1,84 @@
+"""What an interior-point method keeps for each row of the hinge, and its kernels.
+
+They are in `native/hinge/interior.cpp`; the curvature is in `native/linear/curvature.cpp`.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import structures
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import INTERIOR_GROUP
+
+KINDS = (*[np.float64] * 7, np.int8)
+"""Of what is kept for a row: alpha, slack, excess, affine, move, slope, curvature, sign."""
+ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
+AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
+"""`tk_interior_mode` of `native/hinge/api.h`."""
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The variables of G groups, `tk_interior` in `native/hinge/api.h`.
+
+    arrays: with an item a row, a group's from offset[g] on; groups: INTERIOR_GROUP of shape (G,).
+    Of some of the groups the rows' arrays are the same memory, `groups` is a copy.
+    """
+
+    offset: NDArray[np.int64]
+    arrays: tuple[NDArray[np.generic], ...]
+    groups: NDArray[np.void]
+
+    @classmethod
+    def of_rows(cls, rows: Pass, weights: Floats) -> "Interior":
+        """Where a training starts from weights (G, p) in the caller's units."""
+        n = int(rows.groups["n_rows"].sum())
+        arrays = tuple(rows.beside(n, kind) for kind in KINDS)
+        made = cls(rows.first_rows, arrays, np.zeros(rows.n_groups, INTERIOR_GROUP))
+        weights = np.ascontiguousarray(weights)
+        made._call("start", rows, pointer(weights))
+        return made
+
+    def of(self, which: NDArray[np.intp]) -> "Interior":
+        """The same for some of the groups, in rising order; itself for all of them."""
+        if len(which) == len(self.offset):
+            return self
+        return replace(self, offset=self.offset[which], groups=self.groups[which])
+
+    @cached_property
+    def struct(self) -> structures.Interior:
+        """What kernels read and write: made once, as the arrays stay where they are."""
+        places = map(pointer, self.arrays)
+        return structures.Interior(pointer(self.offset), *places, pointer(self.groups))
+
+    def _call(self, name: str, rows: Pass, *arguments: object) -> None:
+        kernel = getattr(library(), f"tk_interior_{name}")
+        check_code(kernel(rows.struct, self.struct, *arguments))
+
+    def curvature(self, rows: Pass, shift: Floats, scale: Floats) -> tuple[Floats, Floats]:
+        """Right side like `Pass.gradient`, and triangles, of the step to the optimum itself."""
+        self._call("slopes", rows, AFFINE)
+        p = rows.p
+        out = np.empty((rows.n_groups, p + 2 + p * (p + 1) // 2))
+        self._call("curvature", rows, pointer(shift), pointer(scale), pointer(out))
+        return out[:, : p + 2], out[:, p + 2 :]
+
+    def gradient(self, rows: Pass, mode: int) -> Floats:
+        """Right side by mode, or what the dual variables of a class sum up to."""
+        self._call("slopes", rows, mode)
+        out = np.empty((rows.n_groups, rows.p + 2))
+        self._call("gradient", rows, pointer(out))
+        return out
+
+    def aim(self, rows: Pass, weights: Floats, mode: int) -> None:
+        """Notes a change of the weights (G, p), and in `groups` how far to follow it."""
+        weights = np.ascontiguousarray(weights)
+        self._call("aim", rows, pointer(weights), mode)
+
+    def move(self, rows: Pass) -> None:
+        """Moves all variables by `step` of `groups` along the corrected change."""
+        self._call("move", rows)

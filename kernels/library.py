@@ -1,0 +1,123 @@
+"""The kernels' library: which of its builds is loaded, how arrays are passed to it, how it is
+cancelled.
+
+Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
+"""
+
+import ctypes
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import Interrupted, TuskError
+from tuskml.kernels.bindings import declare
+from tuskml.kernels.instruction_sets import instruction_sets
+from tuskml.schedule import pool
+
+Floats = NDArray[np.float64]
+Triangles = Any
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
+there (`tuskml.kernels.gpu.linear_systems`)."""
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The kernels' library."""
+    folder = Path(__file__).parent
+    for suffix in instruction_sets():
+        path = folder / f"_native{suffix}.so"
+        if path.exists():
+            lib = ctypes.CDLL(str(path))
+            declare(lib)
+            lib.tk_use_pool(pool.functions())
+            return lib
+    raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
+
+
+def address_of(array: NDArray[np.generic]) -> int:
+    """Where a C-contiguous array's items lie; `array.ctypes.data` is several times slower."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    return int(array.ctypes.data)
+
+
+def pointer(array: NDArray[np.generic] | None) -> int | None:
+    """The array's address for a kernel's argument or a structure's field. None is NULL."""
+    return None if array is None else address_of(array)
+
+
+CANCELLED, OUT_OF_TIME = 1, 5
+"""The kernels' return codes, `tk_code` in `native/shared/api.h`."""
+
+
+class OutOfTime(TuskError):
+    """A deadline passed within a kernel. It ends the loop of operators."""
+
+
+def check_code(code: int) -> None:
+    """Raises the error that a kernel's code stands for."""
+    if code == CANCELLED:
+        raise Interrupted("the training was interrupted")
+    if code == 2:
+        raise MemoryError("no memory for the rows: raise memory_limit")
+    if code == OUT_OF_TIME:
+        raise OutOfTime("the limit of option 'time' was reached")
+    if code == 3:
+        raise TuskError(
+            "no room for the rows: memory_limit is reached and temp_directory cannot take more"
+        )
+
+
+def cancel() -> None:
+    """Ends every training in this process within milliseconds; each raises `Interrupted`."""
+    library().tk_cancel()
+
+
+def cancel_count() -> int:
+    """How often `cancel` was called; a pass made before the last call stops."""
+    count: int = library().tk_cancel_count()
+    return count
+
+
+_begun = threading.local()
+
+
+@contextmanager
+def begun_at(mark: int) -> Iterator[None]:
+    """Work of this thread that began, with the packing of its rows, at this `cancel_count`; -1:
+    it is not known when."""
+    before = getattr(_begun, "mark", None)
+    _begun.mark = mark if mark >= 0 else None
+    try:
+        yield
+    finally:
+        _begun.mark = before
+
+
+def cancel_mark() -> int:
+    """What a pass made now compares `cancel_count` with: that of the statement's beginning, so
+    that a cancel on the way from there is not lost."""
+    mark = getattr(_begun, "mark", None)
+    return cancel_count() if mark is None else int(mark)
+
+
+def raise_if_cancelled(mark: int) -> None:
+    """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
+    if mark >= 0 and cancel_count() != mark:
+        check_code(CANCELLED)
+
+
+@contextmanager
+def watching_sigint() -> Iterator[None]:
+    """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""
+    library().tk_watch_sigint(1)
+    try:
+        yield
+    finally:
+        library().tk_watch_sigint(0)

@@ -1,0 +1,215 @@
+// Training of a block of ratings, and the order of the blocks.
+//
+// Threads. The ratings form grid x grid blocks. A stratum of an epoch pairs each range of users
+// with one range of items, so its blocks share no vector (Gemulla, Nijkamp, Haas, Sismanis,
+// Large-scale matrix factorization with distributed stochastic gradient descent, KDD 2011). There
+// is no barrier after a stratum: a block runs as soon as the earlier blocks of its users and of
+// its items are done. So each vector sees its ratings in the same order on any number of threads.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include "factorization.hpp"
+#include "line.hpp"
+
+namespace tusk {
+
+// The constants of one rating's update, in units of the deviation.
+struct Rule {
+    float step;
+    v16f keep_first, keep; // 1 - step l2, for the first line and for the others
+};
+
+inline Rule rule_for(const Factorization &f, double step) {
+    const v16f keep = splat16((float)(1 - step * f.l2 / f.deviation));
+    const v16f first = splat16((float)(1 - step * f.l2));
+    return {(float)step, f.biases ? with_first(first, keep) : keep, keep};
+}
+
+constexpr int AHEAD = 6; // ratings whose vectors are prefetched
+
+// The addresses of the vectors: contiguous, or through pointers.
+struct SideBySide {
+    float *first; // vector of place 0
+    float *at(int32_t place, int64_t stride) const { return first + place * stride; }
+};
+struct Scattered {
+    float *const *vectors;
+    int32_t first; // first place
+    float *at(int32_t place, int64_t) const { return vectors[place - first]; }
+};
+
+// Takes one gradient step per rating and returns the sum of squared errors. N: lines of a vector;
+// 0: any number.
+template <int N, bool Biases, class Vectors>
+double train(const Rating *ratings, int64_t n, Vectors users, Vectors items, int lines,
+             const Rule &rule) {
+    const int64_t stride = (int64_t)(N ? N : lines) * LINE;
+    const int count = N ? N : lines;
+    double total = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const Rating r = ratings[k];
+        const Rating &next = ratings[std::min(k + AHEAD, n - 1)];
+        float *p = users.at(r.user, stride), *q = items.at(r.item, stride);
+        const float *next_p = users.at(next.user, stride), *next_q = items.at(next.item, stride);
+        v16f a = load16(p), b = load16(q);
+        v16f dot = Biases ? with_first(a + b, a * b) : a * b;
+        for (int l = 1; l < count; l++)
+            dot += load16(p + l * LINE) * load16(q + l * LINE);
+        float e = r.value - sum16(dot);
+        total += (double)(e * e);
+        v16f g = splat16(rule.step * e);
+        store16(p, rule.keep_first * a + g * (Biases ? with_first(splat16(1), b) : b));
+        store16(q, rule.keep_first * b + g * (Biases ? with_first(splat16(1), a) : a));
+        __builtin_prefetch(next_p, 1);
+        __builtin_prefetch(next_q, 1);
+        for (int l = 1; l < count; l++) {
+            v16f pl = load16(p + l * LINE), ql = load16(q + l * LINE);
+            store16(p + l * LINE, rule.keep * pl + g * ql);
+            store16(q + l * LINE, rule.keep * ql + g * pl);
+            __builtin_prefetch(next_p + l * LINE, 1);
+            __builtin_prefetch(next_q + l * LINE, 1);
+        }
+    }
+    return total;
+}
+
+template <class Vectors>
+using Train = double (*)(const Rating *, int64_t, Vectors, Vectors, int, const Rule &);
+
+template <bool Biases, class Vectors, int... N>
+Train<Vectors> train_for(int lines, std::integer_sequence<int, N...>) {
+    static constexpr Train<Vectors> table[] = {train<N, Biases, Vectors>...};
+    return table[lines < (int)sizeof...(N) ? lines : 0];
+}
+template <class Vectors> Train<Vectors> train_for(const Factorization &f) {
+    constexpr std::make_integer_sequence<int, 9> most{};
+    return f.biases ? train_for<true, Vectors>(f.lines(), most)
+                    : train_for<false, Vectors>(f.lines(), most);
+}
+
+template <bool Biases> float predicted(const float *p, const float *q, int lines) {
+    v16f a = load16(p), b = load16(q);
+    v16f dot = Biases ? with_first(a + b, a * b) : a * b;
+    for (int l = 1; l < lines; l++)
+        dot += load16(p + l * LINE) * load16(q + l * LINE);
+    return sum16(dot);
+}
+
+inline double total_of(const std::vector<double> &sums) {
+    double total = 0;
+    for (double sum : sums)
+        total += sum;
+    return total;
+}
+
+// 0 .. n - 1 in a seeded order.
+inline std::vector<int32_t> permutation(int32_t n, uint64_t seed) {
+    std::vector<int32_t> order(n);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t to = (int32_t)(scrambled(seed + (uint64_t)k) % (uint64_t)(k + 1));
+        order[k] = order[to];
+        order[to] = k;
+    }
+    return order;
+}
+
+// The order of the blocks. Block number t belongs to stratum t / grid, which pairs a permutation
+// of the ranges of users with a shifted permutation of the ranges of items. Threads draw blocks in
+// this order, so the blocks that a block waits for have already started.
+struct Turn {
+    int32_t users, items;
+    int64_t block;
+};
+
+class Turns {
+public:
+    Turns(const Factorization &f, int64_t epoch)
+        : grid_(f.grid), users_done_(f.grid), items_done_(f.grid) {
+        uint64_t seed = scrambled(f.seed) + 3 * (uint64_t)epoch;
+        users_ = permutation(grid_, scrambled(seed));
+        items_ = permutation(grid_, scrambled(seed + 1));
+        shift_ = permutation(grid_, scrambled(seed + 2));
+    }
+
+    // Draws the next block. If `wait`, waits until the earlier blocks of its users and items end.
+    // Returns false if there are no more blocks.
+    bool next(Turn &turn, bool wait) {
+        int64_t t = drawn_.fetch_add(1, std::memory_order_relaxed);
+        if (t >= (int64_t)grid_ * grid_)
+            return false;
+        int32_t stratum = (int32_t)(t / grid_), k = (int32_t)(t % grid_);
+        turn.users = users_[k];
+        turn.items = items_[(k + shift_[stratum]) % grid_];
+        turn.block = (int64_t)turn.users * grid_ + turn.items;
+        if (wait) {
+            await(users_done_[turn.users], stratum);
+            await(items_done_[turn.items], stratum);
+        }
+        return true;
+    }
+    void finish(const Turn &turn) {
+        for (Count *count : {&users_done_[turn.users], &items_done_[turn.items]}) {
+            count->fetch_add(1, std::memory_order_release);
+            count->notify_all();
+        }
+    }
+
+private:
+    using Count = std::atomic<int32_t>;
+    static void await(Count &done, int32_t stratum) {
+        for (int32_t seen; (seen = done.load(std::memory_order_acquire)) < stratum;)
+            done.wait(seen, std::memory_order_acquire);
+    }
+
+    int32_t grid_;
+    std::vector<int32_t> users_, items_, shift_;
+    std::vector<Count> users_done_, items_done_; // finished strata, by range
+    std::atomic<int64_t> drawn_{0};
+};
+
+// Scale of the initial p.q. It is small, so that training fits the biases first.
+constexpr double START = 0.03;
+
+// Biases start at 0. Factors start uniform in +-sqrt(START / rank), drawn by id.
+inline uint64_t state_of(uint64_t seed, int64_t id) {
+    return scrambled(seed ^ (uint64_t)id);
+}
+inline float start_of(const Factorization &f, uint64_t state, int32_t k) {
+    if (k < f.biases)
+        return 0;
+    float unit = (float)(scrambled(state + (uint64_t)(k - f.biases)) >> 40) * 0x1p-23f - 1;
+    return (float)std::sqrt(START / f.rank) * unit;
+}
+
+// |vector|^2 in the caller's units. `deviation`: the ratings' standard deviation.
+inline double square(const Factorization &f, const float *v, double deviation) {
+    v16f sum{};
+    for (int l = 0; l < f.lines(); l++)
+        sum += load16(v + l * LINE) * load16(v + l * LINE);
+    double bias = f.biases ? deviation : 1, first = (double)v[0] * v[0];
+    return deviation * (sum16(sum) - first + bias * first);
+}
+inline double square(const Factorization &f, const float *v) {
+    return square(f, v, f.deviation);
+}
+
+inline float predicted(const Factorization &f, const float *p, const float *q) {
+    return f.biases ? predicted<true>(p, q, f.lines()) : predicted<false>(p, q, f.lines());
+}
+
+// The sum over ratings of |vector|^2, in the caller's units.
+inline double squares(const Factorization &f, const Side &side) {
+    double total = 0;
+    for (int64_t place = 0; place < side.seen(); place++)
+        total += square(f, side.vectors.data() + place * f.stride) * (double)side.count[place];
+    return total;
+}
+
+inline double penalty_of(const Factorization &f) {
+    return f.l2 > 0 ? 0.5 * f.l2 * (squares(f, f.users) + squares(f, f.items)) : 0;
+}
+
+} // namespace tusk

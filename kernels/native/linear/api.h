@@ -1,0 +1,75 @@
+/* Passes over all rows that sum gradients and curvatures, and the solution of the linear systems
+ * that these define. */
+#ifndef TUSK_LINEAR_API_H
+#define TUSK_LINEAR_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* out, shape (n_groups, d + 3): sum of losses, number of rows read, gradient sums (d features,
+ * then the intercept). */
+TK_API int tk_gradient(const tk_pass *pass, const double *weights, double *out);
+/* The same sums, followed by the lower triangle of sum(h z z') row by row, where the last
+ * coordinate of z is 1. The shape is (n_groups, d + 3 + (d + 1)(d + 2)/2). The gradient is in the
+ * caller's coordinates, the curvature in those of z. Rows of floats are multiplied in float, 64
+ * rows at a time, unless `precise` is set. */
+TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double *shift,
+                        const double *scale, int precise, double *out);
+/* The curvature times directions u, sum(h_i (x_i.u + u_b) (x_i, 1)), in the caller's coordinates.
+ * u and out have shape (n_groups, d + 1). The h of group g begin at offset[g], in the order in
+ * which the pass reads its rows. h is NULL for the squared loss, whose h_i are 1. If weights are
+ * not NULL, h is first computed at them and stored. Then diagonal, shape (n_groups, d + 2), gets
+ * sum(h_i x_i^2) for each sparse feature or sum(h_i) for each dense one, followed by sum(h_i) and
+ * the number of rows. */
+TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
+                              const int64_t *offset, double *h, double *out, double *diagonal);
+/* The range of the signed margins y m, y = -1 or 1, and of their change along a direction u. For
+ * each group, out, shape (n_groups, 4), gets four values over its rows: the smallest y (x.w + b),
+ * the smallest and the largest y (x.u + u_b), and the largest
+ * |x.u + u_b| / (1 + exp(-y (x.w + b))). */
+TK_API int tk_margin_reach(const tk_pass *pass, const double *weights, const double *direction,
+                           double *out);
+/* The caller's own loss function. From margins and labels, shape (n,), it computes the loss, its
+ * derivative by the margin and, unless NULL, its curvature, each of shape (n,). Labels are -1 and
+ * 1 if pass->loss is a loss for classes. A result other than 0 is a failure. */
+typedef int (*tk_loss)(const double *margin, const double *label, int64_t n, double *loss,
+                       double *derivative, double *curvature);
+typedef struct tk_open {
+    tk_loss loss;          /* NULL: the loss of the pass */
+    int32_t any_thread;    /* 0: it is called on the caller's thread only, for up to 65,536 rows */
+    const int64_t *offset; /* (n_groups + 1,) */
+    const int64_t *row;    /* (offset[n_groups],) 0-based rows to read per group; NULL: all */
+    const double *weight;  /* of these rows; NULL: 1 */
+    int32_t *answered;     /* set to 1 by a loss call that completes; NULL: the loss is in C */
+} tk_open;
+/* Like tk_gradient, or like tk_curvature if `curvature` is set, with the loss, rows and weights of
+ * `open`. Only the curvature uses shift and scale. */
+TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,
+                        const double *shift, const double *scale, int curvature, double *out);
+/* Linear systems H step = gradient, one per group. */
+typedef struct tk_system {
+    int64_t n_groups, p;
+    const double *hessian; /* the lower triangle of H, row by row */
+    int64_t stride;        /* doubles from one group's triangle to the next */
+    const double *gradient;
+    double *step;             /* out, like gradient (n_groups, p) */
+    int64_t *rank;            /* out, (n_groups,): number of independent coordinates */
+    double *pivot;            /* out, (n_groups,): their smallest pivot relative to the diagonal
+                                 of H, near 0 when H is ill-conditioned */
+    double *inverse_diagonal; /* out, (n_groups, p): diagonal of the inverse of H, NaN for
+                                 dependent coordinates; NULL: not computed */
+    int32_t threads;
+    int64_t cancel_mark; /* as in tk_pass */
+    double deadline;     /* as in tk_pass */
+} tk_system;
+/* Solves the systems by Cholesky factorization. A coordinate that depends on those before it gets
+ * step 0. */
+TK_API int tk_solve(const tk_system *system);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* Statistics of rows, and copies of rows: shuffled, contiguous, renumbered, or for a device. */
+#ifndef TUSK_ROWS_API_H
+#define TUSK_ROWS_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tk_label_stats {
+    double low, high;       /* smallest and largest label */
+    int64_t n_rows, n_high; /* all rows, and the rows with the largest label */
+    int64_t third_row; /* 1-based number of the first row with a third label; 0 if there is none,
+                          always 0 for the squared loss */
+    double third;
+    double mean, variance;
+} tk_label_stats;
+TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
+/* Mean and standard deviation of dense features, shape (n_groups, d), from a sample of about
+ * `sample` rows per group. The deviation of a constant feature is 0. */
+TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
+                              double *deviation);
+/* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape
+ * (n_groups, d). */
+TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
+/* Returns 0 unless, in every group, the largest |value| of the first segment is between 1/16 and
+ * 16. Otherwise returns 1 if all nonzero values are within a factor of TK_NEAR_ONE of 1, and 2 if
+ * some are not. The rows are sparse. */
+#define TK_NEAR_ONE 256
+TK_API int tk_values_near_one(const tk_pass *pass);
+
+/* --- order --- */
+/* Copies each group's rows in the order of a seeded hash of their content. This is a uniform
+ * shuffle that does not depend on the order of the input. The first held_out[g] rows go to held,
+ * the others to kept; both own their segments. */
+TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
+                      const int64_t *held_out, tusk_group *kept, tusk_group *held);
+TK_API void tk_free_groups(tusk_group *groups, int64_t n);
+
+/* --- many small groups --- */
+/* Whether most groups, which are dense, have their rows in several segments. */
+TK_API int tk_scattered(const tk_pass *pass);
+/* Copies each dense group into one segment at memory + place[g]. All groups have the same kind and
+ * width. A segment is aligned to 8 bytes and holds its header, labels and values. The copies own
+ * no memory. */
+TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out);
+
+/* --- sparse rows that use few of many ids --- */
+/* Finds the ids that occur in a group of sparse rows. *ids has shape (*n,), is ascending, and is
+ * owned by *out. */
+TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                             tk_charged **out, int32_t **ids, int64_t *n);
+/* Copies the group with each id replaced by its position in ids; tk_free_groups frees the copy. */
+TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                       const int32_t *ids, int64_t n, tusk_group *out);
+
+/* --- rows for a device --- */
+/* Copies the dense rows of the groups into values (n_rows, d) and labels (n_rows,). start, of
+ * shape (n_groups,) and ascending, has the position of each group's first row. Only positions
+ * first .. first + n_rows - 1 are written; positions without a row are set to 0. */
+TK_API int tk_copy_rows(const tk_pass *pass, const int64_t *start, int64_t first, int64_t n_rows,
+                        void *values, double *labels);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

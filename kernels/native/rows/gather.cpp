@@ -1,0 +1,90 @@
+// Makes the rows of each of many small groups contiguous.
+//
+// A shuffled table leaves each group's rows in several short segments scattered over memory, and
+// every pass waits for memory once per segment. The rows are copied once, many groups at a time so
+// that their waits overlap. Later passes then read contiguous memory. The order of the rows is
+// kept.
+#include <cstring>
+
+#include "../shared/rows.hpp"
+#include "api.h"
+
+namespace tusk {
+namespace {
+
+constexpr int SIDE_BY_SIDE = 16; // groups: about as many reads as a core can have in flight
+constexpr int64_t LOOKS = 64;
+
+void ask_for(const tusk_segment *s, size_t row_bytes) {
+    const char *values = (const char *)tusk_dense_values(s);
+    for (size_t at = 0; at < s->n_rows * row_bytes && at < 1024; at += 64)
+        __builtin_prefetch(values + at);
+    for (uint32_t at = 0; at < s->n_rows && at < 128; at += 8)
+        __builtin_prefetch(tusk_labels(s) + at);
+}
+
+tusk_segment *new_segment(void *place, int64_t n_rows) {
+    auto *s = (tusk_segment *)place;
+    *s = tusk_segment{};
+    s->cap_rows = (uint32_t)n_rows;
+    return s;
+}
+
+void append(tusk_segment *to, const tusk_segment *from, size_t row_bytes) {
+    std::memcpy(tusk_labels(to) + to->n_rows, tusk_labels(from), from->n_rows * sizeof(double));
+    std::memcpy((char *)tusk_dense_values(to) + to->n_rows * row_bytes, tusk_dense_values(from),
+                from->n_rows * row_bytes);
+    to->n_rows += from->n_rows;
+}
+
+// Copies one segment of each of n groups in turn. The next segments of all groups are prefetched
+// before any of them is copied.
+void gather(const tusk_group *groups, int n, char *memory, const int64_t *place, tusk_group *out) {
+    const tusk_segment *next[SIDE_BY_SIDE];
+    size_t row_bytes = groups[0].dim * tusk_value_size(groups[0].kind);
+    for (int i = 0; i < n; i++) {
+        out[i] = groups[i];
+        out[i].head = new_segment(memory + place[i], groups[i].n_rows);
+        next[i] = groups[i].head;
+        __builtin_prefetch(next[i]);
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (int i = 0; i < n; i++)
+            if (next[i]) {
+                ask_for(next[i], row_bytes);
+                __builtin_prefetch(next[i]->next);
+            }
+        for (int i = 0; i < n; i++)
+            if (next[i]) {
+                append(const_cast<tusk_segment *>(out[i].head), next[i], row_bytes);
+                next[i] = next[i]->next;
+                any = any || next[i];
+            }
+    }
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_scattered(const tk_pass *pass) {
+    int64_t looks = std::min(pass->n_groups, tusk::LOOKS), found = 0;
+    for (int64_t i = 0; i < looks; i++) {
+        const tusk_group &group = pass->groups[i * pass->n_groups / looks];
+        found += group.head->n_rows < group.n_rows;
+    }
+    return 2 * found > looks;
+}
+
+int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_group *out) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t parts = (pass->n_groups + SIDE_BY_SIDE - 1) / SIDE_BY_SIDE;
+        parallel_for(parts, pass->threads, [&](int64_t part) {
+            int64_t first = part * SIDE_BY_SIDE;
+            int n = (int)std::min<int64_t>(SIDE_BY_SIDE, pass->n_groups - first);
+            gather(pass->groups + first, n, (char *)memory, place + first, out + first);
+        });
+        return (int)TK_OK;
+    });
+}

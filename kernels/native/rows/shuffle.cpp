@@ -1,0 +1,276 @@
+// Orders rows by a seeded hash of their content. The order is as random as a shuffle, and does not
+// depend on the order in which a parallel scan delivered the rows. Equal rows are interchangeable,
+// so a tie matters only if the tied rows are unequal.
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "../shared/rows.hpp"
+#include "api.h"
+
+namespace tusk {
+namespace {
+
+struct Key {
+    uint64_t hash;
+    const tusk_segment *segment;
+    uint32_t row;
+};
+
+inline uint64_t mix(uint64_t a, uint64_t b) {
+    __uint128_t m = (__uint128_t)a * b;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+uint64_t hash_bytes(uint64_t h, const void *data, size_t n) {
+    const char *p = (const char *)data;
+    uint64_t word;
+    for (; n >= 8; n -= 8, p += 8) {
+        std::memcpy(&word, p, 8);
+        h = mix(h ^ word, 0x9e3779b97f4a7c15u) + 0xbf58476d1ce4e5b9u;
+    }
+    if (n) {
+        word = 0;
+        std::memcpy(&word, p, n);
+        h = mix(h ^ word ^ (uint64_t)n << 56, 0x94d049bb133111ebu) + 0xbf58476d1ce4e5b9u;
+    }
+    return h;
+}
+
+// Where a row's bytes lie.
+struct RowBytes {
+    const void *values, *index;
+    size_t values_size, index_size;
+    double y;
+};
+
+RowBytes bytes_of(const tusk_group &group, const tusk_segment *s, uint32_t row) {
+    size_t size = tusk_value_size(group.kind);
+    double y = tusk_labels(s)[row];
+    if (!tusk_is_sparse(group.kind))
+        return {(const char *)tusk_dense_values(s) + row * group.dim * size, nullptr,
+                group.dim * size, 0, y};
+    uint32_t at = tusk_row_starts(s)[row], n = tusk_row_starts(s)[row + 1] - at;
+    return {(const char *)tusk_sparse_values(s) + at * size, tusk_indices(s) + at, n * size,
+            n * sizeof(int32_t), y};
+}
+
+uint64_t hash_row(const RowBytes &b, uint64_t seed) {
+    uint64_t h =
+        hash_bytes(mix(seed ^ 0xd1b54a32d192ed03u, 0x8cb92ba72f3d8dd7u), &b.y, sizeof b.y);
+    if (b.index)
+        h = hash_bytes(h, b.index, b.index_size);
+    return mix(hash_bytes(h, b.values, b.values_size), 0xd6e8feb86659fd93u);
+}
+
+int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
+    size_t both = std::min(n, m); // 0 for the ids of dense rows: memcmp must not get their NULL
+    int c = both ? std::memcmp(a, b, both) : 0;
+    return c ? c : n < m ? -1 : n > m;
+}
+
+bool before(const tusk_group &group, const Key &a, const Key &b) {
+    if (a.hash != b.hash)
+        return a.hash < b.hash;
+    RowBytes x = bytes_of(group, a.segment, a.row), y = bytes_of(group, b.segment, b.row);
+    if (x.y != y.y)
+        return x.y < y.y;
+    int c = compare_bytes(x.values, x.values_size, y.values, y.values_size);
+    return c ? c < 0 : compare_bytes(x.index, x.index_size, y.index, y.index_size) < 0;
+}
+
+std::vector<Key> hash_rows(const tk_pass *pass, int64_t g, uint64_t seed, int threads) {
+    const tusk_group &group = pass->groups[g];
+    std::vector<Key> keys(group.n_rows);
+    std::vector<std::pair<const tusk_segment *, int64_t>> segments;
+    int64_t rows = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        segments.push_back({s, rows});
+        rows += s->n_rows;
+    }
+    parallel_for((int64_t)segments.size(), threads, [&](int64_t i) {
+        auto [s, at] = segments[i];
+        for (uint32_t row = 0; row < s->n_rows; row++)
+            keys[at + row] = {hash_row(bytes_of(group, s, row), seed), s, row};
+    });
+    return keys;
+}
+
+// Hashes are uniform, so buckets by their leading bits have similar sizes. Each bucket is sorted
+// in cache.
+std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int threads) {
+    auto less = [&](const Key &a, const Key &b) { return before(group, a, b); };
+    int bits = 0;
+    while ((int64_t)keys.size() >> bits > 512 && bits < 16)
+        bits++;
+    if (!bits) {
+        std::sort(keys.begin(), keys.end(), less);
+        return keys;
+    }
+    std::vector<int64_t> start((1 << bits) + 1, 0);
+    for (const Key &k : keys)
+        start[(k.hash >> (64 - bits)) + 1]++;
+    for (int i = 0; i < 1 << bits; i++)
+        start[i + 1] += start[i];
+    std::vector<Key> out(keys.size());
+    std::vector<int64_t> at(start.begin(), start.end() - 1);
+    for (const Key &k : keys)
+        out[at[k.hash >> (64 - bits)]++] = k;
+    keys = {};
+    parallel_for(1 << bits, threads, [&](int64_t i) {
+        std::sort(out.begin() + start[i], out.begin() + start[i + 1], less);
+    });
+    return out;
+}
+
+// Copies rows, in the order of their keys, into segments of about two megabytes.
+class Writer {
+public:
+    Writer(const tusk_group &group, tusk_memory *memory, int threads)
+        : group_(group), memory_(memory), threads_(threads) {}
+
+    int copy(const Key *keys, int64_t n, tusk_group *out) {
+        *out = group_;
+        out->head = nullptr;
+        out->n_rows = n;
+        out->n_skipped = 0;
+        tusk_segment **link = const_cast<tusk_segment **>(&out->head);
+        std::vector<std::pair<tusk_segment *, int64_t>> parts; // each with its first key
+        for (int64_t at = 0; at < n;) {
+            int64_t rows = rows_that_fit(keys + at, n - at), nnz = nonzeros(keys + at, rows);
+            int code = TUSK_OK;
+            tusk_segment *s = tusk_segment_new(memory_, group_.kind, group_.dim, (uint32_t)rows,
+                                               (uint32_t)nnz, &code);
+            if (!s)
+                return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+            *link = s;
+            link = &s->next;
+            parts.push_back({s, at});
+            at += rows;
+        }
+        parallel_for((int64_t)parts.size(), threads_, [&](int64_t i) {
+            fill(parts[i].first, keys + parts[i].second, parts[i].first->cap_rows);
+        });
+        return TK_OK;
+    }
+
+private:
+    static constexpr int64_t SEGMENT_BYTES = (1 << 21) - 256;
+    static constexpr int64_t AHEAD = 16; // rows to prefetch, since they are scattered
+
+    int64_t rows_that_fit(const Key *keys, int64_t n) const {
+        int64_t size = (int64_t)tusk_value_size(group_.kind);
+        if (!tusk_is_sparse(group_.kind))
+            return std::min(n, std::max<int64_t>(1, SEGMENT_BYTES / (8 + group_.dim * size)));
+        int64_t bytes = 0, rows = 0;
+        while (rows < n && (rows == 0 || bytes < SEGMENT_BYTES))
+            bytes += 12 + nonzeros(keys + rows++, 1) * (4 + size);
+        return rows > 1 && bytes > SEGMENT_BYTES ? rows - 1 : rows;
+    }
+
+    int64_t nonzeros(const Key *keys, int64_t n) const {
+        if (!tusk_is_sparse(group_.kind))
+            return 0;
+        int64_t total = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const uint32_t *start = tusk_row_starts(keys[i].segment) + keys[i].row;
+            total += start[1] - start[0];
+        }
+        return total;
+    }
+
+    void fill(tusk_segment *s, const Key *keys, uint32_t n) const {
+        bool sparse = tusk_is_sparse(group_.kind);
+        size_t size = tusk_value_size(group_.kind), width = group_.dim * size;
+        for (uint32_t i = 0; i < n; i++) {
+            if (i + AHEAD < n)
+                prefetch(keys[i + AHEAD]);
+            RowBytes row = bytes_of(group_, keys[i].segment, keys[i].row);
+            tusk_labels(s)[i] = row.y;
+            if (sparse) {
+                std::memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row.values,
+                            row.values_size);
+                std::memcpy(tusk_indices(s) + s->nnz, row.index, row.index_size);
+                s->nnz += (uint32_t)(row.index_size / sizeof(int32_t));
+                tusk_row_starts(s)[i + 1] = s->nnz;
+            } else {
+                std::memcpy((char *)tusk_dense_values(s) + i * width, row.values, width);
+            }
+            s->n_rows = i + 1;
+        }
+    }
+
+    void prefetch(const Key &k) const {
+        __builtin_prefetch(tusk_labels(k.segment) + k.row);
+        if (tusk_is_sparse(group_.kind))
+            return;
+        const char *x = (const char *)bytes_of(group_, k.segment, k.row).values;
+        for (size_t at = 0; at < group_.dim * tusk_value_size(group_.kind) && at < 512; at += 64)
+            __builtin_prefetch(x + at);
+    }
+
+    const tusk_group &group_;
+    tusk_memory *memory_;
+    int threads_;
+};
+
+// Parameters that all groups share. threads: for each group.
+struct Shuffling {
+    const tk_pass *pass;
+    tusk_memory *memory;
+    uint64_t seed;
+    int threads;
+};
+
+int shuffle_group(const Shuffling &all, int64_t g, int64_t held_out, tusk_group *kept,
+                  tusk_group *held) {
+    const tusk_group &group = all.pass->groups[g];
+    auto hashed = hash_rows(all.pass, g, all.seed, all.threads);
+    std::vector<Key> keys = sorted(group, std::move(hashed), all.threads);
+    Writer writer(group, all.memory, all.threads);
+    int code = writer.copy(keys.data(), held_out, held);
+    if (!code)
+        code = writer.copy(keys.data() + held_out, group.n_rows - held_out, kept);
+    kept->n_skipped = group.n_skipped;
+    return code;
+}
+
+int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
+            tusk_group *kept, tusk_group *held) {
+    bool many = pass->n_groups >= 2 * pass->threads;
+    const Shuffling all{pass, memory, seed, many ? 1 : pass->threads};
+    std::atomic<int> code{TK_OK};
+    parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
+        if (code)
+            return;
+        int result = cancelled(pass->cancel_mark)
+                         ? (int)TK_CANCELLED
+                         : shuffle_group(all, g, held_out[g], kept + g, held + g);
+        if (result)
+            code = result;
+    });
+    return code;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
+               tusk_group *kept, tusk_group *held) {
+    using namespace tusk;
+    std::memset(kept, 0, pass->n_groups * sizeof *kept);
+    std::memset(held, 0, pass->n_groups * sizeof *held);
+    int code = code_of([&] { return shuffle(pass, memory, seed, held_out, kept, held); });
+    if (code) {
+        tk_free_groups(kept, pass->n_groups);
+        tk_free_groups(held, pass->n_groups);
+    }
+    return code;
+}
+
+void tk_free_groups(tusk_group *groups, int64_t n) {
+    for (int64_t g = 0; g < n; g++) {
+        tusk_segments_free(const_cast<tusk_segment *>(groups[g].head));
+        groups[g].head = nullptr;
+    }
+}

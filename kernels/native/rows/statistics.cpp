@@ -1,0 +1,309 @@
+// Statistics of the rows that a trainer needs before it plans: classes, means and scales.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "../linear/sparse.hpp"
+#include "api.h"
+
+namespace tusk {
+namespace {
+
+struct Moments {
+    double n = 0, mean = 0, m2 = 0;
+
+    // Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm, 1979.
+    void merge(const Moments &o) {
+        if (o.n == 0)
+            return;
+        double total = n + o.n, delta = o.mean - mean;
+        mean += delta * o.n / total;
+        m2 += o.m2 + delta * delta * n * o.n / total;
+        n = total;
+    }
+};
+
+Moments moments_of(const double *y, uint32_t n) {
+    Moments out;
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += y[i];
+    out.n = n;
+    out.mean = sum / n;
+    for (uint32_t i = 0; i < n; i++)
+        out.m2 += (y[i] - out.mean) * (y[i] - out.mean);
+    return out;
+}
+
+tk_label_stats numeric_labels(const tusk_group &group) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    tk_label_stats out{};
+    out.low = infinity;
+    out.high = -infinity;
+    out.n_rows = group.n_rows;
+    Moments all;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        if (!s->n_rows)
+            continue;
+        const double *y = tusk_labels(s);
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            out.low = std::min(out.low, y[i]);
+            out.high = std::max(out.high, y[i]);
+        }
+        all.merge(moments_of(y, s->n_rows));
+    }
+    out.mean = all.mean;
+    out.variance = all.n ? all.m2 / all.n : 0;
+    if (out.low == out.high &&
+        !std::isfinite(out.variance)) { // equal labels so large that squares overflow
+        out.mean = out.low;
+        out.variance = 0;
+    }
+    return out;
+}
+
+// Counts the second class, or finds the first row that is in neither.
+struct TwoClasses {
+    double first, second;
+    bool seen_second = false;
+    int64_t n_second = 0, rows = 0;
+
+    int64_t third_in(const tusk_segment *s, double *value) {
+        const double *y = tusk_labels(s);
+        for (uint32_t at = 0; at < s->n_rows; at += BLOCK_ROWS) {
+            int n = (int)std::min<uint32_t>(BLOCK_ROWS, s->n_rows - at);
+            int64_t third = all_known(y + at, n) ? 0 : third_among(y + at, n, value);
+            if (third)
+                return rows + third;
+            rows += n;
+        }
+        return 0;
+    }
+
+private:
+    // Has no branches: for labels in random order, half of them would be mispredicted.
+    bool all_known(const double *y, int n) {
+        int of_first = 0, of_second = 0;
+        for (int i = 0; i < n; i++) {
+            of_first += y[i] == first;
+            of_second += y[i] == second;
+        }
+        bool known = of_first + (seen_second ? of_second : 0) == n;
+        n_second += known ? n - of_first : 0;
+        return known;
+    }
+
+    // The 1-based number of the first row of a third class, or 0.
+    int64_t third_among(const double *y, int n, double *value) {
+        for (int i = 0; i < n; i++) {
+            if (y[i] == first)
+                continue;
+            if (!seen_second) {
+                second = y[i];
+                seen_second = true;
+            } else if (y[i] != second) {
+                *value = y[i];
+                return i + 1;
+            }
+            n_second++;
+        }
+        return 0;
+    }
+};
+
+tk_label_stats class_labels(const tusk_group &group) {
+    tk_label_stats out{};
+    out.n_rows = group.n_rows;
+    const tusk_segment *s = group.head;
+    while (s && !s->n_rows)
+        s = s->next;
+    if (!s)
+        return out;
+    TwoClasses classes{tusk_labels(s)[0], tusk_labels(s)[0]};
+    for (; s && !out.third_row; s = s->next)
+        out.third_row = classes.third_in(s, &out.third);
+    bool ascending = classes.first <= classes.second;
+    out.low = ascending ? classes.first : classes.second;
+    out.high = ascending ? classes.second : classes.first;
+    if (!classes.seen_second)
+        out.n_high = group.n_rows;
+    else
+        out.n_high = ascending ? classes.n_second : group.n_rows - classes.n_second;
+    return out;
+}
+
+// Sums of x - origin and of its squares. The origin is the first row, so that a large offset does
+// not cancel the spread.
+template <class T> struct ColumnSums {
+    int64_t d;
+    std::vector<double> origin, sum, square, reach; // reach: the largest |x - first row|
+    int64_t n = 0;
+
+    explicit ColumnSums(int64_t width)
+        : d(width), origin(width), sum(width), square(width), reach(width) {}
+
+    void add(const T *x) {
+        if (n++ == 0)
+            for (int64_t k = 0; k < d; k++)
+                origin[k] = (double)x[k];
+        for (int64_t k = 0; k < d; k++) {
+            double v = (double)x[k] - origin[k];
+            sum[k] += v;
+            square[k] += v * v;
+            reach[k] = std::max(reach[k], std::fabs(v));
+        }
+    }
+
+    // Whether a column varies, but its squares overflow or underflow.
+    bool lost(int64_t k) const {
+        return reach[k] > 0 && (square[k] < 1e-280 || !std::isfinite(square[k]));
+    }
+
+    // Returns whether some feature was constant.
+    bool finish(double *mean, double *deviation) const {
+        bool constant = false;
+        for (int64_t k = 0; k < d; k++) {
+            mean[k] = origin[k] + sum[k] / n;
+            double variance = square[k] / n - (sum[k] / n) * (sum[k] / n);
+            deviation[k] = square[k] > 0 ? std::sqrt(std::max(variance, 1e-300)) : 0;
+            constant |= reach[k] == 0;
+        }
+        return constant;
+    }
+};
+
+// Calls visit(x) for every step-th row.
+template <class T, class Visit>
+void each_row(const tusk_group &group, int64_t step, const Visit &visit) {
+    int64_t next = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        for (; next < s->n_rows; next += step)
+            visit((const T *)tusk_dense_values(s) + next * group.dim);
+        next -= s->n_rows;
+    }
+}
+
+// Mean and deviation of a column whose squares overflow or underflow. Scales the column to about 1
+// by a power of two. Finds that power from halved values, since even a difference may overflow.
+template <class T>
+void scaled_moments(const tusk_group &group, int64_t step, int64_t k, const ColumnSums<T> &sums,
+                    double *mean, double *deviation) {
+    double half = sums.origin[k] / 2, reach = 0;
+    each_row<T>(group, step,
+                [&](const T *x) { reach = std::max(reach, std::fabs((double)x[k] / 2 - half)); });
+    if (!(reach > 0)) // values so small that their halves are 0
+        return;
+    int power = std::ilogb(reach) + 1;
+    double origin = std::scalbn(sums.origin[k], -power), sum = 0, square = 0;
+    each_row<T>(group, step, [&](const T *x) {
+        double v = std::scalbn((double)x[k], -power) - origin;
+        sum += v;
+        square += v * v;
+    });
+    double centre = sum / (double)sums.n;
+    *mean = std::scalbn(origin + centre, power);
+    *deviation = std::scalbn(std::sqrt(std::max(square / sums.n - centre * centre, 0.0)), power);
+}
+
+template <class T>
+bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
+    ColumnSums<T> sums(group.dim);
+    each_row<T>(group, step, [&](const T *x) { sums.add(x); });
+    bool constant = sums.finish(mean, deviation);
+    for (int64_t k = 0; k < group.dim; k++)
+        if (sums.lost(k))
+            scaled_moments<T>(group, step, k, sums, mean + k, deviation + k);
+    return constant;
+}
+
+template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const int32_t *index = tusk_indices(s);
+        const T *value = (const T *)tusk_sparse_values(s);
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            count[index[k]] += 1;
+            largest[index[k]] = std::max(largest[index[k]], (double)std::fabs(value[k]));
+        }
+    }
+}
+
+// Whether every nonzero value v has low <= |v| <= high.
+template <class T> bool within(const tusk_group &group, T low, T high) {
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const T *value = (const T *)tusk_sparse_values(s);
+        int64_t outside = 0;
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            T size = std::fabs(value[k]);
+            outside += (size < low && size > 0) || size > high;
+        }
+        if (outside)
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_labels(const tk_pass *pass, tk_label_stats *out) {
+    return tusk::code_of([&] {
+        bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
+        tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+            out[g] = numeric ? tusk::numeric_labels(pass->groups[g])
+                             : tusk::class_labels(pass->groups[g]);
+        });
+        return TK_OK;
+    });
+}
+
+int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double *deviation) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                const tusk_group &group = pass->groups[g];
+                int64_t step = std::max<int64_t>(1, group.n_rows / sample);
+                // A feature that is constant in the sample may still vary in rare rows, so read
+                // every row before it counts as constant.
+                if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
+                    sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        std::fill_n(count, pass->n_groups * d, 0.0);
+        std::fill_n(largest, pass->n_groups * d, 0.0);
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                count_features<T>(pass->groups[g], count + g * d, largest + g * d);
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_values_near_one(const tk_pass *pass) {
+    using namespace tusk;
+    return with_storage(pass, [&]<class T>(const T *) {
+        for (int64_t g = 0; g < pass->n_groups; g++) {
+            const tusk_segment *s = pass->groups[g].head;
+            const T *value = (const T *)tusk_sparse_values(s);
+            double largest = 0;
+            for (uint32_t k = 0; k < s->nnz; k++)
+                largest = std::max(largest, (double)std::fabs(value[k]));
+            if (largest < 1.0 / 16 || largest > 16)
+                return 0;
+        }
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (!within<T>(pass->groups[g], (T)(1.0 / TK_NEAR_ONE), (T)TK_NEAR_ONE))
+                return 2;
+        return 1;
+    });
+}

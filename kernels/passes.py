@@ -1,0 +1,332 @@
+"""The C++ kernels over rows (`kernels/native/linear/api.h`), called with the GIL released.
+
+Arrays are C-contiguous float64 unless a name says otherwise.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tuskml.kernels import structures
+from tuskml.kernels.charged import Charges
+from tuskml.kernels.epochs import Epoch
+from tuskml.kernels.library import (
+    Floats,
+    Triangles,
+    address_of,
+    begun_at,
+    cancel,
+    cancel_count,
+    cancel_mark,
+    check_code,
+    library,
+    pointer,
+    raise_if_cancelled,
+    watching_sigint,
+)
+from tuskml.kernels.linear_systems import Solution, solve
+from tuskml.kernels.open_rows import Calling, Open
+from tuskml.kernels.structures import GROUP, LABELS
+
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "LABELS",
+    "NEAR_ONE",
+    "Epoch",
+    "Floats",
+    "OwnedRows",
+    "Pass",
+    "Solution",
+    "Triangles",
+    "address_of",
+    "begun_at",
+    "cancel",
+    "cancel_count",
+    "cancel_mark",
+    "library",
+    "most_rows",
+    "raise_if_cancelled",
+    "solve",
+    "watching_sigint",
+]
+
+NEAR_ONE = 256.0
+"""Sparse features are not scaled if their largest values are within this factor of 1."""
+KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
+
+
+def most_rows(groups: NDArray[np.void]) -> int:
+    """Rows of the largest group, rounded down to a power of two for stability."""
+    return 1 << int(np.log2(groups["n_rows"].max()))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The rows of G groups with d features each, and how their loss is taken.
+
+    groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
+    class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where
+    memory for what is kept beside each row comes from, the heap unless given; deadline: of
+    `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime.
+    """
+
+    groups: NDArray[np.void]
+    loss: int
+    positive: Floats | None
+    class_weight: Floats | None
+    fit_intercept: bool
+    threads: int
+    smoothing: float = 0.0
+    loss_only: bool = False
+    stride: int = 1
+    cancel_mark: int = -1
+    open: Open | None = None
+    charges: Charges | None = None
+    deadline: float | None = None
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.groups["dim"][0])
+
+    @property
+    def sparse(self) -> bool:
+        return bool(self.groups["kind"][0] >= 2)
+
+    @property
+    def p(self) -> int:
+        """Weights of one group: its features and the intercept."""
+        return self.n_features + 1
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """Where each group's rows begin in an array of all groups' rows, (G,)."""
+        counts = self.groups["n_rows"]
+        return np.asarray(np.cumsum(counts) - counts, np.int64)
+
+    def of(self, which: NDArray[np.intp]) -> "Pass":
+        """The same for some of the groups, in rising order."""
+        if len(which) == self.n_groups:
+            return self
+        return replace(
+            self,
+            groups=self.groups[which],
+            positive=None if self.positive is None else self.positive[which],
+            class_weight=None if self.class_weight is None else self.class_weight[which],
+            open=None if self.open is None else self.open.of(which),
+        )
+
+    def beside(self, n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Allocates n uninitialised items for data kept beside the rows."""
+        return np.empty(n, dtype) if self.charges is None else self.charges.empty(n, dtype)
+
+    def head(self, rows: int) -> "Pass":
+        """The same for the first rows of each group."""
+        groups = self.groups.copy()
+        groups["n_rows"] = np.minimum(groups["n_rows"], rows)
+        return replace(self, groups=groups)
+
+    @cached_property
+    def struct(self) -> structures.Pass:
+        """The structure that kernels read. It is made once, because the arrays do not move."""
+        return structures.Pass(
+            pointer(self.groups),
+            self.n_groups,
+            pointer(self.positive),
+            pointer(self.class_weight),
+            self.loss,
+            self.fit_intercept,
+            self.smoothing,
+            self.threads,
+            self.loss_only,
+            self.stride,
+            self.cancel_mark,
+            self.deadline or 0.0,
+        )
+
+    def labels(self) -> NDArray[np.void]:
+        """LABELS of shape (G,): range, classes and moments of the labels."""
+        out = np.zeros(self.n_groups, LABELS)
+        check_code(library().tk_labels(self.struct, pointer(out)))
+        return out
+
+    def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of dense features, each (G, d); a constant one has 0."""
+        mean = np.empty((self.n_groups, self.n_features))
+        deviation = np.empty_like(mean)
+        code = library().tk_feature_moments(
+            self.struct,
+            sample,
+            pointer(mean),
+            pointer(deviation),
+        )
+        check_code(code)
+        return mean, deviation
+
+    def feature_counts(self) -> tuple[Floats, Floats]:
+        """In how many rows each sparse feature occurs, and its largest |value|, each (G, d)."""
+        count = np.empty((self.n_groups, self.n_features))
+        largest = np.empty_like(count)
+        check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
+        return count, largest
+
+    def values_near_one(self) -> bool | None:
+        """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups.
+
+        None: it is, but some values are not within NEAR_ONE of 1, which may be all of a feature's.
+        """
+        return (False, True, None)[library().tk_values_near_one(self.struct)]
+
+    def entries(self) -> NDArray[np.int64]:
+        """Entries of each group's sparse rows, (G,)."""
+        first, count = self.groups.ctypes.data, library().tk_nonzeros
+        places = range(self.n_groups)
+        return np.array([count(first + i * GROUP.itemsize) for i in places])
+
+    def nonzeros(self) -> int:
+        """Entries of sparse rows in all groups."""
+        return int(self.entries().sum())
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Sums over rows, (G, d + 3): loss, rows, gradient by weight, by intercept.
+
+        The first two alone when loss_only.
+        """
+        out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
+        weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, None, None, out)
+        check_code(library().tk_gradient(self.struct, pointer(weights), pointer(out)))
+        return out
+
+    def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
+        """`gradient`, and behind it the lower triangle of the curvature of z, row by row."""
+        p = self.p
+        out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
+        weights = np.ascontiguousarray(weights)
+        if self.open is not None:
+            return self._opened(weights, shift, scale, out)
+        code = library().tk_curvature(
+            self.struct,
+            pointer(weights),
+            pointer(shift),
+            pointer(scale),
+            int(precise),
+            pointer(out),
+        )
+        check_code(code)
+        return out
+
+    def curvature_apart(
+        self, weights: Floats, shift: Floats, scale: Floats, precise: bool
+    ) -> tuple[Floats, Triangles]:
+        """Like `curvature`, but returns the sums of `gradient` and the curvature separately."""
+        sums = self.curvature(weights, shift, scale, precise)
+        return sums, sums[:, self.n_features + 3 :]
+
+    def _opened(
+        self, weights: Floats, shift: Floats | None, scale: Floats | None, out: Floats
+    ) -> Floats:
+        """`gradient`, or with shift and scale `curvature`, as `open` has it."""
+        assert self.open is not None
+        calling = Calling(self.open)
+        code = library().tk_open_pass(
+            self.struct,
+            calling.struct,
+            pointer(weights),
+            pointer(shift),
+            pointer(scale),
+            int(shift is not None),
+            pointer(out),
+        )
+        check_code(calling.check(code))
+        return out
+
+    def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
+        """Runs one stochastic epoch: updates weights (G, p), fills average; returns losses."""
+        loss = np.zeros(self.n_groups)
+        kernel = library().tk_hogwild if shared else library().tk_sgd
+        code = kernel(
+            self.struct,
+            epoch.struct,
+            pointer(weights),
+            pointer(average),
+            pointer(loss),
+        )
+        check_code(code)
+        return loss
+
+    def svrg(
+        self, epoch: Epoch, anchor: Floats, full: Floats, weights: Floats, average: Floats
+    ) -> None:
+        """One SVRG epoch around anchor, whose mean gradient is full; all (G, p)."""
+        code = library().tk_svrg(
+            self.struct,
+            epoch.struct,
+            pointer(anchor),
+            pointer(full),
+            pointer(weights),
+            pointer(average),
+        )
+        check_code(code)
+
+    def copy_rows(
+        self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
+    ) -> None:
+        """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
+        group g's begin at start[g]; zeros where no row is.
+        """
+        check_code(
+            library().tk_copy_rows(
+                self.struct, pointer(start), first,
+                len(labels), pointer(values), pointer(labels),
+            )
+        )  # fmt: skip
+
+    def runs(self, epoch: Epoch) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in
+        the group and number of rows of each.
+        """
+        offset = np.zeros(self.n_groups + 1, np.int64)
+        given = self.struct, epoch.struct, pointer(offset)
+        check_code(library().tk_runs(*given, None, None))
+        places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
+        check_code(library().tk_runs(*given, pointer(places), pointer(rows)))
+        return offset, places, rows
+
+    def shuffled(
+        self, memory: int, seed: int, held_out: NDArray[np.int64]
+    ) -> tuple["OwnedRows", "OwnedRows"]:
+        """Copies the rows, ordered by a hash of their content, as (training, held-out) rows."""
+        kept, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
+        held_out = np.ascontiguousarray(held_out)
+        code = library().tk_shuffle(
+            self.struct,
+            memory,
+            seed & (2**64 - 1),
+            pointer(held_out),
+            pointer(kept),
+            pointer(held),
+        )
+        check_code(code)
+        return OwnedRows(kept), OwnedRows(held)
+
+
+class OwnedRows:
+    """Rows that a kernel wrote, freed when the context ends."""
+
+    def __init__(self, groups: NDArray[np.void]) -> None:
+        self.groups = groups
+
+    def __enter__(self) -> NDArray[np.void]:
+        return self.groups
+
+    def __exit__(self, *_: object) -> None:
+        library().tk_free_groups(pointer(self.groups), len(self.groups))

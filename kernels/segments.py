@@ -1,0 +1,91 @@
+"""Packed rows as NumPy views of the packers' memory (`udas/rowblock/rowblock.h`)."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.structures import SEGMENT
+
+Number = TypeVar("Number", int, NDArray[np.int64])
+
+
+def value_size(kind: int) -> int:
+    """Bytes of a feature's value, by `kernels.KINDS`."""
+    return 8 if kind & 1 else 4
+
+
+def dense_row_bytes(n_features: Number, kind: int) -> Number:
+    """Bytes of a dense row with its label, of one width or of many."""
+    return n_features * value_size(kind) + 8
+
+
+def dense_bytes(groups: NDArray[np.void]) -> int:
+    """Bytes of the rows of dense groups (`kernels.GROUP`) of one kind, whatever their widths."""
+    rows = dense_row_bytes(groups["dim"].astype(np.int64), int(groups["kind"][0]))
+    return int(groups["n_rows"] @ rows)
+
+
+def sparse_segments(
+    group: np.void,
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:
+    """Starts, shape (n + 1,), and ids, shape (nnz,), of each segment of a group's sparse rows.
+
+    Row i of a segment has ids[starts[i]:starts[i + 1]]. Views: they live as long as the group.
+    """
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+        starts = place + SEGMENT.itemsize + 8 * cap_rows
+        ids = starts + (4 * (cap_rows + 1) + 7) // 8 * 8
+        yield (
+            _view(starts, np.dtype(np.uint32), rows + 1),
+            _view(ids, np.dtype(np.int32), int(header["nnz"])),
+        )
+        place = int(header["next"])
+
+
+def sparse_values(group: np.void) -> Iterator[NDArray[Any]]:
+    """Values, float32 or float64 of shape (nnz,), of each segment of a group's sparse rows."""
+    dtype = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        cap_rows, cap_nnz = int(header["cap_rows"]), int(header["cap_nnz"])
+        ids = place + SEGMENT.itemsize + 8 * cap_rows + (4 * (cap_rows + 1) + 7) // 8 * 8
+        yield _view(ids + (4 * cap_nnz + 7) // 8 * 8, dtype, int(header["nnz"]))
+        place = int(header["next"])
+
+
+def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+    """Number of the first row, features and labels of each segment of a group.
+
+    Features are (n, d), of sparse rows (starts (n + 1,), ids, values). Views: they live as long as
+    the group.
+    """
+    dtype: np.dtype[Any] = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
+    sparse = zip(sparse_segments(group), sparse_values(group), strict=True)
+    place, first, d = int(group["head"]), 0, int(group["dim"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+        labels = _view(place + SEGMENT.itemsize, np.dtype(np.float64), rows)
+        if group["kind"] >= 2:
+            (starts, ids), values = next(sparse)
+            yield first, (starts, ids, values), labels
+        else:
+            at = place + SEGMENT.itemsize + 8 * cap_rows
+            yield first, _view(at, dtype, rows * d).reshape(rows, d), labels
+        first += rows
+        place = int(header["next"])
+
+
+def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
+    if not n:
+        return np.empty(0, dtype)
+    memory: Any = (ctypes.c_char * (n * dtype.itemsize)).from_address(place)
+    found: NDArray[Any] = np.frombuffer(memory, dtype)
+    return found

@@ -1,0 +1,210 @@
+"""Rows cut into chunks, and their feature ids replaced by places in the payloads of a store.
+
+See `kernels/native/stored/chunks.hpp`. The mapping is that of Qin, Torres, Rusu, VLDB 2017,
+section 6, done once a training instead of once an epoch.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError, TuskError
+from tuskml.kernels import structures
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Pass
+
+Keys = NDArray[np.uint64]
+Widths = NDArray[np.uint32]
+Locate = Callable[[NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int32]]]
+Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+CHUNK_TOO_LARGE, BAD_PLACE = 18, 19
+FRAME_BYTES = 128
+"""Of a payload beside its weights."""
+
+
+ONE_ROW = (
+    "the weights of one row do not fit into a worker's share of the cache: raise option "
+    "'cache' or use fewer threads"
+)
+
+
+class ChunkTooLarge(TuskError):
+    """The payloads of a chunk do not fit into the share of one worker; `chunk` is its number."""
+
+    def __init__(self, message: str, chunk: int) -> None:
+        super().__init__(message)
+        self.chunk = chunk
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
+
+    keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
+    sum; features: distinct ones; shift: 2^shift weights in a page of its table.
+    """
+
+    row: int
+    rows: int
+    entries: int
+    keys: Keys
+    widths: Widths
+    weights: int
+    features: int
+    shift: int
+
+
+class Chunks:
+    """The rows of one sparse group, with places in payloads instead of feature ids.
+
+    To be closed, or used as a context, before the rows are freed.
+    """
+
+    def __init__(self, rows: Pass, cut: structures.Cut) -> None:
+        if rows.n_groups != 1 or not rows.sparse:
+            raise DataError("a stored model needs the sparse rows of one group")
+        self.rows = rows
+        self._handle = ctypes.c_void_p()
+        out = ctypes.byref(self._handle)
+        check_code(library().tk_chunks_new(pointer(rows.groups), cut, out))
+
+    @classmethod
+    def map(
+        cls,
+        rows: Pass,
+        locate: Locate,
+        sizes: Sizes,
+        rows_per_chunk: int,
+        most_bytes: int,
+        weight_size: int = 4,
+        shift: int = -1,
+    ) -> "Chunks":
+        """Cuts the rows and overwrites their feature ids, in place and for good.
+
+        locate, sizes: as in `partitioner.IndexMap`: keys, int64, and slots, int32, of ids; widths
+        of keys; each distinct id and key of a chunk is asked for once. most_bytes: of the payloads
+        of one chunk, weight_size bytes per weight (4 or 8) and FRAME_BYTES per payload; chunks
+        of rows_per_chunk rows with more are cut again. shift: pages of 2^shift weights in the
+        tables through which weights are found; -1: what is best for each chunk.
+
+        ChunkTooLarge where one row's payloads take more than most_bytes. After any error the rows
+        are of no more use.
+        """
+        cut = structures.Cut(
+            rows_per_chunk,
+            most_bytes,
+            FRAME_BYTES,
+            weight_size,
+            shift,
+            rows.threads,
+            rows.cancel_mark,
+        )
+        chunks = cls(rows, cut)
+        try:
+            while chunks._map_some(locate, sizes, 2 * rows.threads):
+                pass
+        except BaseException:
+            chunks.close()
+            raise
+        return chunks
+
+    def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
+        """Maps up to `limit` chunks; False: all were mapped before."""
+        lib, n = library(), ctypes.c_int64()
+        check_code(lib.tk_chunks_ids(self._handle, limit, ctypes.byref(n)))
+        if n.value < 0:
+            return False
+        ids = np.empty(n.value, np.int64)
+        lib.tk_chunks_copy_ids(self._handle, pointer(ids))
+        located = locate(ids)
+        keys = np.ascontiguousarray(located[0], np.int64)
+        slots = np.ascontiguousarray(located[1], np.int32)
+        if not len(keys) == len(slots) == len(ids):
+            raise DataError(f"{len(ids)} features were given {len(keys)} keys, {len(slots)} slots")
+        code = lib.tk_chunks_keys(self._handle, pointer(keys), pointer(slots), ctypes.byref(n))
+        check_code(code)
+        keys = np.empty(n.value, np.int64)
+        lib.tk_chunks_copy_keys(self._handle, pointer(keys))
+        widths = checked_widths(sizes(keys), len(keys))
+        code = lib.tk_chunks_place(self._handle, pointer(widths))
+        if code == BAD_PLACE:
+            raise DataError("the index map gives a feature a slot that its payload does not have")
+        if code == CHUNK_TOO_LARGE:
+            raise ChunkTooLarge(ONE_ROW, -1)
+        check_code(code)
+        return True
+
+    def split(self, number: int) -> None:
+        """Halves a chunk for which the store has no room; the numbers behind it go up by one."""
+        code = library().tk_chunks_split(self._handle, self._checked(number))
+        if code == CHUNK_TOO_LARGE:
+            raise ChunkTooLarge(ONE_ROW, number)
+        check_code(code)
+
+    def close(self) -> None:
+        """Forgets the chunks."""
+        library().tk_chunks_free(self._handle)
+        self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> "Chunks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        count: int = library().tk_chunks_count(self._handle)
+        return count
+
+    def _checked(self, number: int) -> int:
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} chunks, no number {number}")
+        return number
+
+    def __getitem__(self, number: int) -> Chunk:
+        c = structures.Chunk()
+        library().tk_chunks_at(self._handle, self._checked(number), c)
+        keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
+        widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
+        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.features, c.shift)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return (self[i] for i in range(len(self)))
+
+    def keys(self, which: "NDArray[np.int64] | None" = None) -> tuple[Keys, Widths]:
+        """All distinct keys, rising, of some chunks or all, and their widths; both (k,)."""
+        keys, widths = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+        waiting: list[Chunk] = []  # merged when they are as many as those before, so seldom
+        for number in range(len(self)) if which is None else which:
+            waiting.append(self[int(number)])
+            if sum(len(chunk.keys) for chunk in waiting) > len(keys):
+                keys, widths = _merged(keys, widths, waiting)
+                waiting = []
+        return _merged(keys, widths, waiting)
+
+
+def _merged(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widths]:
+    """The distinct keys of chunks and those given, rising, with their widths."""
+    all_keys = np.concatenate([keys, *(chunk.keys for chunk in chunks)])
+    all_widths = np.concatenate([widths, *(chunk.widths for chunk in chunks)])
+    distinct, first = np.unique(all_keys, return_index=True)
+    return distinct, all_widths[first]
+
+
+def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Widths of n payloads as int64 of shape (n,)."""
+    out = np.ascontiguousarray(widths, np.int64)
+    if out.shape != (n,) or (n and not 1 <= out.min() <= out.max() < 2**31):
+        raise DataError(f"{n} payloads must have a width each, from 1 to {2**31 - 1}")
+    return out
+
+
+def _copied(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """n items of memory that is not Python's."""
+    data = ctypes.string_at(address, n * dtype.itemsize) if n and address else b""
+    return np.frombuffer(data, dtype)

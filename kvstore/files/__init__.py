@@ -1,0 +1,1 @@
+"""Files that exist completely or not at all, and locks on directories."""

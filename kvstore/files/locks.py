@@ -1,0 +1,205 @@
+"""Locks that processes hold on directories, gone with the process however it ends.
+
+LevelDB's own lock is lost without a word when a second open fails in the same process, and then
+two processes write the same files. So this one is taken before LevelDB is called: `flock` on a
+file of its own, whose text is the owner's pid.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tuskml.errors import StoreError
+from tuskml.kvstore.files.files import FILE_MODE
+
+PATIENCE = 30.0
+"""Seconds to wait for a lock that is held for moments only."""
+PAUSE = 0.01
+
+_Inode = tuple[int, int]
+_held: dict[_Inode, int] = {}  # this process's locks and their descriptors
+_guard = threading.RLock()
+
+
+def _forget_in_child() -> None:
+    """A forked child shares its parent's locks: it lets go of them without unlocking."""
+    for handle in _held.values():
+        os.close(handle)
+    _held.clear()
+    _guard.release()
+
+
+os.register_at_fork(
+    before=_guard.acquire,
+    after_in_parent=_guard.release,
+    after_in_child=_forget_in_child,
+)
+
+
+class Lock:
+    """An exclusive lock, held until `release` or the end of the process.
+
+    The process's own table refuses a second lock too, since flock over NFS would grant it.
+    """
+
+    def __init__(self, path: Path, create: bool = True) -> None:
+        """Takes the lock; StoreError, which names the owner's pid, if it is held already.
+
+        create: make the file where it is missing; else that is a FileNotFoundError.
+        """
+        self.path = path
+        with _guard:
+            handle = _acquire(path, create)
+            try:
+                self._inode = _inode_of(handle)
+                _write_pid(handle)
+            except BaseException:
+                os.close(handle)
+                raise
+            _held[self._inode] = handle
+        self._pid = os.getpid()
+
+    def release(self) -> None:
+        """Lets go; a second time, or in a forked child, it does nothing."""
+        with _guard:
+            if self._pid == os.getpid() and self._inode in _held:
+                os.close(_held.pop(self._inode))
+        self._pid = -1
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _inode_of(handle: int) -> _Inode:
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino
+
+
+def _write_pid(handle: int) -> None:
+    """The owner's pid, which only informs: a full disk must not keep the collector out.
+
+    Whatever fails, the lock is held, and no other process's pid is left in the file.
+    """
+    os.ftruncate(handle, 0)
+    with suppress(OSError):
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+
+
+def _acquire(path: Path, create: bool) -> int:
+    """A locked descriptor. Looks a few times: `owner_of` holds a lock for an instant."""
+    owner = "another process"
+    for trial in range(4):
+        handle, kept = _open(path, create), False
+        try:
+            if _inode_of(handle) in _held:
+                raise StoreError(f"{path.parent} is open already, in this process, {os.getpid()}")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kept = is_at(handle, path)  # else the collector removed it meanwhile
+            if kept:
+                return handle
+        except BlockingIOError:
+            owner = _owner(handle)
+            time.sleep(0.002 * trial)
+        finally:
+            if not kept:
+                os.close(handle)
+    raise StoreError(f"{path.parent} is open already, in {owner}")
+
+
+def _open(path: Path, create: bool) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    return os.open(path, flags, FILE_MODE)
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Whether the open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _owner(handle: int) -> str:
+    """Who holds the lock on an open file."""
+    text = os.pread(handle, 20, 0)
+    return f"process {int(text)}" if text.isdigit() else "another process"
+
+
+@contextmanager
+def unowned(path: Path) -> Iterator[bool]:
+    """Whether no living process has locked this file or directory; nobody can until the end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield is_at(handle, path)
+    finally:
+        os.close(handle)
+
+
+def owner_of(path: Path) -> int | None:
+    """The pid that holds a lock, 0 if it is not known yet, None if nobody holds it."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(handle, 20, 0)
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(handle)
+    return None
+
+
+_waits = threading.local()
+
+
+@contextmanager
+def interruptible(check: Callable[[], None]) -> Iterator[None]:
+    """Within it this thread's waits for locks call `check` often, which may raise to end them."""
+    before = getattr(_waits, "check", None)
+    _waits.check = check
+    try:
+        yield
+    finally:
+        _waits.check = before
+
+
+def raise_if_interrupted() -> None:
+    """What `interruptible` was given says; nothing outside of it."""
+    check = getattr(_waits, "check", None)
+    if check is not None:
+        check()
+
+
+@contextmanager
+def waiting(path: Path, patience: float = PATIENCE) -> Iterator[None]:
+    """A lock that others hold for moments: waits for it, unless it is cancelled."""
+    end = time.monotonic() + patience
+    while True:
+        raise_if_interrupted()
+        try:
+            lock = Lock(path)
+            break
+        except StoreError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(PAUSE)
+    with lock:
+        yield

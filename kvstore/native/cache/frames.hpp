@@ -1,0 +1,130 @@
+// The payload cache of one training: what its parts share.
+//
+// Memory. All frames lie in an arena of a fixed size, and a call may request a worker's share of
+// it. So the frames that all workers hold never exceed the arena. A call that needs room finds it
+// by evicting frames that nobody holds; calls never wait for each other's memory, and so cannot
+// deadlock. If all frames fit, one call may request all of them: the workers then hold the same
+// frames. There is one exception: held frames may be laid out so that no free run is long enough.
+// Then the call releases everything that it has and waits until it is alone (the others hold
+// frames and end, or are in the same wait and hold nothing). It empties the arena, and takes its
+// frames one behind the other.
+//
+// Order of locks: evicting, a shard, the arena. Never two shards at a time. No lock is held while
+// a caller is asked whether to stop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "../leveldb/reading.hpp"
+#include "arena.hpp"
+#include "frame_gate.hpp"
+#include "frame_table.hpp"
+
+namespace tusk {
+
+// What one call does. pushed, hits and requests are disjoint and add up to wanted. A payload is
+// pushed if another worker holds it or is reading it, or took it in one of the last n - 1 calls,
+// where n workers take turns. So a payload that one worker read is there for each other worker's
+// next chunk, and the count does not depend on which worker the system runs first.
+struct FrameTally {
+    int64_t wanted = 0, hits = 0, pushed = 0, requests = 0, found = 0, evicted = 0, written = 0;
+    int64_t bytes_read = 0, bytes_written = 0, reading = 0, writing = 0, waiting = 0;
+};
+
+struct alignas(64) Worker {
+    std::atomic<int64_t> held = 0; // frames; those of a call, while it runs
+};
+
+// Adds the nanoseconds of its lifetime.
+class Stopwatch {
+public:
+    explicit Stopwatch(int64_t &total) : total_(total), start_(Clock::now()) {}
+    ~Stopwatch() {
+        using std::chrono::nanoseconds;
+        total_ += std::chrono::duration_cast<nanoseconds>(Clock::now() - start_).count();
+    }
+    Stopwatch(const Stopwatch &) = delete;
+    Stopwatch &operator=(const Stopwatch &) = delete;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    int64_t &total_;
+    Clock::time_point start_;
+};
+
+// How the memory is divided.
+struct Budget {
+    explicit Budget(std::size_t memory)
+        : table(memory / 16), batch(std::min<std::size_t>(memory / 64, 1 << 20)),
+          lists(memory / 32), arena(memory) {
+        arena -= table + 3 * batch + lists + Arena::overhead(memory);
+        arena -= arena % UNIT;
+    }
+    std::size_t table; // buckets
+    std::size_t batch; // bytes of a write batch, which LevelDB copies once as it grows
+    std::size_t lists; // of frames to be written
+    std::size_t arena;
+};
+
+} // namespace tusk
+
+struct tusk_frames {
+    tusk_frames(ks_store &given, std::size_t memory, int n_workers, bool stamps, std::size_t all)
+        : weight_size(static_cast<std::size_t>(given.weight_size)), keep_stamps(stamps),
+          budget(memory), arena(budget.arena), table(budget.table),
+          workers(static_cast<std::size_t>(n_workers)),
+          share(arena.bytes() / (all && all <= arena.bytes() ? 1 : workers.size())),
+          store(&given) {}
+
+    std::size_t weight_size;
+    bool keep_stamps;
+    tusk::Budget budget;
+    tusk::Arena arena;
+    tusk::FrameTable table;
+    std::vector<tusk::Worker> workers;
+    std::size_t share;                    // bytes that one call may ask for
+    std::atomic<std::uint32_t> turns = 0; // calls
+    std::atomic<ks_store *> store;        // nullptr while a checkpoint has it closed
+    tusk::FrameGate gate;
+
+    std::mutex evicting; // who writes and removes frames; also guards these two
+    std::size_t hand = 0;
+    std::vector<tusk::Frame *> queue;
+
+    std::mutex counting;
+    tusk::FrameTally counted;
+};
+
+namespace tusk {
+
+// Bytes of the memory that the frames of one of n workers may use.
+inline std::size_t share_of(std::size_t memory, std::size_t workers) {
+    return Budget(memory).arena / workers;
+}
+
+constexpr int NO_ROOM = -1; // though nothing unheld is left in memory
+
+inline std::size_t block_units(const tusk_frames &frames, const Frame &frame) {
+    return units_of(frame.seen.width, frames.weight_size);
+}
+
+inline void give_back(tusk_frames &frames, Frame *frame) {
+    std::size_t units = block_units(frames, *frame);
+    frames.arena.give(frame->seen.weights, units);
+}
+
+void count(tusk_frames &frames, const FrameTally &tally);
+
+// Takes a block; if it must, evicts frames, as many as the wanted bytes need. Returns NO_ROOM or a
+// ks_code.
+int take_room(tusk_frames &frames, std::size_t units, std::size_t wanted, void **block,
+              FrameTally &tally, char *error);
+// Evicts all frames that nobody holds.
+int evict_all(tusk_frames &frames, FrameTally &tally, char *error);
+// Writes all changed frames.
+int flush(tusk_frames &frames, FrameTally &tally, char *error);
+
+} // namespace tusk

@@ -1,0 +1,43 @@
+// Reading many partitions, and what a call counts.
+#pragma once
+
+#include "../frames.h"
+#include "store.hpp"
+
+namespace tusk {
+
+// What one call did. It is added to the store's counters at the end, because all threads share
+// these.
+struct Tally {
+    explicit Tally(ks_store &counted) : store(counted) {}
+    ~Tally() {
+        store.requests += requests;
+        store.found += found;
+        store.writes += writes;
+        store.batches += batches;
+        store.bytes_read += bytes_read;
+        store.bytes_written += bytes_written;
+    }
+    ks_store &store;
+    int64_t requests = 0, found = 0, writes = 0, batches = 0, bytes_read = 0, bytes_written = 0;
+};
+
+// Where n partitions go: one behind the other, or each into its own frame.
+template <class Weight> struct Targets {
+    std::size_t width(int64_t i) const {
+        return frames ? frames[i]->width : static_cast<std::size_t>(starts[i + 1] - starts[i]);
+    }
+    Weight *weights(int64_t i) const {
+        return frames ? static_cast<Weight *>(frames[i]->weights) : out + starts[i];
+    }
+    const int64_t *starts = nullptr;
+    Weight *out = nullptr;
+    tusk_frame *const *frames = nullptr;
+};
+
+// Reads the partitions of n keys, in any order; found may be nullptr.
+template <class Weight>
+int read_many(const std::uint64_t *keys, int64_t n, const Targets<Weight> &targets,
+              std::uint8_t *found, Tally &tally, char *error);
+
+} // namespace tusk

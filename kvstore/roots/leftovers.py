@@ -1,0 +1,69 @@
+"""What processes that were killed left in a store, and nobody will use again."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tuskml.errors import StoreError
+from tuskml.kvstore.files.files import TEMPORARY, remove_tree
+from tuskml.kvstore.files.locks import Lock, unowned
+from tuskml.kvstore.working import working
+from tuskml.kvstore.working.probe import PREFIX
+
+Leftover = tuple[Path, str]
+"""What it is, and why it serves nobody."""
+
+
+def in_root(root: Path) -> Iterator[Leftover]:
+    """Measurements that ended halfway."""
+    for path in _entries(root):
+        if path.name.startswith(PREFIX):
+            with unowned(path) as nobodys:
+                if nobodys:
+                    yield path, "a measurement that ended halfway"
+
+
+def in_store(folder: Path) -> Iterator[Leftover]:
+    """Of one store, whose lock the caller holds: so nobody writes a record of it meanwhile."""
+    for path in [*_entries(folder), *_entries(folder / "versions")]:
+        if path.name.startswith(TEMPORARY):
+            yield path, "a record that was written halfway"
+    for path in _entries(folder / "sealed"):
+        if path.name.startswith(TEMPORARY):
+            with unowned(path) as nobodys:
+                if nobodys:
+                    yield path, "a seal that ended halfway"
+    yield from _in_work(folder / "work")
+
+
+def _in_work(work: Path) -> Iterator[Leftover]:
+    for path in _entries(work):
+        if path.name.startswith(working.GONE):
+            yield path, "a working store whose removal ended halfway"
+        elif not has_checkpoint(path):
+            try:
+                lock = Lock(path / working.LOCK)
+            except (StoreError, FileNotFoundError, NotADirectoryError):
+                continue  # somebody trains in it, or it is gone by now
+            with lock:
+                if not has_checkpoint(path):  # its owner may have made one before it let go
+                    yield path, "its owner is gone and it has no checkpoint"
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Whether a working store can be resumed."""
+    return any(part.name.isdigit() for part in _entries(path / working.CHECKPOINTS))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):  # running trainings remove what they like
+        return []
+
+
+def sweep(root: Path, folder: Path) -> None:
+    """Removes all of them, of the root and of one store, whose lock the caller holds."""
+    for leftovers in (in_root(root), in_store(folder)):
+        for path, _ in leftovers:  # each is locked until the next is asked for
+            remove_tree(path)

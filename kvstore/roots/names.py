@@ -1,0 +1,99 @@
+"""Names of stores, and the directory that each has below the root."""
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import native
+from tuskml.kvstore.access import UnknownStore
+from tuskml.kvstore.files.files import make_directory, reporting
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+REFERENCE = re.compile(
+    r"(?P<name>[^@]*)(?:@(?P<number>[0-9]{1,9})(?::(?P<digest>[0-9a-f]{16}))?)?"
+)
+PATH_BYTES = 4096
+ROOT_VARIABLE = "TUSKML_STORE_ROOT"
+SUBFOLDERS = ("sealed", "versions", "work")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A model as people and models name it: `ads`, `ads@3` or `ads@3:1f2e3d4c5b6a7988`.
+
+    number: None for the current version; digest: the first 16 hexadecimal digits of the content's
+    SHA-256, None for whatever has that number.
+    """
+
+    name: str
+    number: int | None = None
+    digest: str | None = None
+
+    @classmethod
+    def parse(cls, text: "str | Reference") -> "Reference":
+        """StoreError for a text that is no reference."""
+        if isinstance(text, Reference):
+            return text
+        found = REFERENCE.fullmatch(text)
+        if not found:
+            raise StoreError(f"a model of a store is NAME or NAME@VERSION, got {text[:100]!r}")
+        number = found["number"]
+        return cls(checked_name(found["name"]), int(number) if number else None, found["digest"])
+
+    def __str__(self) -> str:
+        number = "" if self.number is None else f"@{self.number}"
+        return self.name + number + (f":{self.digest}" if self.digest else "")
+
+
+def checked_name(name: str) -> str:
+    """The name; StoreError if it is none."""
+    if not NAME.fullmatch(name):
+        raise StoreError(
+            "a store's name has 1 to 63 letters, digits and _ . -, not starting with . or -, "
+            f"got {name[:100]!r}"
+        )
+    return name
+
+
+def default_root() -> Path:
+    """TUSKML_STORE_ROOT, else `tuskml/stores` in the user's data folder."""
+    buffer = ctypes.create_string_buffer(PATH_BYTES)
+    if native.library().ks_default_root(buffer, PATH_BYTES) != native.OK:
+        raise StoreError(f"there is no home directory for stores: set {ROOT_VARIABLE}")
+    return Path(os.fsdecode(buffer.value))
+
+
+def make_root(given: "Path | str | None") -> Path:
+    """The root's real path, made if it is not there."""
+    path = Path(given) if given is not None else default_root()
+    with reporting("opening the stores' root"):
+        if not path.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path)
+        return path.resolve(strict=True)
+
+
+def folder_of(root: Path, name: str, create: bool = False) -> Path:
+    """The directory of a store, never outside the root; StoreError if there is none."""
+    path = root / checked_name(name)
+    with reporting("opening a store"):
+        if create:
+            make_directory(path)
+            for part in SUBFOLDERS:
+                make_directory(path / part)
+        if not path.is_dir() or path.is_symlink():
+            raise UnknownStore(path.name, root)
+    for place in (path, *(path / part for part in SUBFOLDERS)):
+        if place.resolve() != place:
+            raise StoreError(f"{place} is a link, which a store does not follow")
+    return path
+
+
+def names_in(root: Path) -> list[str]:
+    """All stores of a root, by name."""
+    with reporting("listing the stores"):
+        found = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(path.name for path in found if NAME.fullmatch(path.name))

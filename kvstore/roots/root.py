@@ -1,0 +1,259 @@
+"""All stores of a machine's user or a database: names, versions, working stores."""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import access
+from tuskml.kvstore.access import UnknownStore
+from tuskml.kvstore.files.files import Record, reporting
+from tuskml.kvstore.files.locks import owner_of
+from tuskml.kvstore.native import Ids, Weights
+from tuskml.kvstore.roots import leftovers, versions
+from tuskml.kvstore.roots.names import Reference, folder_of, make_root, names_in
+from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.sealed.sealed import SealedModel
+from tuskml.kvstore.sealed.sealing import CHUNK, sealing
+from tuskml.kvstore.working.database import LEAST_MEMORY
+from tuskml.kvstore.working.features import fill, pairs_of
+from tuskml.kvstore.working.working import ModelStore
+from tuskml.partitioner import IndexMap
+
+
+class StoreRoot:
+    """The directory below which all stores lie, each under its name.
+
+    A name has versions, finished models that any process reads, and working stores, one for each
+    training that runs or was interrupted.
+    """
+
+    def __init__(self, path: "Path | str | None" = None, training: str | None = None) -> None:
+        """path: else the environment's TUSKML_STORE_ROOT, else the user's data folder.
+
+        training: what the versions that are published here have in common: they are models of
+        different groups of one statement. None: each is a training of its own.
+        """
+        self.path = make_root(path)
+        self.training = training
+
+    # --- training ---
+
+    def create(
+        self,
+        name: str,
+        index: IndexMap,
+        dtype: DTypeLike = "float32",
+        memory: int = 2 * LEAST_MEMORY,
+        metadata: "Record | None" = None,
+        warm_start: "str | Reference | None" = None,
+    ) -> ModelStore:
+        """A new working store for a training of the model of this name.
+
+        warm_start: a finished model whose weights it begins with, of any index map and dtype;
+        its last checkpoint has number 1 then. What killed trainings of this name left goes now.
+        """
+        source = self.open(warm_start) if warm_start is not None else None
+        folder = folder_of(self.path, name, create=True)
+        run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
+        with versions.locked(folder):
+            leftovers.sweep(self.path, folder)
+            store = ModelStore.create(folder / "work" / run, index, dtype, memory, metadata)
+        if source is None:
+            return store
+        try:
+            with source:
+                fill(store, source.items())
+            store.checkpoint({"warm_start": str(warm_start), "digest": source.digest})
+        except BaseException:
+            store.discard()
+            raise
+        return store
+
+    def working(self, name: str) -> list[Path]:
+        """Directories of the name's working stores, oldest first."""
+        folder = folder_of(self.path, name)
+        with reporting("listing working stores"):
+            return sorted(p for p in (folder / "work").iterdir() if not p.name.startswith("."))
+
+    def resume(self, name: str, memory: int = 2 * LEAST_MEMORY) -> ModelStore:
+        """The newest working store that nobody has open and that has a checkpoint, at that.
+
+        StoreError if there is none: the first reason is given.
+        """
+        reasons = []
+        for path in reversed(self.working(name)):
+            try:
+                return ModelStore.resume(path, memory)
+            except StoreError as error:
+                reasons.append(str(error))
+        raise StoreError(reasons[0] if reasons else f"the store {name!r} has no working store")
+
+    def publish(
+        self,
+        store: ModelStore,
+        metadata: "Record | None" = None,
+        dimension: int | None = None,
+        continues: "str | Reference | None" = None,
+    ) -> Version:
+        """Seals a working store of this root as the next version of its name, and the current.
+
+        dimension: features of the model, None for one more than the last weight that is not 0;
+        continues: the finished model that the training began with; the version is of its lineage
+        where it is one of this name. When it returns the version survives a loss of power. The
+        working store stays as it is.
+        """
+        folder = store.path.parent.parent
+        if folder.parent != self.path:
+            raise StoreError(f"{store.path} is not a working store of {self.path}")
+        index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
+        pairs = pairs_of(store)
+        return self._seal(folder, pairs, store.dtype, dimension, index, metadata, continues)
+
+    def publish_pairs(
+        self,
+        name: str,
+        pairs: Iterable[tuple[Ids, Weights]],
+        dtype: DTypeLike,
+        dimension: int | None = None,
+        metadata: "Record | None" = None,
+    ) -> Version:
+        """Seals weights that come as (ids, weights), ids rising throughout."""
+        folder = folder_of(self.path, name, create=True)
+        index = IndexMap.by_rule(1024).to_bytes()
+        return self._seal(folder, pairs, dtype, dimension, index, metadata)
+
+    def publish_weights(
+        self, name: str, weights: Weights, metadata: "Record | None" = None
+    ) -> Version:
+        """Seals an array of weights, that of feature i at place i."""
+        return self.publish_pairs(name, _chunks(weights), weights.dtype, len(weights), metadata)
+
+    def _seal(
+        self,
+        folder: Path,
+        pairs: Iterable[tuple[Ids, Weights]],
+        dtype: DTypeLike,
+        dimension: int | None,
+        index: bytes,
+        metadata: "Record | None",
+        continues: "str | Reference | None" = None,
+    ) -> Version:
+        before = self._number_in(folder, continues)
+        with (
+            reporting("sealing a model"),
+            sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as made,
+        ):
+            return versions.publish(folder, made, self.training, before)
+
+    def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
+        """Which version of this very store it is; None for another's, or one that is gone."""
+        if reference is None:
+            return None
+        try:
+            home, found = self._find(reference)
+        except StoreError:
+            return None
+        return found.number if home == folder else None
+
+    # --- finished models ---
+
+    def version(self, reference: "str | Reference") -> Version:
+        """What `ads`, `ads@3` or `ads@3:DIGEST` stands for; StoreError if nothing, or another."""
+        return self._find(reference)[1]
+
+    def _find(self, reference: "str | Reference") -> tuple[Path, Version]:
+        """The store's directory, and the version: of this root, else of another that may be read
+        (`access.other_roots`)."""
+        wanted = Reference.parse(reference)
+        try:
+            return _version_in(self.path, wanted)
+        except UnknownStore:
+            found = _among(access.other_roots(self.path, wanted.name), wanted)
+            if found is None:
+                raise
+            return found
+
+    def open(self, reference: "str | Reference") -> SealedModel:
+        """A finished model, mapped. It stays readable when another becomes current or it goes."""
+        folder, found = self._find(reference)
+        model = SealedModel(found.path(folder), found.digest)
+        if model.dimension != found.dimension:
+            raise StoreError(f"{model.path} is not the model that version {found.number} names")
+        return model
+
+    def parts(self) -> "list[StoreRoot]":
+        """This root, and those that single owners have below it."""
+        with reporting("listing the stores"):
+            below = access.owned_roots(self.path)
+        return [self, *(StoreRoot(path, self.training) for path in below)]
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return names_in(self.path)
+
+    def versions(self, name: str) -> list[int]:
+        """Numbers of a name's versions, rising."""
+        folder = folder_of(self.path, name)
+        with reporting("listing versions"):
+            return versions.numbers(folder)
+
+    def make_current(self, reference: "str | Reference") -> Version:
+        """Lets the name stand for an older version again, or heals a damaged pointer."""
+        wanted = Reference.parse(reference)
+        folder = folder_of(self.path, wanted.name)
+        if wanted.number is None:
+            raise StoreError(f"{wanted} names no version: NAME@VERSION is needed")
+        return versions.make_current(folder, _version_in(self.path, wanted)[1].number)
+
+    def drop(self, reference: "str | Reference") -> None:
+        """Forgets a version, which must not be the current one; `collect` frees its space."""
+        folder, found = _version_in(self.path, Reference.parse(reference))
+        versions.drop(folder, found.number)
+
+    def owner(self, working: Path) -> int | None:
+        """The pid that has a working store open, 0 if unknown, None if nobody has."""
+        with reporting("looking at a lock"):
+            return owner_of(working / "lock")
+
+    def __repr__(self) -> str:
+        return f"StoreRoot({str(self.path)!r})"
+
+
+def _version_in(root: Path, wanted: Reference) -> tuple[Path, Version]:
+    """The directory of a store of this very root, and the version."""
+    folder = folder_of(root, wanted.name)
+    with reporting("reading a version"):
+        found = versions.read(folder, wanted.number)
+    if wanted.digest is not None and not found.digest.startswith(wanted.digest):
+        raise StoreError(f"{wanted} is gone: version {found.number} is another model now")
+    return folder, found
+
+
+def _among(roots: list[Path], wanted: Reference) -> tuple[Path, Version] | None:
+    """The one version of these roots that is meant; None where none has it."""
+    found, failed = [], None
+    for root in roots:
+        try:
+            found.append(_version_in(root, wanted))
+        except StoreError as error:
+            failed = error
+    if failed and not found:
+        raise failed
+    if len({version.digest for _, version in found}) > 1:
+        owners = ", ".join(sorted(str(version.owner) for _, version in found))
+        raise StoreError(
+            f"{wanted} stands for several models, of {owners}: name it as the model value does, "
+            "NAME@VERSION:DIGEST"
+        )
+    return found[0] if found else None
+
+
+def _chunks(weights: Weights) -> Iterator[tuple[Ids, Weights]]:
+    for start in range(0, len(weights), CHUNK):
+        part = np.ascontiguousarray(weights[start : start + CHUNK])
+        yield np.arange(start, start + len(part), dtype=np.int64), part

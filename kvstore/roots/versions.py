@@ -1,0 +1,205 @@
+"""Versions of a store's model: records that name sealed files, and the pointer to the current.
+
+    NAME/sealed/SHA256.tusk   models
+    NAME/versions/3           record: which of them is version 3
+    NAME/current              record: which version `predict` reads
+    NAME/lock                 held for the moments in which these change
+    NAME/work/RUN             working stores
+
+Each step of publishing is one durable rename, the file before the record before the pointer; so a
+crash leaves the old model or the new one, and at most a file that no record names.
+
+A version's record has "version": name, number, digest and the model's sizes; and from format 2 on
+"origin": the training that made it and the lineage that it continues, and "owner": for whom. What
+reads format 1 reads format 2 and overlooks these; of a record of format 1 they are unknown.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import access
+from tuskml.kvstore.files.files import Record, read_record, reporting, sync_directory, write_record
+from tuskml.kvstore.files.locks import waiting
+from tuskml.kvstore.roots.names import Reference
+from tuskml.kvstore.sealed.sealing import SUFFIX, Sealed
+
+KIND = "version"
+FORMAT = 2
+CURRENT, LOCK = "current", "lock"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a version comes from.
+
+    training: the same text for all models of one statement, of which each is another group's;
+    lineage: the number of the first of the versions that continue each other by warm starts;
+    ordinal: how many versions of this training had been published under the name, this one too.
+    """
+
+    training: str
+    lineage: int
+    ordinal: int
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a store's model. created: seconds since 1970; digest: SHA-256 in hex.
+
+    origin, owner: None where the record is of format 1, which did not say.
+    """
+
+    name: str
+    number: int
+    digest: str
+    created: float
+    dimension: int
+    nonzero: int
+    size: int
+    origin: Origin | None = None
+    owner: access.Owner | None = None
+
+    @property
+    def reference(self) -> str:
+        """What a model value keeps: it names this content and no other, for ever."""
+        return str(Reference(self.name, self.number, self.digest[:16]))
+
+    def path(self, folder: Path) -> Path:
+        """Its file, below the store's directory."""
+        return folder / "sealed" / (self.digest + SUFFIX)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The store's versions and its list of working stores, for the context alone."""
+    with ExitStack() as stack:
+        with reporting("locking a store"):  # what fails inside is not the lock's
+            stack.enter_context(waiting(folder / LOCK))
+        yield
+
+
+def numbers(folder: Path) -> list[int]:
+    """The versions there are, rising."""
+    names = [path.name for path in (folder / "versions").iterdir()]
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def read(folder: Path, number: int | None) -> Version:
+    """A version by its number, None for the current; StoreError if its record is damaged."""
+    if number is None:
+        path = folder / CURRENT
+        if not os.path.lexists(path):
+            raise StoreError(_without_current(folder))
+    else:
+        path = folder / "versions" / str(number)
+        if not os.path.lexists(path):
+            raise StoreError(f"the store {folder.name!r} has no version {number}")
+    found = _read(path)
+    if found.name != folder.name or number not in (None, found.number):
+        raise StoreError(f"{path} is of another model, {found.reference}")
+    return found
+
+
+def _without_current(folder: Path) -> str:
+    found = numbers(folder)
+    if not found:
+        return f"the store {folder.name!r} has no finished model yet"
+    return (
+        f"{folder / CURRENT} is missing: name one of the versions {', '.join(map(str, found))}, "
+        "or train again"
+    )
+
+
+def _read(path: Path) -> Version:
+    record, _ = read_record(path, KIND)
+    form = record.get("format", 1)
+    if form not in range(1, FORMAT + 1):
+        raise StoreError(f"{path} has format {form}, this tuskml reads formats 1 to {FORMAT}")
+    try:
+        origin = Origin(**record["origin"]) if form > 1 else None
+        owner = access.Owner.from_record(record.get("owner"))
+        return Version(**record["version"], origin=origin, owner=owner)
+    except (KeyError, TypeError):
+        raise StoreError(f"{path} is damaged: it is no record of a version") from None
+
+
+def _record(version: Version) -> Record:
+    """What `_read` reads; a version of format 1 keeps that format."""
+    facts: dict[str, Any] = {
+        name: value for name, value in vars(version).items() if name not in ("origin", "owner")
+    }
+    record: Record = {"kind": KIND, "version": facts}
+    if version.origin is not None:
+        owner = version.owner.as_record() if version.owner else None
+        record |= {"format": FORMAT, "origin": vars(version.origin), "owner": owner}
+    return record
+
+
+def publish(
+    folder: Path, made: Sealed, training: str | None = None, continues: int | None = None
+) -> Version:
+    """Gives a sealed file its name and makes it the current version; durable when it returns.
+
+    training: what made it, None for one of its own; continues: the version that its training
+    began with, so that it is of the same lineage.
+    """
+    with locked(folder), reporting("publishing a model"):
+        number = _next_number(folder)
+        version = Version(
+            folder.name, number, made.digest, time.time(), made.dimension, made.nonzero, made.size,
+            _origin(folder, number, training or secrets.token_hex(8), continues), access.owner(),
+        )  # fmt: skip
+        os.replace(made.path, version.path(folder))
+        sync_directory(folder / "sealed")
+        record = _record(version)
+        write_record(folder / "versions" / str(number), record)
+        write_record(folder / CURRENT, record)
+    return version
+
+
+def _origin(folder: Path, number: int, training: str, continues: int | None) -> Origin:
+    """The last version's record says how many there were of this training."""
+    lineage, ordinal = number, 1
+    if continues is not None and os.path.lexists(folder / "versions" / str(continues)):
+        before = read(folder, continues).origin
+        lineage = before.lineage if before else continues
+    if os.path.lexists(folder / CURRENT):
+        last = read(folder, None).origin
+        if last is not None and last.training == training:
+            ordinal = last.ordinal + 1
+    return Origin(training, lineage, ordinal)
+
+
+def _next_number(folder: Path) -> int:
+    """Above all there ever were, if the current one's record can be read."""
+    known = numbers(folder)
+    if os.path.lexists(folder / CURRENT):
+        known.append(read(folder, None).number)
+    return max(known, default=0) + 1
+
+
+def make_current(folder: Path, number: int) -> Version:
+    """Lets the pointer name another version; it heals a pointer that is missing or damaged."""
+    with locked(folder), reporting("changing the current version"):
+        version = read(folder, number)
+        write_record(folder / CURRENT, _record(version))
+    return version
+
+
+def drop(folder: Path, number: int) -> None:
+    """Forgets a version that is not the current one; the collector removes its file."""
+    with locked(folder), reporting("dropping a version"):
+        version = read(folder, number)
+        if read(folder, None).number == version.number:
+            raise StoreError(
+                f"{version.reference} is the current version, which cannot be dropped"
+            )
+        (folder / "versions" / str(number)).unlink()
+        sync_directory(folder / "versions")

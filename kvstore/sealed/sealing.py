@@ -1,0 +1,208 @@
+"""Writing sealed models: one immutable file, named by what is in it.
+
+Little-endian:
+
+    0          header: "TUSKSEAL", uint32 version 1, bytes of a weight (4 or 8), shift, 0, 0, CRC
+    32         blocks of 2^shift weights by rising feature id (mapped/sealed_format.h)
+    directory  24 bytes per block: number, offset, count, CRC (sealed_entry)
+    index      the index map of the store it was trained in (partitioner/index/index_bytes.py)
+    metadata   a JSON object
+    footer     128 bytes: where those lie, their CRCs, the SHA-256 of all before it, its own CRC
+
+The file's name is that SHA-256. Feature order, not key order: a reader needs no index map.
+"""
+
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import native
+from tuskml.kvstore.arrays import model_dtype
+from tuskml.kvstore.files.files import Record, checked_metadata, create, temporary
+from tuskml.kvstore.files.locks import is_at
+from tuskml.kvstore.native import ENTRY, Array, Ids, Weights, address, crc32c
+
+VERSION = 1
+SHIFT = 12
+"""4,096 features per block: 16 KiB of float32 are a page fault or a few."""
+HEADER = struct.Struct("<8s5I")
+FOOTER = struct.Struct("<8s8Q4I")  # then SHA-256 (32 bytes), 0 (4 bytes), CRC of the footer
+FOOTER_SIZE = FOOTER.size + 32 + 8
+HEADER_SIZE = HEADER.size + 4
+SUFFIX = ".tusk"
+CHUNK = 1 << 18
+Pairs = Iterable[tuple[Ids, Weights]]
+"""Feature ids, rising throughout, and their weights."""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A file on the disk that has no name yet."""
+
+    path: Path
+    digest: str
+    dimension: int
+    nonzero: int
+    size: int
+
+
+@contextmanager
+def sealing(
+    folder: Path,
+    pairs: Pairs,
+    dtype: DTypeLike,
+    dimension: int | None,
+    index: bytes,
+    metadata: "Record | None",
+) -> Iterator[Sealed]:
+    """Writes a model into a new file of the folder, to be given its name before the context ends.
+
+    pairs: the weights; zeros are not stored. dimension: features in all, None for one more than
+    the last. The file is on the disk when the context begins. It is locked meanwhile: the
+    collector removes those that nobody locks, and so does the context's end.
+    """
+    path = temporary(folder / "sealed")
+    try:
+        with _create_locked(path) as file:
+            made = _write(file, path, pairs, dtype, dimension, index, checked_metadata(metadata))
+            file.flush()
+            os.fsync(file.fileno())
+            yield made
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _create_locked(path: Path) -> BinaryIO:
+    """A new file, locked; again where a collector came between and took it for a leftover."""
+    while True:
+        file = create(path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if is_at(file.fileno(), path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _write(
+    file: BinaryIO,
+    path: Path,
+    pairs: Pairs,
+    dtype: DTypeLike,
+    dimension: int | None,
+    index: bytes,
+    metadata: Record,
+) -> Sealed:
+    blocks = _Blocks(_Hashed(file), model_dtype(dtype))
+    for ids, weights in pairs:
+        blocks.add(ids, weights)
+    entries = blocks.finish()
+    out = blocks.out
+    last = blocks.last + 1
+    if dimension is not None and dimension < last:
+        raise StoreError(f"a model of {dimension} features has a weight of feature {last - 1}")
+    dimension = last if dimension is None else dimension
+    direct, entries = _directory(entries)
+    text = json.dumps(metadata, sort_keys=True).encode()
+    sections = []
+    for section in (entries.tobytes(), index, text):
+        sections += [out.size, len(section)]
+        out.write(section + bytes(-len(section) % 8))
+    crcs = crc32c(entries.view(np.uint8)), crc32c(index), crc32c(text)
+    numbers = dimension, blocks.nonzero, sections[0], len(entries), *sections[2:]
+    foot = FOOTER.pack(b"TUSKFOOT", *numbers, direct, *crcs)
+    out.write(foot)
+    digest = out.sha.digest()
+    foot += digest + bytes(4)
+    out.write(foot[FOOTER.size :] + struct.pack("<I", crc32c(foot)))
+    return Sealed(path, digest.hex(), dimension, blocks.nonzero, out.size)
+
+
+class _Hashed:
+    """A file and the SHA-256 of what was written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.sha, self.size = file, hashlib.sha256(), 0
+
+    def write(self, data: "bytes | memoryview") -> None:
+        self.sha.update(data)
+        self._file.write(data)
+        self.size += len(data)
+
+
+class _Blocks:
+    """Turns rising pairs into blocks; the last, which more may follow into, is kept back."""
+
+    def __init__(self, out: _Hashed, dtype: "np.dtype[np.generic]") -> None:
+        self.out, self.dtype = out, dtype
+        self.nonzero, self.last = 0, -1
+        self._entries: list[Array] = []
+        self._ids, self._weights = np.empty(0, np.int64), np.empty(0, dtype)
+        head = HEADER.pack(b"TUSKSEAL", VERSION, dtype.itemsize, SHIFT, 0, 0)
+        out.write(head + struct.pack("<I", crc32c(head)))
+
+    def add(self, ids: Ids, weights: Weights) -> None:
+        """Takes the next pairs."""
+        stored = weights.view(f"u{self.dtype.itemsize}") != 0
+        ids, weights = ids[stored], weights[stored]
+        if not len(ids):
+            return
+        if (ids[1:] <= ids[:-1]).any() or ids[0] <= self.last:
+            raise StoreError("feature ids must rise, none below 0")
+        self.last, self.nonzero = int(ids[-1]), self.nonzero + len(ids)
+        self._ids = np.concatenate((self._ids, ids))
+        self._weights = np.concatenate((self._weights, weights))
+        self._seal(int(np.searchsorted(self._ids, ids[-1] >> SHIFT << SHIFT)))
+
+    def finish(self) -> Array:
+        """The entries of all blocks, (n,) of ENTRY."""
+        self._seal(len(self._ids))
+        return np.concatenate(self._entries) if self._entries else np.empty(0, ENTRY)
+
+    def _seal(self, count: int) -> None:
+        """Writes the blocks of the first so many pairs, CHUNK or a few more at a time."""
+        while count:
+            n = count
+            if n > CHUNK:  # up to the end of a block
+                n = int(np.searchsorted(self._ids, (self._ids[CHUNK] >> SHIFT) + 1 << SHIFT))
+            n = min(n, count)
+            self._seal_chunk(n)
+            self._ids, self._weights, count = self._ids[n:], self._weights[n:], count - n
+
+    def _seal_chunk(self, n: int) -> None:
+        size = self.dtype.itemsize
+        ids = np.ascontiguousarray(self._ids[:n])
+        weights = np.ascontiguousarray(self._weights[:n])
+        out, entries = np.empty(n * (size + 10), np.uint8), np.empty(n, ENTRY)
+        n_entries = ctypes.c_int64()
+        written = native.library().ks_seal(
+            address(ids), address(weights), n, self.out.size, SHIFT, size,
+            address(out), address(entries), ctypes.byref(n_entries),
+        )  # fmt: skip
+        self.out.write(out[:written].data)
+        self._entries.append(entries[: n_entries.value].copy())
+
+
+def _directory(entries: Array) -> tuple[bool, Array]:
+    """Whether entry i is of block i, and the entries, with those of empty blocks if so."""
+    n_blocks = int(entries["block"][-1]) + 1 if len(entries) else 0
+    if n_blocks > 4 * len(entries) + 4096:
+        return False, entries
+    every = np.zeros(n_blocks, ENTRY)
+    every["block"] = np.arange(n_blocks)
+    every[entries["block"].astype(np.int64)] = entries
+    return True, every

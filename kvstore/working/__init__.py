@@ -1,0 +1,1 @@
+"""The working store of a training: partitions in LevelDB, their cache, checkpoints."""

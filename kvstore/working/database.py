@@ -1,0 +1,238 @@
+"""Partitions in LevelDB: batches of them as arrays, in memory that does not grow with the model.
+
+LevelDB maps its tables (they are not compressed: weights do not shrink) and looks values up in the
+mappings, so what bounds memory is how many tables it may keep mapped; its block cache serves the
+tables that it cannot map. Every get verifies LevelDB's block checksum and the payload's own.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import native
+from tuskml.kvstore.files.locks import raise_if_interrupted
+from tuskml.kvstore.native import CORRUPT, ERROR_BYTES, NO_MEMORY, Array, Ids, Weights, address
+from tuskml.kvstore.working import forks
+
+MEBIBYTE = 1 << 20
+LEAST_MEMORY = 128 * MEBIBYTE
+LARGEST_PARTITION = MEBIBYTE
+"""Bytes of weights under one key at most."""
+BATCH_KEYS, BATCH_BYTES = 1 << 15, 2 * MEBIBYTE  # a native call: tens of milliseconds
+BLOOM_BITS, BLOCK_SIZE = 10, 4096
+_FEWEST_TABLES, _OTHER_FILES = 64, 10  # LevelDB's own floor, and what it counts apart
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a store did since it was opened; sizes in bytes of payloads with their headers.
+
+    requests: keys asked for, by `add` too; found: of them, those that were there; writes: keys
+    written; batches: write batches.
+    """
+
+    requests: int = 0
+    found: int = 0
+    writes: int = 0
+    batches: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    def __add__(self, other: "Counters") -> "Counters":
+        return Counters(*(a + b for a, b in zip(_numbers(self), _numbers(other), strict=True)))
+
+
+def _numbers(counters: Counters) -> list[int]:
+    return list(vars(counters).values())
+
+
+def options(memory: int, weight_size: int, create: bool) -> native.Options:
+    """LevelDB's settings within a budget of bytes.
+
+    Three quarters for mapped tables, of which LevelDB keeps 64 at least; a table is as large as a
+    memtable, or as max_file_size says where tables were merged. A sixteenth for the block cache.
+    The two memtables, and indexes and filters of mapped tables, take less than the rest.
+    """
+    if memory < LEAST_MEMORY:
+        raise StoreError(f"memory must be at least {LEAST_MEMORY} bytes, got {memory}")
+    mapped = memory * 3 // 4
+    table = min(mapped // _FEWEST_TABLES, 64 * MEBIBYTE)
+    return native.Options(
+        create=create,
+        weight_size=weight_size,
+        write_buffer=table,
+        block_cache=memory // 16,
+        max_file_size=table,
+        block_size=BLOCK_SIZE,
+        max_open_files=min(mapped // table, 1000) + _OTHER_FILES,
+        bloom_bits=BLOOM_BITS,
+    )
+
+
+class Database:
+    """A LevelDB directory. Keys are int64 of at least 0; no lock is taken here.
+
+    Threads may call get, put, add and scan at the same time; close only when none does.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype[np.generic], memory: int, create: bool) -> None:
+        """Opens or creates it; a directory that is not there, or is, is a StoreError."""
+        forks.use()
+        self.path, self.dtype = path, dtype
+        self._native = native.with_leveldb()
+        self._store = ctypes.c_void_p()
+        settings = options(memory, dtype.itemsize, create)
+        opened, error = ctypes.byref(self._store), ctypes.create_string_buffer(ERROR_BYTES)
+        name = os.fsencode(path)
+        self._check(self._native.ks_open(name, ctypes.byref(settings), opened, error), error)
+
+    def close(self) -> None:
+        """Waits for a running compaction and lets go of all files. A second time does nothing."""
+        if self._store and not forks.lost():  # there it would wait for a thread that is not
+            self._native.ks_close(self._store)
+        self._store = ctypes.c_void_p()
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The `ks_store`; null once it is closed."""
+        return self._store
+
+    def get(self, keys: Ids, starts: Ids, out: Weights, found: Array | None = None) -> None:
+        """Copies partition i into out[starts[i]:starts[i + 1]], zeros for a key that is not there.
+
+        keys: (n,); starts: (n + 1,); out: (starts[n],) of the store's dtype; found: bool, (n,).
+        """
+        for a, b in _slices(starts, self.dtype.itemsize):
+            flags = None if found is None else address(found[a:])
+            places = address(keys[a:]), b - a, address(starts[a:]), address(out)
+            with self._reporting() as error:
+                error.code = self._native.ks_get(self._store, *places, flags, error.text)
+
+    def put(self, keys: Ids, starts: Ids, values: Weights, sync: bool = False) -> None:
+        """Writes partitions, laid out as in `get`; each slice of 2 MiB whole or not at all."""
+        for a, b in _slices(starts, self.dtype.itemsize):
+            places = address(keys[a:]), b - a, address(starts[a:]), address(values)
+            with self._reporting() as error:
+                error.code = self._native.ks_put(self._store, *places, sync, error.text)
+
+    def add(self, keys: Ids, widths: Array, entries: Ids, slots: Array, deltas: Weights) -> None:
+        """Get, merge, put: adds deltas[j] to slots[j] of partition i, j in entries[i:i + 2].
+
+        widths: uint32, (n,), of partitions that are not there yet; slots: uint32, below the
+        width. Threads lose none of each other's updates, whatever slots of a key they touch.
+        """
+        starts = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum(widths, out=starts[1:])
+        for a, b in _slices(starts, self.dtype.itemsize):
+            parts = keys[a:], widths[a:], entries[a:], slots, deltas
+            updates = native.Updates(*map(address, parts), b - a)
+            with self._reporting() as error:
+                error.code = self._native.ks_add(self._store, ctypes.byref(updates), error.text)
+
+    def sync(self) -> None:
+        """All that was written is on the disk when it returns."""
+        with self._reporting() as error:
+            error.code = self._native.ks_sync(self._store, error.text)
+
+    def scan(
+        self, first: int = 0, keys: int = 1 << 16, values: int = 1 << 18
+    ) -> Iterator[tuple[Ids, Ids, Weights]]:
+        """(keys, starts, values) of all partitions from a key on, in the order of keys.
+
+        Up to so many keys and values at a time, in arrays of their own; as the store is when the
+        scan begins, which must end before the store is closed.
+        """
+        forks.use()
+        scan = self._native.ks_scan_open(self._store, first)
+        if not scan:
+            raise MemoryError
+        try:
+            while True:
+                raise_if_interrupted()
+                part = self._scan_next(scan, keys, values)
+                if not len(part[0]):
+                    return
+                yield part
+        finally:
+            self._native.ks_scan_close(scan)
+
+    def _scan_next(self, scan: int, keys: int, values: int) -> tuple[Ids, Ids, Weights]:
+        names, starts = np.empty(keys, np.int64), np.empty(keys + 1, np.int64)
+        weights = np.empty(values, self.dtype)
+        page = native.Page(keys, values, address(names), address(starts), address(weights))
+        with self._reporting() as error:
+            error.code = self._native.ks_scan_next(scan, ctypes.byref(page), error.text)
+        n = page.n
+        return names[:n], starts[: n + 1], weights[: int(starts[n])]
+
+    @property
+    def counters(self) -> Counters:
+        """What was done since it was opened."""
+        if not self._store or forks.lost():
+            return Counters()
+        numbers = (ctypes.c_int64 * 6)()
+        self._native.ks_count(self._store, numbers)
+        return Counters(*numbers)
+
+    def property(self, name: str) -> str:
+        """LevelDB's own word, such as "stats" or "approximate-memory-usage"; "" for none."""
+        forks.use()
+        text = self._native.ks_property(self._store, f"leveldb.{name}".encode())
+        if not text:
+            return ""
+        try:
+            return ctypes.string_at(text).decode(errors="replace")
+        finally:
+            self._native.ks_free(text)
+
+    @contextmanager
+    def _reporting(self) -> Iterator["_Error"]:
+        if not self._store:
+            raise StoreError(f"the store {self.path} is closed")
+        forks.use()
+        error = _Error()
+        yield error
+        self._check(error.code, error.text)
+
+    def _check(self, code: int, text: "ctypes.Array[ctypes.c_char]") -> None:
+        if code:
+            raise_error(self.path, code, text)
+
+
+def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> NoReturn:
+    """What a native call on the store of this path answered, as an exception."""
+    reason = text.value.decode(errors="replace")
+    if code == NO_MEMORY:
+        raise MemoryError(reason)
+    if code == CORRUPT:
+        raise StoreError(f"the store {path} is damaged: {reason}")
+    raise StoreError(f"the store {path} failed: {reason}")
+
+
+class _Error:
+    """Where a native call leaves its code and its sentence."""
+
+    def __init__(self) -> None:
+        self.code, self.text = 0, ctypes.create_string_buffer(ERROR_BYTES)
+
+
+def _slices(starts: Ids, weight_size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of partitions, so small that Python handles signals often, each of one at least.
+
+    What `locks.interruptible` was given is asked before each.
+    """
+    n, a = len(starts) - 1, 0
+    while a < n:
+        most = starts[a] + BATCH_BYTES // weight_size
+        b = int(np.searchsorted(starts, most, side="right")) - 1
+        b = min(max(b, a + 1), a + BATCH_KEYS, n)
+        raise_if_interrupted()
+        yield a, b
+        a = b

@@ -1,0 +1,54 @@
+"""A lock for many users at a time, or for one alone."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tuskml.kvstore.files.locks import PAUSE, raise_if_interrupted
+
+
+class Gate:
+    """Shared passage for batches, exclusive passage for what closes the database under them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._users = 0
+        self._closed = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Waits while somebody is alone inside."""
+        with self._changed:
+            self._wait(lambda: not self._closed)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Waits until nobody is inside, and keeps others out."""
+        with self._changed:
+            self._wait(lambda: not self._closed)
+            self._closed = True
+            try:
+                self._wait(lambda: not self._users)
+            except BaseException:
+                self._closed = False
+                self._changed.notify_all()
+                raise
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        """Until it is, or the thread is cancelled (`locks.interruptible`)."""
+        while not ready():
+            raise_if_interrupted()
+            self._changed.wait(PAUSE)

@@ -1,0 +1,367 @@
+"""The working store of one training run: the model's partitions while it is trained."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from tuskml.errors import StoreError
+from tuskml.kvstore.arrays import as_keys, as_weights, even_starts, keys_of, model_dtype
+from tuskml.kvstore.files.files import (
+    Record,
+    checked_metadata,
+    make_directory,
+    read_record,
+    remove_tree,
+    reporting,
+    sync_directory,
+    write_record,
+)
+from tuskml.kvstore.files.locks import Lock
+from tuskml.kvstore.native import Array, Ids, Weights
+from tuskml.kvstore.working import checkpoints
+from tuskml.kvstore.working.checkpoints import Checkpoint
+from tuskml.kvstore.working.database import LARGEST_PARTITION, LEAST_MEMORY, Counters, Database
+from tuskml.kvstore.working.frames import Frames
+from tuskml.kvstore.working.gate import Gate
+from tuskml.partitioner import IndexMap
+
+KIND = "working store"
+RECORD, LOCK, DATABASE, CHECKPOINTS = "store", "lock", "database", "checkpoints"
+GONE = ".gone-"
+"""How the name of a store begins that is being removed."""
+
+
+class ModelStore:
+    """Partitions of a model in a private directory, open in one process at a time.
+
+    A key is a partition of the index map and its payload the weights of its features, by slot; a
+    partition never written reads as zeros. Arrays of weights have the store's dtype, keys are
+    int64. Threads may use a store together: `get`, `put` and `add` run without the GIL.
+
+    Weights written are safe once `checkpoint` returns: `resume` gives the weights of the last one,
+    to the bit, or a StoreError. While `frames` are open they have the newest weights: what reads
+    the store writes them to it first, and `put` and `add` are refused.
+
+    (Qin, Torres, Rusu, VLDB 2017, sections 5 and 6: composite keys, and the get before the put by
+    which neighbours in a payload keep their newest values.)
+    """
+
+    def __init__(self, path: Path, lock: Lock, record: Record, index: IndexMap) -> None:
+        """For `create` and `resume`: everything of an open store but its database."""
+        self.path, self.index = path, index
+        self.dtype = model_dtype(record["dtype"])
+        self.metadata: Record = record["metadata"]
+        self.last_checkpoint: Checkpoint | None = None
+        self._name, self._lock, self._pid = record["store"], lock, os.getpid()
+        self._gate = Gate()
+        self._past = Counters()
+        self._database: Database | None = None
+        self._memory = LEAST_MEMORY
+        self._frames: Frames | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: "Path | str",
+        index: IndexMap,
+        dtype: DTypeLike = "float32",
+        memory: int = 2 * LEAST_MEMORY,
+        metadata: "Record | None" = None,
+    ) -> "ModelStore":
+        """An empty store in a directory that was not there.
+
+        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again.
+        """
+        path = Path(path)
+        record = {
+            "kind": KIND,
+            "store": secrets.token_hex(16),
+            "dtype": model_dtype(dtype).name,
+            "metadata": checked_metadata(metadata),
+        }
+        with reporting("creating a store"):
+            if path.exists() or path.is_symlink():
+                raise StoreError(f"{path} is there already")
+            make_directory(path)
+            lock = Lock(path / LOCK)
+            try:
+                make_directory(path / CHECKPOINTS)
+                make_directory(path / DATABASE)
+                write_record(path / RECORD, record, index.to_bytes())
+                store = cls(path, lock, record, index)
+                store._open(memory, create=True)
+            except BaseException:
+                lock.release()
+                shutil.rmtree(path, ignore_errors=True)
+                raise
+        return store
+
+    @classmethod
+    def resume(cls, path: "Path | str", memory: int = 2 * LEAST_MEMORY) -> "ModelStore":
+        """The store as its last checkpoint left it.
+
+        StoreError: it is open already (the owner's pid is named), has no checkpoint, is damaged,
+        or was written by another version.
+        """
+        path = Path(path)
+        if path.is_symlink() or not path.is_dir():
+            raise StoreError(f"{path} is no working store")
+        with reporting("opening a store"):
+            lock = Lock(path / LOCK)
+            try:
+                record, index = read_record(path / RECORD, KIND)
+                store = cls(path, lock, record, IndexMap.from_bytes(index))
+                store.last_checkpoint = last = checkpoints.latest(
+                    path / CHECKPOINTS, record["store"]
+                )
+                if last is None:
+                    raise StoreError(f"{path} has no checkpoint to resume from")
+                checkpoints.restore(last, path / DATABASE)
+                checkpoints.remove_others(path / CHECKPOINTS, last.number)
+                store._open(memory, create=False)
+            except BaseException:
+                lock.release()
+                raise
+        return store
+
+    # --- partitions ---
+
+    def get(self, keys: ArrayLike, out: Weights | None = None) -> Weights:
+        """Partitions of one width, of shape (n, width).
+
+        keys: (n,), in any order (near keys in one call are faster, and cost one look at a block
+        of a table); out: written into if given.
+        """
+        wanted = as_keys(keys)
+        sizes = self.index.sizes(wanted)
+        width = int(sizes[0]) if len(sizes) else 0
+        if (sizes != width).any():
+            raise StoreError("these keys have partitions of several widths: use get_ragged")
+        shape = len(wanted), width
+        out = np.empty(shape, self.dtype) if out is None else out
+        if out.shape != shape or out.dtype != self.dtype or not out.flags.c_contiguous:
+            raise StoreError(f"out must be contiguous {self.dtype} of shape {shape}")
+        with self._using() as database:
+            database.get(wanted, even_starts(len(wanted), width), out)
+        return out
+
+    def get_ragged(self, keys: ArrayLike, found: Array | None = None) -> tuple[Weights, Ids]:
+        """Partitions of any widths: values, and starts of shape (n + 1,).
+
+        Partition i is values[starts[i]:starts[i + 1]]. found: bool, (n,), receives which keys were
+        ever written.
+        """
+        wanted = as_keys(keys)
+        starts = self._starts(wanted)
+        values = np.empty(int(starts[-1]), self.dtype)
+        if found is not None and (found.shape != wanted.shape or found.dtype != np.bool_):
+            raise StoreError(f"found must be bool of shape {wanted.shape}")
+        with self._using() as database:
+            database.get(wanted, starts, values, found)
+        return values, starts
+
+    def put(self, keys: ArrayLike, values: ArrayLike) -> None:
+        """Replaces partitions: values of all of them one after the other, or (n, width)."""
+        wanted = as_keys(keys)
+        starts = self._starts(wanted)
+        weights = as_weights(values, self.dtype)
+        if weights.size != starts[-1] or (weights.ndim == 2 and len(weights) != len(wanted)):
+            shape = weights.shape
+            raise StoreError(f"{len(wanted)} keys have {starts[-1]} weights, got shape {shape}")
+        with self._using(writes=True) as database:
+            database.put(wanted, starts, weights)
+
+    def add(
+        self, keys: ArrayLike, entries: ArrayLike, slots: ArrayLike, deltas: ArrayLike
+    ) -> None:
+        """Get, merge, put: adds deltas[j] to slots[j] of keys[i] for j in entries[i:i + 2].
+
+        keys: (n,), each with slots below its width; entries: (n + 1,). No update of any thread is
+        lost, neither of the same slot nor of its neighbours.
+        """
+        wanted, rows = as_keys(keys), as_keys(entries)
+        places = np.ascontiguousarray(slots, np.uint32)
+        weights = as_weights(deltas, self.dtype)
+        widths = self.index.sizes(wanted).astype(np.uint32)
+        if len(rows) != len(wanted) + 1 or (rows[1:] < rows[:-1]).any():
+            raise StoreError(f"entries must rise and be of shape ({len(wanted) + 1},)")
+        if rows[0] != 0 or not rows[-1] == len(places) == len(weights):
+            raise StoreError(f"there are {len(places)} slots and {len(weights)} deltas, not equal")
+        if (places >= np.repeat(widths, np.diff(rows))).any():
+            raise StoreError("a slot lies outside its partition")
+        with self._using(writes=True) as database:
+            database.add(wanted, widths, rows, places, weights)
+
+    # --- features ---
+
+    def weights(self, ids: ArrayLike) -> Weights:
+        """Weights of features, of the shape of ids; each key is read once."""
+        features = np.asarray(ids, np.int64)
+        keys, slots = self.index.locate(features.ravel())
+        distinct, at = np.unique(keys, return_inverse=True)
+        values, starts = self.get_ragged(distinct)
+        found: Weights = values[starts[at] + slots].reshape(features.shape)
+        return found
+
+    def add_weights(self, ids: ArrayLike, deltas: ArrayLike) -> None:
+        """Adds to the weights of features, both of shape (n,); repeated features add up."""
+        keys, slots = self.index.locate(ids)
+        order = np.argsort(keys, kind="stable")
+        distinct, first = keys_of(keys[order])
+        weights = as_weights(deltas, self.dtype)
+        if len(weights) != len(keys):
+            raise StoreError(f"{len(keys)} features cannot have {len(weights)} deltas")
+        self.add(distinct, first, slots[order], weights[order])
+
+    def scan(self, first: int = 0) -> Iterator[tuple[Ids, Ids, Weights]]:
+        """(keys, starts, values) of what was written, by rising key from `first` on, in parts.
+
+        Of the moment when the scan begins. Checkpoints wait for its end.
+        """
+        most = max(1 << 18, LARGEST_PARTITION // self.dtype.itemsize)
+        with self._using() as database:
+            yield from database.scan(first, values=most)
+
+    # --- frames ---
+
+    def frames(
+        self, memory: int, workers: int = 1, keep_stamps: bool = False, all_bytes: int = 0
+    ) -> Frames:
+        """Payloads in so many bytes of memory, for kernels and their workers; one at a time.
+
+        memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
+        comes back with its payload, for 16 to 50 bytes per key beyond memory; else it is 0 then;
+        all_bytes: of the frames of all keys that will be asked for (`frame_bytes`), where known.
+        """
+        with self._using() as database:
+            if self._frames is not None and not self._frames.closed:
+                raise StoreError(f"the store {self.path} has open frames: close them first")
+            given = memory, workers, keep_stamps, all_bytes
+            self._frames = Frames(self.path, database, self._gate, *given)
+        return self._frames
+
+    # --- its life ---
+
+    def checkpoint(self, metadata: "Record | None" = None) -> Checkpoint:
+        """Makes the weights safe as they are, and forgets the checkpoint before.
+
+        metadata: a JSON object, such as the epoch and the seed's state. Batches of other threads
+        wait; frames are written first, and while a worker holds some it is a StoreError. After a
+        crash at any moment `resume` gives this state or the one before, never a
+        third. The disk holds at most the model twice.
+        """
+        kept = checked_metadata(metadata)
+        self._check_process()
+        with self._gate.alone(), reporting("writing a checkpoint"):
+            database = self._opened()
+            with self._frames.paused() if self._frames else nullcontext() as attach:
+                database.sync()
+                self._shut()
+                try:
+                    self.last_checkpoint = checkpoints.write(
+                        self.path / CHECKPOINTS,
+                        self._name,
+                        database.path,
+                        kept,
+                        self.last_checkpoint,
+                    )
+                finally:
+                    self._open(self._memory, create=False)
+                    if attach:
+                        attach(self._opened())
+        return self.last_checkpoint
+
+    def close(self) -> None:
+        """Lets others open it. What came after the last checkpoint is lost. Twice does nothing.
+
+        Open frames are dropped; StoreError if a worker holds some.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._gate.alone():
+            self._shut(for_good=True)
+            self._lock.release()
+
+    def discard(self) -> None:
+        """Removes the store from the disk."""
+        self._check_process()
+        with self._gate.alone(), reporting("removing a store"):
+            self._shut(for_good=True)
+            try:
+                # Nobody meets a store of which a part is gone: `resume` and the collector look
+                # for other names.
+                gone = self.path.with_name(f"{GONE}{secrets.token_hex(8)}")
+                os.rename(self.path, gone)
+                remove_tree(gone)
+            finally:
+                self._lock.release()
+            sync_directory(self.path.parent)
+
+    @property
+    def counters(self) -> Counters:
+        """What was done since the store was created or resumed."""
+        now = self._database.counters if self._database else Counters()
+        return self._past + now
+
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes in LevelDB's memtables and block cache; mapped tables are not among them."""
+        with self._using() as database:
+            return int(database.property("approximate-memory-usage") or 0)
+
+    def __enter__(self) -> "ModelStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ModelStore({str(self.path)!r}, {self.index!r}, {self.dtype})"
+
+    def _starts(self, keys: Ids) -> Ids:
+        starts = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum(self.index.sizes(keys), out=starts[1:])
+        return starts
+
+    @contextmanager
+    def _using(self, writes: bool = False) -> Iterator[Database]:
+        self._check_process()
+        with self._gate.shared():
+            database = self._opened()
+            if self._frames is not None and not self._frames.closed:
+                if writes:
+                    raise StoreError(
+                        f"the store {self.path} has open frames, whose weights would overwrite "
+                        "these: close them first"
+                    )
+                self._frames.write()
+            yield database
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.path} is open in process {self._pid}, not in its child {os.getpid()}"
+            )
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            raise StoreError(f"the store {self.path} is closed")
+        return self._database
+
+    def _open(self, memory: int, create: bool) -> None:
+        self._memory = memory
+        self._database = Database(self.path / DATABASE, self.dtype, memory, create)
+
+    def _shut(self, for_good: bool = False) -> None:
+        if for_good and self._frames is not None:
+            self._frames.drop()
+        if self._database is not None:
+            self._past += self._database.counters
+            self._database.close()
+            self._database = None

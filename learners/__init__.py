@@ -1,0 +1,1 @@
+"""Learners: a folder each; what they share stands here."""

@@ -1,0 +1,59 @@
+"""Labels of two classes: which there may be, and which of them is the positive one."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.learners.options.kinds import ByClass
+from tuskml.learners.options.table import Options
+from tuskml.learners.tasks import Task
+
+EXACT = 2.0**53
+"""Whole numbers from here on are one double with a neighbour."""
+
+
+def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> None:
+    """DataError unless a classifier's labels (LABELS) are two values, those that options name."""
+    if not task.classifies:
+        return
+    refuse_large(task, labels)
+    bad = np.flatnonzero(labels["third_row"])
+    if len(bad):
+        seen = labels[bad[0]]
+        raise DataError(
+            f"label is {seen['third']:g} in row {seen['third_row']} of a group whose labels were "
+            f"{seen['low']:g} and {seen['high']:g}, '{task.name}' needs two classes"
+        )
+    if options.classes is not None:
+        refuse_others("classes", options.classes, labels)
+    if isinstance(options.class_weight, ByClass):
+        refuse_others("class_weight", options.class_weight.classes, labels)
+
+
+def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
+    """Two whole numbers beyond 2^53 may be one double, and so one class."""
+    ends = np.concatenate([labels["low"], labels["high"]])
+    large = ends[np.abs(ends) >= EXACT]
+    if len(large):
+        raise DataError(
+            f"label is {large[0]:.17g}, '{task.name}' needs labels below 2^53 = 9007199254740992 "
+            "in size, since larger whole numbers are rounded: give a boolean, such as label = "
+            f"{large[0]:.0f}"
+        )
+
+
+def refuse_others(option: str, classes: tuple[float, float], labels: NDArray[np.void]) -> None:
+    """Each label is one of the two that an option names."""
+    ends = np.concatenate([labels["low"], labels["high"]])
+    other = ends[~np.isin(ends, classes)]
+    if len(other):
+        either = " or ".join(f"{one:.15g}" for one in classes)
+        raise DataError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
+
+
+def positive(options: Options, labels: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether the class of groups that have one, (G,), is the positive one: the second of those
+    that options name, or without these a number above 0.
+    """
+    least = 0.0 if options.classes is None else options.classes[0]
+    return np.asarray(labels["low"] > least)

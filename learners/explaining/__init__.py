@@ -1,0 +1,1 @@
+"""What all learners' explanations of a training have in common, as data and as text."""

@@ -1,0 +1,53 @@
+"""An explanation of a training as data: what all learners' have in common.
+
+`document` is the schema of the option `format: json`, which docs/sql.md describes;
+`text.py` writes the same as text, `tuskml.plots.plot_plan` draws it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import KINDS, Pass
+from tuskml.kernels.segments import dense_bytes, value_size
+
+VERSION = 1
+Document = dict[str, Any]
+
+
+def row_bytes(groups: NDArray[np.void]) -> int:
+    """Bytes that the packed rows of groups of one kind take."""
+    rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
+    if kind < 2:
+        return dense_bytes(groups)
+    entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+    return rows * 12 + entries * (4 + value_size(kind))
+
+
+def document(
+    groups: NDArray[np.void], task: str, objective: str, reading: float | None, **more: Any
+) -> Document:
+    """The explanation of groups (`passes.GROUP`) that train together, of JSON's types.
+
+    reading: seconds that their rows took to come; more: what the learner adds to the schema:
+    model, plan, device, cannot, candidates, actual.
+    """
+    return {
+        "explanation": VERSION,
+        "task": task,
+        "objective": objective,
+        "groups": len(groups),
+        "rows": int(groups["n_rows"].sum()),
+        "rows_skipped": int(groups["n_skipped"].sum()),
+        "features": int(groups["dim"].max()),
+        "storage": KINDS[groups["kind"][0]],
+        "bytes": row_bytes(groups),
+        "model": None,
+        "plan": None,
+        "device": None,
+        "reading_seconds": reading,
+        "cannot": None,
+        "candidates": [],
+        "actual": None,
+    } | more

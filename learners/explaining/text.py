@@ -1,0 +1,118 @@
+"""An explanation as text for a terminal, from the data of `explanation.py`."""
+
+import json
+from collections.abc import Callable
+
+from tuskml.learners.explaining.explanation import Document
+from tuskml.learners.explaining.shown import shown_seconds, two_digits
+
+TOLD = 0.2
+"""Seconds of reading rows that are worth a line."""
+
+
+def text_of(explanation: Document) -> str:
+    """Rows, objective, choice, stopping rule, candidates, and what a training came to."""
+    groups = explanation["groups"]
+    lines = [
+        f"{explanation['task']}: minimise {explanation['objective']}",
+        f"  rows      {explanation['rows']:,} x {explanation['features']:,} features, "
+        + (f"{groups:,} groups, " if groups > 1 else "")
+        + f"{explanation['storage']}, {explanation['rows_skipped']:,} skipped",
+    ]
+    lines += plan_lines(explanation["plan"], explanation["task"])
+    if (explanation["reading_seconds"] or 0.0) > TOLD:
+        lines.append(f"  reading   {reading(explanation)}")
+    if explanation["device"] is not None:
+        lines.append(f"  device    {explanation['device']}")
+    if explanation["cannot"] is not None:
+        lines.append(f"  cannot    {explanation['cannot']}")
+    if explanation["actual"] is not None:
+        lines.append(f"  actual    {actual(explanation['actual'], groups)}")
+    return "\n".join(lines + table(explanation["candidates"]))
+
+
+def plan_lines(plan: Document | None, task: str) -> list[str]:
+    """How a learner trains that has a choice; none of one that has not."""
+    if plan is None:
+        return []
+    return [
+        f"  plan      {plan['description']}",
+        f"  because   {plan['because']}",
+        f"  order     {plan['order']}",
+        f"  stops     {stops(plan, task)}",
+    ]
+
+
+def written(explanation: Document, form: str, as_text: Callable[[Document], str] = text_of) -> str:
+    """As text, or as JSON."""
+    if form == "json":
+        return json.dumps(explanation, allow_nan=False)
+    return as_text(explanation)
+
+
+def reading(explanation: Document) -> str:
+    """How long reading the rows took, and how long reading and training take together."""
+    seconds = explanation["reading_seconds"]
+    told = f"reading the rows took {shown_seconds(seconds)}"
+    chosen = next((one for one in explanation["candidates"] if one["chosen"]), None)
+    if chosen is None or chosen["seconds"] is None or explanation["actual"] is not None:
+        return told
+    total = shown_seconds(seconds + chosen["seconds"]["point"])
+    return f"{told}; a training reads them too, and is expected to take {total} in all"
+
+
+def stops(plan: Document, task: str) -> str:
+    """When the training ends."""
+    stop = f"after {plan['max_iter']} iterations"
+    if plan["epsilon"] and task == "svm" and plan["converge"] == "gradient":
+        stop = f"when the duality gap is at most {plan['epsilon'] / 2:g}, or {stop}"
+    elif plan["epsilon"]:
+        stop = f"when the {plan['converge']} criterion is at most {plan['epsilon']:g}, or {stop}"
+    return stop if plan["time"] is None else f"{stop}, or after {plan['time']:g} s"
+
+
+def actual(found: Document, groups: int) -> str:
+    """What the training came to."""
+    least, mean, most = (found["iterations"][name] for name in ("least", "mean", "most"))
+    span = f"{least:,}" if least == most else f"{two_digits(mean)} ({least:,}..{most:,})"
+    text = (
+        f"{span} iterations, {shown_seconds(found['seconds_per_iteration'])} each, "
+        f"{shown_seconds(found['seconds'])} in all"
+    )
+    if groups == 1:
+        return text + ("" if found["groups_converged"] else ", not converged")
+    return f"{text}, {found['groups_converged']:,} of {groups:,} groups converged"
+
+
+def table(candidates: list[Document]) -> list[str]:
+    """The candidates: iterations and their interval, seconds per iteration and in all, memory."""
+    if not candidates:
+        return []
+    head = ["", "iterations", "each", "total", "memory", ""]
+    rows = [head, *map(line_of, candidates)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        )
+        + ("  " + row[5] if row[5] else "")
+        for row in rows
+    ]
+
+
+def line_of(one: Document) -> list[str]:
+    """One candidate's cells."""
+    if one["refusal"] is not None:
+        return [one["algorithm"], "", "", "", "", f"not possible: {one['refusal']}"]
+    low, point, high = (one["iterations"][end] for end in ("low", "point", "high"))
+    span = two_digits(round(point))
+    if low < high:
+        span += f" ({two_digits(round(low))}..{two_digits(round(high))})"
+    note = ["chosen"] if one["chosen"] else []
+    note += ["tried on a sample"] if one["tried"] else []
+    each = shown_seconds(one["seconds_per_iteration"])
+    total = shown_seconds(one["seconds"]["point"])
+    memory = f"{one['memory_bytes'] / 2**20:,.1f} MiB"
+    return [one["algorithm"], span, each, total, memory, ", ".join(note)]

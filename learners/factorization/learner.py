@@ -1,0 +1,60 @@
+"""Matrix factorization as a learner."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.kvstore import StoreRoot
+from tuskml.learners.explaining.text import written
+from tuskml.learners.factorization import explanation, training
+from tuskml.learners.factorization.algorithms import REGISTERED
+from tuskml.learners.factorization.algorithms.algorithm import Algorithm
+from tuskml.learners.factorization.options import OPTIONS, FactorizationOptions
+from tuskml.learners.factorization.request import Request
+from tuskml.learners.learner import Groups, Learner
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import PAIRS, Task, built_in
+
+TASKS = built_in(Task("matrix_factorization", "1/2 (m - y)^2", features=PAIRS))
+
+
+class Factorization(Learner):
+    """Ratings by users and items as products of their vectors."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return TASKS
+
+    @property
+    def options(self) -> OptionTable[FactorizationOptions]:
+        return OPTIONS
+
+    @property
+    def algorithms(self) -> Sequence[Algorithm]:
+        return REGISTERED
+
+    @property
+    def sizes(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("numbers in a matrix factorization that is a value", f"{training.MOST_NUMBERS:,}"),
+            ("users and items in a matrix factorization in a store", f"{training.MOST_IDS:,}"),
+        )
+
+    def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
+        return training.train(groups, request.options, memory)
+
+    def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
+        options = request.options
+        plain = replace(options, given=options.given - {"format"})
+        for group in np.split(groups, len(groups)):
+            found = explanation.explain(group, plain, request.reading)
+            yield written(found, options.format, explanation.text_of)
+
+    def train_stored(
+        self, group: Groups, request: Request, memory: int, root: StoreRoot
+    ) -> Models:
+        from tuskml.learners.factorization import stored  # slow to import
+
+        return stored.train(group, request, memory, root)

@@ -1,0 +1,64 @@
+"""The options of matrix factorization, with its defaults."""
+
+from dataclasses import dataclass
+
+from tuskml.learners.factorization.algorithms import ALGORITHMS
+from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
+from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.table import Options, OptionTable
+
+FALLING = "linear"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorizationOptions(Options):
+    """The options of a call whose task is `matrix_factorization`."""
+
+    algorithm: str
+    max_iter: int
+    converge: str
+    step: float | str
+    schedule: str
+    l2: float
+    rank: int
+    biases: bool
+    transform: str
+
+
+OPTIONS = OptionTable(
+    FactorizationOptions,
+    (
+        Option("algorithm", choice("auto", *ALGORITHMS), "auto", "the algorithm that trains"),
+        Option("max_iter", integer(1, 2**31 - 1), 20, "the epochs"),
+        Option("epsilon", real(0), 0.0, "the tolerance of `converge`; 0 runs max_iter epochs"),
+        "time",
+        Option(
+            "converge",
+            choice("loss"),
+            "loss",
+            "what must fall to epsilon: the relative change of the objective",
+        ),
+        Option("step", STEP, "auto", "the first step size"),
+        Option(
+            "schedule",
+            choice(*POWERS, FALLING),
+            FALLING,
+            "how the step size shrinks with epoch i; linear: to 0 at max_iter",
+        ),
+        Option(
+            "l2",
+            real(0),
+            0.07,
+            "half of it is the weight, for each rating, of the squares of its user's and its "
+            "item's numbers",
+        ),
+        *("threads", "seed", "deterministic", "validation"),
+        Option("rank", integer(1, 4096), 10, "the number of factors"),
+        Option("biases", BOOLEAN, True, "whether users and items have biases"),
+        Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
+        *("store", "cache", "partition", "resume", "device", "format"),
+    ),
+)
+"""A set number of epochs is the custom of the field, so epsilon is 0. A step that falls straight
+to 0 reaches in 6 epochs what a constant one does in 20. Without a penalty every epoch more
+would overfit; on MovieLens 100K an l2 of 0.05 to 0.09 does best."""

@@ -1,0 +1,52 @@
+"""How far a stored factorization is: what a checkpoint keeps beside the vectors."""
+
+from dataclasses import asdict, dataclass, field, replace
+
+from tuskml.kernels.factorization import Shape
+from tuskml.learners.stored.progress import Facts, refuse_others
+
+
+def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
+    """What distinguishes a training's ratings and vectors from another's, in any order of rows."""
+    return {
+        "task": "matrix_factorization",
+        "n_rows": n_rows,
+        "n_users": shape.n_users,
+        "n_items": shape.n_items,
+        "mean": f"{mean:.6g}",
+        "rank": shape.rank,
+        "biases": shape.biases,
+    }
+
+
+def _told(facts: Facts) -> str:
+    return (
+        f"task '{facts.get('task')}', rank {facts.get('rank')}, "
+        f"{'with' if facts.get('biases') else 'no'} biases, over {facts.get('n_rows')} rows of "
+        f"{facts.get('n_users')} users and {facts.get('n_items')} items, mean {facts.get('mean')}"
+    )
+
+
+@dataclass
+class Progress:
+    """step: of the first epoch; per_key: vectors that share a key; history: the objectives of the
+    epochs that are done.
+    """
+
+    step: float
+    per_key: int
+    history: list[float] = field(default_factory=list)
+
+    def further(self, history: list[float]) -> "Progress":
+        """The same after more epochs."""
+        return replace(self, history=history)
+
+    def as_record(self, facts: Facts) -> Facts:
+        """For a checkpoint's metadata."""
+        return asdict(self) | {"of": facts}
+
+    @classmethod
+    def from_record(cls, record: Facts, facts: Facts) -> "Progress":
+        """What `as_record` gave; StoreError where it was of other ratings or another task."""
+        refuse_others(record, facts, _told)
+        return cls(**{name: value for name, value in record.items() if name != "of"})

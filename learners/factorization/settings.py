@@ -1,0 +1,174 @@
+"""The options of the task `matrix_factorization`, with its defaults."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuskml.errors import OptionError, one_of
+from tuskml.learners.factorization.algorithms import ALGORITHMS, REGISTERED, default_for
+from tuskml.learners.factorization.algorithms.algorithm import Algorithm, Place
+from tuskml.learners.factorization.options import FALLING, OPTIONS, FactorizationOptions
+from tuskml.learners.models import FORMAT
+from tuskml.learners.options.schedules import POWERS
+from tuskml.schedule import budget
+
+STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
+"""In a store, where no two workers hold one vector."""
+NOT_STORED = ("validation",)
+"""Early stopping goes back to the best vectors, which are no longer there."""
+OF_STORES = ("cache", "partition", "resume")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options with this task's defaults."""
+
+    algorithm: str
+    rank: int
+    biases: bool
+    max_iter: int
+    epsilon: float
+    step: float
+    schedule: str
+    l2: float
+    threads: int
+    seed: int
+    ordered: bool
+    validation: float
+    time: float | None
+    store: str | None = None
+    key_a_weight: bool = False
+    device: str = "cpu"
+    asked: bool = True
+    gpu: str | None = None
+    """The name of the one that trains; asked: for the algorithm; device: the option."""
+    own_step: bool = False
+    """Whether the step was given."""
+
+    @classmethod
+    def of(cls, options: FactorizationOptions) -> "Settings":
+        """OptionError where options do not go together."""
+        refuse_options(options)
+        algorithm = chosen(options)
+        return cls(
+            algorithm.name,
+            options.rank,
+            options.biases,
+            options.max_iter,
+            options.epsilon,
+            algorithm.step if isinstance(options.step, str) else options.step,
+            options.schedule,
+            options.l2,
+            budget.threads(options.threads),
+            options.seed,
+            options.ordered,
+            options.validation,
+            options.time,
+            options.store,
+            options.partition == 0,
+            options.device,
+            options.algorithm != "auto",
+            own_step=not isinstance(options.step, str),
+        )
+
+    def on_gpu(self, name: str) -> "Settings":
+        """The same on a GPU, where lock-free updates are the rule: blocks of ratings that share
+        neither users nor items are too few to keep it busy."""
+        if self.asked:
+            return replace(self, gpu=name)
+        chosen = default_for(Place.GPU_IN_ORDER if self.ordered else Place.GPU)
+        step = self.step if self.own_step else chosen.step
+        return replace(self, gpu=name, step=step, algorithm=chosen.name)
+
+    @property
+    def stored(self) -> bool:
+        return self.store is not None
+
+    @property
+    def method(self) -> Algorithm:
+        """The descriptor of the algorithm."""
+        return ALGORITHMS[self.algorithm]
+
+    @property
+    def lock_free(self) -> bool:
+        return self.method.lock_free and not self.ordered
+
+    @property
+    def first_solved(self) -> int:
+        """The first epoch that solves for the vectors, counted from 0."""
+        return self.method.first_solved(self.max_iter)
+
+    def relax(self, epoch: int) -> float:
+        """How far a solved epoch goes, in units of the way to the least objective."""
+        return self.method.relax(epoch, self.max_iter)
+
+    def step_of(self, epoch: int, first: float) -> float:
+        """The step of an epoch, counted from 0."""
+        if self.schedule == FALLING:
+            return first * (1 - epoch / self.max_iter)
+        return float(first / (epoch + 1) ** POWERS[self.schedule])
+
+    def describe(self, per_key: int | None = None) -> str:
+        """One line for the model's `plan`; per_key: vectors in a key of the store, once known."""
+        parts = [self.algorithm, f"rank {self.rank}"]
+        parts += ["biases"] if self.biases else []
+        parts.append(f"step {self.schedule}")
+        parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        parts += [] if self.gpu is None else [f"on {self.gpu}"]
+        parts += [self.layout(per_key)] if self.stored else []
+        return ", ".join(parts)
+
+    def layout(self, per_key: int | None = None) -> str:
+        """What shares a key in the store, in the paper's terms."""
+        if self.key_a_weight:
+            return "KV: one key per weight"
+        if per_key is None:
+            return "KV-VP: the cheapest number of vectors per key"
+        return "KV-VP: one vector per key" if per_key == 1 else f"KV-VP: {per_key} vectors per key"
+
+    def resolved(self, more: dict[str, Any] | None = None) -> str:
+        """As JSON, the version first; more: members of a stored model."""
+        shown: dict[str, Any] = {
+            "tuskml": FORMAT,
+            "algorithm": self.algorithm,
+            "rank": self.rank,
+            "biases": self.biases,
+            "max_iter": self.max_iter,
+            "epsilon": self.epsilon,
+            "converge": "loss",
+            "step": self.step,
+            "schedule": self.schedule,
+            "l2": self.l2,
+            "threads": self.threads,
+            "seed": self.seed,
+            "deterministic": self.ordered,
+        }
+        if self.gpu is not None:
+            shown["device"] = "gpu"
+        if self.validation:
+            shown["validation"] = self.validation
+        return json.dumps(shown | (more or {}), separators=(",", ":"))
+
+
+def chosen(options: FactorizationOptions) -> Algorithm:
+    """The algorithm; in a store each vector would have to meet all its ratings at a time."""
+    if options.algorithm != "auto":
+        return ALGORITHMS[options.algorithm]
+    return default_for(Place.MEMORY if options.store is None else Place.STORE)
+
+
+def refuse_options(options: FactorizationOptions) -> None:
+    """OptionError for what is only of models that are values, or only of those in a store."""
+    if options.store is None:
+        for name in sorted(options.given & set(OF_STORES)):
+            raise OptionError(f"option '{name}' is for stored models, which need option 'store'")
+        return
+    where = "task 'matrix_factorization' and option 'store'"
+    if options.algorithm not in STORED_ALGORITHMS:
+        raise OptionError(
+            f"algorithm '{options.algorithm}' is not available with {where}, "
+            f"expected {one_of(STORED_ALGORITHMS)}"
+        )
+    for name in sorted(options.given & set(NOT_STORED)):
+        there = ", ".join(one for one in OPTIONS.by_name if one not in NOT_STORED)
+        raise OptionError(f"option '{name}' is not available with {where}, which has {there}")

@@ -1,0 +1,290 @@
+"""Matrix factorizations whose vectors live in a store: ratings in, a sealed version out.
+
+The objective, the steps and the start are those of vectors in memory (`factorization.py`); where
+memory allows as few blocks as there, the model is the same, up to rounding. A block of ratings is
+a chunk: its keys are acquired once, its vectors trained in place, released (Qin, Torres, Rusu,
+VLDB 2017, section 6). `stored_vectors` says what is in a key.
+
+Element k of the vector of row r, users first and items behind them, is the model's feature
+r * width + k, which is where `predict` looks for it in the sealed file.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.factorization import Shape, StoredFactorization, Visit
+from tuskml.kernels.passes import Pass
+from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
+from tuskml.learners import events
+from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
+from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.progress import Progress, facts_of
+from tuskml.learners.factorization.request import Request
+from tuskml.learners.factorization.settings import Settings
+from tuskml.learners.factorization.training import shape_of
+from tuskml.learners.factorization.vectors import (
+    WEIGHT_BYTES,
+    Layout,
+    choose_size,
+    pairs_of_vectors,
+)
+from tuskml.learners.models import Lists, Models, thinned
+from tuskml.learners.stored.counters import Clock, Counters
+from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
+from tuskml.learners.stored.layout import cost_of
+from tuskml.learners.stored.progress import Facts
+from tuskml.partitioner import WARM_LEVELDB, Cost
+
+DTYPE = "float32"
+PROBED = 1 << 20
+"""Numbers that measuring the store takes twice of memory, beside the cache."""
+
+
+class RanAway(Exception):
+    """The objective grew out of all bounds: the step was too long."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model whose vectors lie in a sealed version, `reference`."""
+
+    reference: str
+    mean: float
+    objective: float
+    epochs: Epochs
+    per_key: int
+    counters: Counters
+
+
+@dataclass
+class Requests:
+    """Vectors that blocks named, keys that they asked for, and seconds by phase."""
+
+    clock: Clock = field(default_factory=Clock)
+    n_vectors: int = 0
+    n_keys: int = 0
+
+    def add(self, visit: Visit) -> None:
+        """One visit of all ratings."""
+        self.n_vectors += visit.n_vectors
+        self.n_keys += visit.n_keys
+        for name in ("acquire", "train", "release"):
+            self.clock.add(name, getattr(visit, f"{name}_seconds"))
+
+
+def train(groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot) -> Models:
+    """Trains one group (passes.GROUP).
+
+    memory: address of the account that ratings are charged to; root: of all stores.
+    """
+    options, settings = request.options, Settings.of(request.options)
+    began = time.monotonic()
+    mark = passes.cancel_mark()
+    rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
+    shape = shape_of(rows, settings)
+    run = StoredRun(rows, memory, shape, settings, options, root, began)
+    with passes.watching_sigint():
+        trained = run()
+    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    return model_of(trained, groups, run, time.monotonic() - began)
+
+
+class StoredRun:
+    """One training of one group; call it once."""
+
+    def __init__(
+        self, rows: Pass, memory: int, shape: Shape, settings: Settings,
+        options: FactorizationOptions, root: StoreRoot, began: float,
+    ) -> None:  # fmt: skip
+        assert settings.store is not None
+        self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
+        self.name, self.root, self.began = settings.store, root, began
+        self.resumes = options.resume
+        self.frame_memory = options.cache or CACHE
+        if settings.key_a_weight:  # the other half is for the workers' copies of vectors
+            self.frame_memory = max(LEAST_FRAME_MEMORY, self.frame_memory // 2)
+        self.share = frame_share(self.frame_memory, rows.threads)
+        self.layout = Layout(shape, 0, self.share)
+
+    def __call__(self) -> Trained:
+        """Trains and seals; leaves a working store only for `resume`.
+
+        As in memory each descent that runs away is followed by one with a quarter of its step;
+        what the last one leaves is no model, and is not sealed.
+        """
+        began, step = time.monotonic(), self.settings.step
+        with StoredFactorization(
+            self.rows, self.memory, self.shape, self.settings.seed, self._block_bytes()
+        ) as model:
+            if self.resumes:
+                return self._resume(model)
+            if not self.settings.key_a_weight:
+                size = choose_size(model, self.share, self._cost())
+                self.layout = Layout(self.shape, size, self.share)
+            self.layout.prepare(model)
+            mapping = time.monotonic() - began
+            for _ in range(ATTEMPTS):
+                made = Requests()
+                made.clock.add("map", mapping)
+                store = self.root.create(self.name, self.layout.index, DTYPE)
+                try:
+                    return self._descend(model, store, Progress(step, self.layout.per_key), made)
+                except RanAway:
+                    step /= 4
+                    model.start()
+        raise self._diverged(step * 4)
+
+    def _resume(self, model: StoredFactorization) -> Trained:
+        """Goes on from the last checkpoint, with the step it had."""
+        made = Requests()
+        store = self.root.resume(self.name)
+        try:
+            assert store.last_checkpoint is not None
+            progress = Progress.from_record(store.last_checkpoint.metadata, self._facts(model))
+            with made.clock.phase("map"):
+                self.layout = Layout(self.shape, progress.per_key, self.share)
+                self.layout.prepare(model)
+            model.resume()
+        except BaseException:
+            store.close()
+            raise
+        try:
+            return self._descend(model, store, progress, made)
+        except RanAway:
+            raise self._diverged(progress.step) from None
+
+    def _diverged(self, step: float) -> DataError:
+        return DataError(
+            f"the training of {self.name!r} diverged with steps down to {step:g}: look for "
+            "ratings far from all others, or give a larger 'l2'"
+        )
+
+    def _facts(self, model: StoredFactorization) -> Facts:
+        return facts_of(int(self.rows.groups["n_rows"][0]), self.shape, model.mean)
+
+    def _block_bytes(self) -> int:
+        """Of a block's vectors: their frames take half of a worker's share on average.
+
+        Blocks have as many ratings, not as many vectors, as each other; one that does not fit is
+        trained in pieces, which ask for most of its keys again.
+        """
+        vector = self.shape.stride * WEIGHT_BYTES
+        if not self.settings.key_a_weight:
+            return self.share // 2
+        return self.share // 2 * vector // (self.shape.width * frame_bytes(1, WEIGHT_BYTES))
+
+    def _cost(self) -> Cost:
+        """Of the store, measured where vectors will be read again and again.
+
+        Those that memory can hold are read once, whatever that costs, and the choice does not
+        depend on it much.
+        """
+        model = (self.shape.n_users + self.shape.n_items) * self.shape.stride * WEIGHT_BYTES
+        return WARM_LEVELDB if model <= self.frame_memory else cost_of(self.root.path, PROBED)
+
+    def _descend(
+        self, model: StoredFactorization, store: ModelStore, progress: Progress, made: Requests
+    ) -> Trained:
+        """Trains in a working store, which is gone afterwards unless it can be resumed."""
+        try:
+            # A vector gets its first factors, which a hash of its id and the seed draws, when a
+            # block first asks for it: they are the same whichever worker that is, and no pass
+            # over the store writes a model of random numbers before the first epoch reads it.
+            with store.frames(self.frame_memory, self.rows.threads) as frames:
+                objective, epochs = self._train(model, store, frames, progress, made)
+            with made.clock.phase("seal"):
+                pairs = pairs_of_vectors(store, self.layout, model.first_item, model.deviation)
+                about = self._metadata(model.mean, objective, epochs)
+                version = self.root.publish_pairs(
+                    self.name, pairs, DTYPE, self.shape.numbers, about
+                )
+        except BaseException as error:
+            if store.last_checkpoint is None or isinstance(error, RanAway):
+                store.discard()
+            else:
+                store.close()
+            raise
+        store.discard()
+        return Trained(
+            str(version.reference), model.mean, objective, epochs, self.layout.per_key,
+            self._counted(frames, made),
+        )  # fmt: skip
+
+    def _train(
+        self, model: StoredFactorization, store: ModelStore, frames: Frames, progress: Progress,
+        made: Requests,
+    ) -> tuple[float, Epochs]:  # fmt: skip
+        """The objective at the result, and how the epochs went."""
+        written = time.monotonic()
+
+        def visit(number: int, step: float) -> float:
+            nonlocal written
+            done = model.epoch(frames.access, number, step)
+            made.add(done)
+            if time.monotonic() - written > CHECKPOINT_SECONDS and math.isfinite(done.objective):
+                so_far = progress.further([*epochs.history, done.objective])
+                with made.clock.phase("checkpoint"):
+                    store.checkpoint(so_far.as_record(self._facts(model)))
+                written = time.monotonic()
+            return done.objective
+
+        epochs = Epochs(visit, self.settings, self.began)
+        epochs.epochs(progress.step, progress.history)
+        if epochs.ran_away():
+            raise RanAway
+        done = model.loss(frames.access, model.mean, model.deviation)
+        made.add(done)
+        if not math.isfinite(done.objective):
+            raise RanAway
+        return done.objective, epochs
+
+    def _counted(self, frames: Frames, made: Requests) -> Counters:
+        """With one key per weight as the measure: a vector has as many as its width."""
+        features = made.n_vectors * self.shape.width
+        return Counters.of_frames(frames.counters, features, features - made.n_keys, made.clock)
+
+    def _metadata(self, mean: float, objective: float, epochs: Epochs) -> dict[str, Any]:
+        """What the sealed file says of itself: enough to predict by, should the value be lost."""
+        shape = self.shape
+        return {
+            "task": "matrix_factorization",
+            "intercept": mean,
+            "classes": [shape.n_users, shape.n_items, shape.width],
+            "rank": shape.rank,
+            "biases": shape.biases,
+            "n_rows": int(self.rows.groups["n_rows"][0]),
+            "loss": objective,
+            "epochs": len(epochs.history),
+        }
+
+
+def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds: float) -> Models:
+    """The model value: everything but the vectors, and where these are."""
+    shape, epochs = run.shape, trained.epochs
+    more = {"store": trained.reference, "counters": trained.counters.as_dict()}
+    return Models.built(
+        groups,
+        "matrix_factorization",
+        intercept=np.array([trained.mean]),
+        classes=Lists.of_rows(
+            np.array([[shape.n_users, shape.n_items, shape.width]], float), np.array([3])
+        ),
+        n_features=np.full(1, 2),
+        loss=np.array([trained.objective]),
+        history=thinned([np.array([loss]) for loss in epochs.history], 1),
+        iterations=np.array([len(epochs.history)]),
+        converged=np.array([epochs.converged], np.uint8),
+        status=epochs.status,
+        plan=run.settings.describe(trained.per_key),
+        seconds=np.array([seconds]),
+        options=run.settings.resolved(more),
+        store=trained.reference,
+    )

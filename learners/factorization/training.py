@@ -1,0 +1,203 @@
+"""The task `matrix_factorization`: a batch of groups in, a batch of models out.
+
+A model's `classes` are [n_users, n_items, width], its `coef` the users' vectors and behind them
+the items', each of `width` numbers with the bias first
+(`kernels/factorization/`), `intercept` mu.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.charged import FLOOR, look_at_limits, memory_use
+from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
+from tuskml.kernels.gpu.cuda import failures
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners import events
+from tuskml.learners.factorization.device import on_gpu, placed
+from tuskml.learners.factorization.epochs import Factors, Run
+from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.settings import Settings
+from tuskml.learners.list_size import bytes_of_lists
+from tuskml.learners.models import Lists, Models, Strings, thinned
+from tuskml.learners.validation import held_out_counts
+
+MOST_NUMBERS = 1 << 26
+"""Of a model that is a value."""
+MOST_TOGETHER = 1 << 22
+"""Numbers in models that are handed out together."""
+MOST_IDS = 1 << 26
+"""Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
+STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
+
+
+@dataclass
+class Fit:
+    """How one group's training went."""
+
+    settings: Settings
+    shape: Shape
+    mean: float
+    coef: Floats
+    loss: float
+    history: list[float]
+    converged: bool
+    status: str
+    seconds: float
+
+
+def train(
+    groups: NDArray[np.void], options: FactorizationOptions, memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups by itself; models carry their groups' places in `groups`."""
+    settings = Settings.of(options)
+    mark = passes.cancel_mark()
+    waiting: list[Fit] = []
+    first = numbers = 0
+    with passes.watching_sigint():
+        for place in range(len(groups)):
+            waiting.append(fit(groups[place : place + 1], settings, memory, mark))
+            numbers += waiting[-1].coef.size
+            if numbers > MOST_TOGETHER or place == len(groups) - 1:
+                models = as_models(groups[first : place + 1], waiting)
+                yield models.numbered(np.arange(first, place + 1))
+                first, numbers, waiting = place + 1, 0, []
+
+
+def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> Fit:
+    """Trains one group."""
+    began = time.monotonic()
+    rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
+    shape = shape_of(rows, settings)
+    refuse_too_long(shape, memory)
+    settings = placed(group, settings, shape)
+    with ExitStack() as stack:
+        held = None
+        kept = rows
+        if settings.validation:
+            counts = held_out_counts(group["n_rows"], settings.validation)
+            made, out = rows.shuffled(memory, settings.seed, counts)
+            held = replace(rows, groups=stack.enter_context(out))
+            kept = replace(rows, groups=stack.enter_context(made))
+        if settings.gpu is not None:
+            stack.enter_context(failures())
+        model = stack.enter_context(factors(kept, memory, shape, settings))
+        run = Run(model, held if counts_any(held) else None, settings, began)
+        run.descend()
+        mean, coef = model.vectors()
+        loss = model.objective()
+    events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
+    return Fit(
+        settings,
+        shape,
+        mean,
+        coef,
+        loss,
+        run.history,
+        run.converged,
+        run.status,
+        time.monotonic() - began,
+    )
+
+
+def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
+    """A group's ratings and vectors where they train."""
+    if settings.gpu is not None:
+        return on_gpu(rows, memory, shape, settings)
+    return Factorization(rows, memory, shape, settings.seed)
+
+
+def counts_any(rows: Pass | None) -> bool:
+    """Whether there is a row."""
+    return rows is not None and bool(rows.groups["n_rows"][0])
+
+
+def shape_of(rows: Pass, settings: Settings) -> Shape:
+    """The size of a group's model; errors where its rows are not [user, item]."""
+    group = rows.groups[0]
+    if group["kind"] >= 2:
+        raise DataError("features of 'matrix_factorization' are [user, item], got sparse(...)")
+    if group["dim"] != 2:
+        raise DataError(
+            f"features of 'matrix_factorization' are [user, item], got {group['dim']} in a row"
+        )
+    ids = rating_ids(rows)
+    if ids.bad_row:
+        raise DataError(bad_id(ids, double=bool(group["kind"])))
+    shape = Shape(ids.n_users, ids.n_items, settings.rank, settings.biases, settings.l2)
+    n_ids = shape.n_users + shape.n_items
+    if settings.stored and n_ids > MOST_IDS:
+        raise DataError(
+            f"{ids.n_users:,} users and {ids.n_items:,} items are {n_ids:,} ids, expected at most "
+            f"{MOST_IDS:,}: number them without gaps"
+        )
+    if not settings.stored and shape.numbers > MOST_NUMBERS:
+        raise DataError(
+            f"{ids.n_users:,} users and {ids.n_items:,} items with {shape.width} numbers each "
+            f"are {shape.numbers:,}, at most {MOST_NUMBERS:,} fit into a value: number them "
+            "without gaps, or give option 'store'"
+        )
+    return shape
+
+
+def refuse_too_long(shape: Shape, memory: int) -> None:
+    """MemoryError where a model as a list is more than the account may have."""
+    look_at_limits(memory)
+    size, limit = bytes_of_lists(shape.numbers), max(memory_use(memory).budget, FLOOR)
+    if size > limit:
+        raise MemoryError(
+            f"{shape.n_users:,} users and {shape.n_items:,} items with {shape.width} numbers each "
+            f"are a list of {size / 1e6:,.0f} MB with its copies, and memory_limit is "
+            f"{limit / 1e6:,.0f} MB: number them without gaps, or give option 'store'"
+        )
+
+
+def bad_id(ids: Ids, double: bool) -> str:
+    """One sentence on an id that cannot be one."""
+    who = ("user", "item")[ids.bad_position - 1]
+    allowed = f"expected a whole number from 0 to {2**31 - 1 if double else 2**24 - 1}"
+    rounded = not double and ids.bad >= 2**24
+    hint = ", beyond which REAL rounds: give DOUBLE PRECISION" if rounded else ""
+    return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"
+
+
+def texts(found: list[str]) -> Strings:
+    """Strings that are mostly the same."""
+    pool = tuple(dict.fromkeys(found))
+    return Strings(pool, np.array([pool.index(text) for text in found], np.int32))
+
+
+def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
+    """The models of groups."""
+    n = len(fits)
+    classes = np.array([[f.shape.n_users, f.shape.n_items, f.shape.width] for f in fits], float)
+    longest = max(len(f.history) for f in fits)
+    history = [
+        np.array([f.history[k] if k < len(f.history) else np.nan for f in fits])
+        for k in range(longest)
+    ]
+    return Models.built(
+        groups,
+        "matrix_factorization",
+        coef=Lists(
+            fits[0].coef.ravel() if n == 1 else np.concatenate([f.coef.ravel() for f in fits]),
+            np.concatenate([[0], np.cumsum([f.coef.size for f in fits])]).astype(np.int64),
+        ),
+        intercept=np.array([f.mean for f in fits]),
+        classes=Lists.of_rows(classes, np.full(n, 3)),
+        n_features=np.full(n, 2),
+        loss=np.array([f.loss for f in fits]),
+        history=thinned(history, n),
+        iterations=np.array([len(f.history) for f in fits]),
+        converged=np.array([f.converged for f in fits], np.uint8),
+        status=Strings(STATUSES, np.array([STATUSES.index(f.status) for f in fits], np.int32)),
+        plan=texts([f.settings.describe() for f in fits]),
+        seconds=np.array([f.seconds for f in fits]),
+        options=texts([f.settings.resolved() for f in fits]),
+    )

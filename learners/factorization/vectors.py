@@ -1,0 +1,119 @@
+"""What is in a key of a stored factorization: the vectors of how many ids, and back to features.
+
+The paper's partitions are sets of features that are used together, sized by the cost function
+t_s + |P| t_u (Qin, Torres, Rusu, VLDB 2017, section 5). A vector is one by nature: no part of it
+is wanted without the rest, so there is nothing to learn from a sample. Nor is there between
+vectors: a block of ratings is a range of users by a range of items, and names most ids of both. So
+neighbouring ids share a key, as many as are cheapest over the blocks there are: more save
+requests, but bring vectors at the ends of ranges, and of ids without ratings in the block, that
+nobody needs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.factorization import Shape, StoredFactorization
+from tuskml.kvstore import ModelStore
+from tuskml.kvstore.working.frames import frame_bytes
+from tuskml.partitioner import Cost, IndexMap
+from tuskml.partitioner.index.blocks import LARGEST
+
+WEIGHT_BYTES = 4
+FEWEST_KEYS = 8
+"""That a worker's share of memory can hold."""
+PART = 1 << 16
+"""Numbers that are put into the caller's units at a time."""
+Pair = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """per_key: vectors per key, 0: a key per weight; share: bytes of a worker's memory."""
+
+    shape: Shape
+    per_key: int
+    share: int
+
+    @property
+    def index(self) -> IndexMap:
+        """Of the numbers as they lie in the store."""
+        return IndexMap.by_rule(max(1, self.per_key * self.shape.stride))
+
+    @property
+    def key_bytes(self) -> int:
+        """Of memory that a key takes."""
+        return frame_bytes(max(1, self.per_key * self.shape.stride), WEIGHT_BYTES)
+
+    def prepare(self, ratings: StoredFactorization) -> None:
+        """Tells the ratings which keys they need."""
+        ratings.lay_out(self.per_key, self.key_bytes, self.share)
+
+
+def sizes_for(shape: Shape, share: int) -> list[int]:
+    """Numbers of vectors a key to choose from: 1, and powers of 2 that a key and a share hold."""
+    sizes = [1]
+    while (size := 2 * sizes[-1]) * shape.stride <= LARGEST:
+        if FEWEST_KEYS * frame_bytes(size * shape.stride, WEIGHT_BYTES) > share:
+            break
+        sizes.append(size)
+    return sizes
+
+
+def choose_size(ratings: StoredFactorization, share: int, cost: Cost) -> int:
+    """Vectors a key that make a pass over the ratings cheapest; the fewer where it is the same."""
+    sizes = sizes_for(ratings.shape, share)
+    keys = ratings.count_keys(sizes)
+    costs = [n * cost.of(size * ratings.shape.stride) for n, size in zip(keys, sizes, strict=True)]
+    return sizes[int(np.argmin(costs))]
+
+
+def pairs_of_vectors(
+    store: ModelStore, layout: Layout, first_item: int, deviation: float
+) -> Iterator[Pair]:
+    """(ids, weights) of the model's features, rising: the caller's units, no padding.
+
+    first_item, deviation: of `StoredFactorization`.
+    """
+    shape = layout.shape
+    unit = np.full(shape.width, np.sqrt(deviation))
+    unit[: int(shape.biases)] = deviation
+    width = max(1, layout.per_key * shape.stride)
+    most = max(1, PART // width)
+    for keys, _, values in store.scan():
+        for first in range(0, len(keys), most):
+            part = keys[first : first + most]
+            numbers = values[first * width : (first + len(part)) * width]
+            if layout.per_key:
+                yield _of_vectors(part, numbers, layout, first_item, unit)
+            else:
+                rows, places = np.divmod(part, shape.stride)
+                ids = _numbered(rows, shape, first_item) * shape.width + places
+                yield ids, (numbers * unit[places]).astype(np.float32)
+
+
+def _of_vectors(
+    keys: NDArray[np.int64], numbers: NDArray[np.float32], layout: Layout, first_item: int,
+    unit: NDArray[np.float64],
+) -> Pair:  # fmt: skip
+    """The same of some keys."""
+    shape = layout.shape
+    rows = (keys[:, None] * layout.per_key + np.arange(layout.per_key)).ravel()
+    kept = np.flatnonzero(_is_row(rows, shape, first_item))
+    vectors = numbers.reshape(len(rows), shape.stride)[kept, : shape.width]
+    first = _numbered(rows[kept], shape, first_item) * shape.width
+    ids = (first[:, None] + np.arange(shape.width)).ravel()
+    return ids, (vectors * unit).astype(np.float32).ravel()
+
+
+def _is_row(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.bool_]:
+    """Whether rows of the store are of users or items, and not at the end of a last key."""
+    items = rows - first_item
+    return (rows < shape.n_users) | ((items >= 0) & (items < shape.n_items))
+
+
+def _numbered(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.int64]:
+    """Rows of the model, whose items are behind the last user."""
+    return np.where(rows < first_item, rows, rows - first_item + shape.n_users)

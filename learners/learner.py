@@ -1,0 +1,116 @@
+"""What trains the models of some tasks: all that the rest of the house knows of a learner.
+
+A learner is a folder beside this file, a line in `registry.py`, its kernels and its scorer in C
+(`udas/scalars`); nothing else names it. `groups/contract` hands it the groups of one call that
+share task and options, and gets models back.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.kvstore import StoreRoot
+from tuskml.learners.explaining.explanation import document
+from tuskml.learners.explaining.text import written
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.row_groups import RowGroups
+from tuskml.learners.tasks import Task
+
+OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
+OneOptions_co = TypeVar("OneOptions_co", bound=Options, covariant=True)
+Groups = NDArray[np.void]
+"""Groups as the packers left them (`passes.GROUP`)."""
+
+
+@dataclass(frozen=True)
+class Request(Generic[OneTask_co, OneOptions_co]):
+    """What one call of `train_model` asks for; reading: seconds that its rows took to come."""
+
+    task: OneTask_co
+    options: OneOptions_co
+    reading: float | None = None
+
+
+class Described(Protocol):
+    """What the manual says of an algorithm.
+
+    title and source: what it is, and the paper; stochastic: an iteration is an epoch of steps;
+    on_gpu, stored: whether a GPU or a store may have the weights.
+    """
+
+    name: str
+    title: str
+    source: str
+    stochastic: bool
+    on_gpu: bool
+    stored: bool
+
+
+class Learner(ABC):
+    """The base of all learners; what few of them can do is refused here, in a sentence."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Mapping[str, Task]:
+        """By the name that SQL knows, those registered since included."""
+
+    @property
+    @abstractmethod
+    def options(self) -> OptionTable[Any]:
+        """The options that a call with one of these tasks may give."""
+
+    @property
+    def algorithms(self) -> Sequence[Described]:
+        """The values of the option `algorithm`, if it has one."""
+        return ()
+
+    @property
+    def sizes(self) -> Sequence[tuple[str, str]]:
+        """Limits that a user may meet, for the manual: of what, and how much."""
+        return ()
+
+    def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
+        """What its plans take on this machine, as `optimizer.constants.save` wants it.
+
+        tell: hears what is being measured.
+        """
+        return {}
+
+    @abstractmethod
+    def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
+        """Trains each of the groups; models carry their groups' places in `groups`.
+
+        memory: address of the account of the statement, which copies of rows are charged to.
+        Raises DataError and OptionError; a group that cannot be trained has a status instead.
+        """
+
+    def explain(
+        self, groups: Groups, request: Request[Any, Any], memory: int = 0
+    ) -> Iterator[str]:
+        """What would run for each of the groups: text, or with the option `format` JSON."""
+        task, options = request.task, request.options
+        for group in np.split(groups, len(groups)):
+            found = document(group, task.name, f"mean {task.formula}", request.reading)
+            yield written(found, options.format)
+
+    def train_stored(
+        self, group: Groups, request: Request[Any, Any], memory: int, root: StoreRoot
+    ) -> Models:
+        """Trains one group whose weights lie in a store; the model names a sealed version."""
+        raise OptionError(f"option 'store' is not available with task '{request.task.name}'")
+
+    def streams(self, request: Request[Any, Any]) -> bool:
+        """Whether a training may read some row groups of a table instead of all rows."""
+        return False
+
+    def train_streamed(
+        self, source: RowGroups, request: Request[Any, Any], n_features: int
+    ) -> Models | None:
+        """Trains on rows that are read by row group; None where they are too few for that."""
+        return None

@@ -1,0 +1,1 @@
+"""Linear models: regression, logistic regression, support vector machines."""

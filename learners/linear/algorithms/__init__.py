@@ -1,0 +1,42 @@
+"""The algorithms, each a choice of the seven operators: a file here, with one descriptor."""
+
+from tuskml.learners.linear.algorithms import (
+    bgd,
+    dcd,
+    hogbatch,
+    hogwild,
+    lbfgs,
+    mgd,
+    newton,
+    newton_cg,
+    sgd,
+    svrg,
+)
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Streams
+
+REGISTERED: tuple[Algorithm, ...] = (
+    newton.ALGORITHM,
+    newton_cg.ALGORITHM,
+    lbfgs.ALGORITHM,
+    bgd.ALGORITHM,
+    dcd.ALGORITHM,
+    svrg.ALGORITHM,
+    mgd.ALGORITHM,
+    sgd.ALGORITHM,
+    hogbatch.ALGORITHM,
+    hogwild.ALGORITHM,
+)
+"""In the order in which candidates are listed."""
+ALGORITHMS = {one.name: one for one in REGISTERED}
+FIRST_CHOICE = next(one for one in REGISTERED if one.first_choice)
+"""The rule's, where its systems are small."""
+LAST_CHOICE = next(one for one in REGISTERED if one.last_choice)
+"""The rule's for everything else."""
+SAMPLED = next(one for one in REGISTERED if one.samples)
+"""Whose steps take what a sampler of the user's own yields."""
+STORED = next(one for one in REGISTERED if one.stored_by_default)
+BY_SAMPLER, UNASKED = (
+    next(one for one in REGISTERED if one.streams is way)
+    for way in (Streams.BY_SAMPLER, Streams.UNASKED)
+)
+"""Which one reads by row group where only the sampler is asked for, or nothing at all."""

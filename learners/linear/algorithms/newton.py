@@ -1,0 +1,299 @@
+"""Newton's method, which for the logistic loss is iteratively reweighted least squares.
+
+Each iteration solves H step = gradient, H = mean(h_i z_i z_i') + the l2 part, and backtracks. For
+the squared loss H does not change and the first step solves the normal equations; the next pass
+only confirms it. Nocedal and Wright, Numerical Optimization, 2006, algorithm 3.2.
+
+Near the optimum H hardly changes, and a pass for the gradient alone is several times cheaper: H is
+kept while that makes the gradient shrink fast (Shamanskii, A modification of Newton's method,
+1967).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats, Solution, Triangles, solve
+from tuskml.learners.linear.algorithms.parts import fused_newton, interior
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
+from tuskml.learners.linear.algorithms.parts.search import backtrack
+from tuskml.learners.linear.estimates.costs import (
+    DOUBLE,
+    SEARCHED,
+    SYSTEM_STEP,
+    TYPICAL,
+    Cost,
+    Costs,
+)
+from tuskml.learners.linear.estimates.iterations import Usual
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.operators import (
+    Budget,
+    Operators,
+    StartAt,
+    State,
+    Tolerance,
+    all_rows,
+    as_given,
+)
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.optimizer.curves import Interval
+
+ILL_CONDITIONED = 1e-5
+"""Relative pivot below which products of floats are no longer good enough."""
+
+
+FLOATS = (0, 2)
+"""Kinds of rows whose products are of floats unless they must not be (`kernels.KINDS`)."""
+NEAR = 0.05
+"""Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
+DAMPING = 0.1
+FINER = 0.01
+"""Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
+that was summed in float, gain few digits each and cost little, and p-values are read to many."""
+SLOW = 0.3
+"""A violation that shrank by less than this factor asks for a new H."""
+
+
+class NewtonStep:
+    """Update: the step of the quadratic model, halved until the objective falls."""
+
+    def __init__(self, plan: Plan, problem: Problem) -> None:
+        self.endless = plan.epsilon == 0
+        self.quadratic = problem.task.quadratic
+        self.smooth = problem.task.smooth
+        self.threads = plan.threads
+        self.violation: Floats | None = None  # of each group, an iteration ago
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
+        assert found.hessian is not None
+        active = state.active
+        v, gradient, hessian = state.v[active], found.gradient, found.hessian
+        rows = part.rows
+        solution = solve(
+            self._damped(hessian, found),
+            gradient,
+            self.threads,
+            cancel_mark=rows.cancel_mark,
+            deadline=rows.deadline,
+        )
+        before, precise = self._precise(part, state, solution)
+        renew = self._renew(state, active, found)
+        if part.rows.groups["kind"][0] in FLOATS:
+            renew |= precise & ~before
+
+        def propose(which: Index, by: Floats) -> Floats:
+            return v[which] - by[:, None] * solution.step[which]
+
+        def gain(which: Index, candidate: Floats) -> Floats:
+            return np.asarray(np.einsum("gp,gp->g", candidate - v[which], gradient[which]))
+
+        def look(which: Index, candidate: Floats) -> Found:
+            some = part.of(which)
+            return evaluate(some, candidate, hessian[which], renew[which], precise[which])
+
+        new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
+        settle_move(state, new_v, there, moved, self.endless)
+
+    def _damped(self, hessian: Triangles, found: Found) -> Triangles:
+        """The hinge is flat but for its corner: without damping a step may have no length.
+
+        The damping vanishes with the gradient, so that convergence stays superlinear (Li,
+        Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems,
+        2004).
+        """
+        if self.smooth:
+            return hessian
+        damped = hessian.copy()
+        add_to_diagonal(damped, DAMPING * np.abs(found.gradient).max(axis=1)[:, None])
+        return damped
+
+    def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
+        """Which groups need H where they go; remembers for which it will be stale."""
+        n = len(state.v)
+        if self.violation is None:
+            self.violation = np.full(n, np.inf)
+        before = self.violation
+        slow = state.stale[active] & (found.violation > SLOW * before[active])
+        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow | (not self.smooth)
+        if self.quadratic:
+            renew[:] = False
+        else:
+            state.stale[active] = ~renew
+        before[active] = found.violation
+        return renew
+
+    @staticmethod
+    def _precise(
+        part: Problem, state: State, solution: Solution
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Active groups whose products must be of doubles, before and from now on: from the first
+        small pivot on, or the first that vanishes, which rounding may have done.
+        """
+        before = state.precise[state.active]
+        free = (part.scale > 0).sum(axis=1) + int(part.rows.fit_intercept)
+        small = (solution.pivot < ILL_CONDITIONED) | (solution.rank < free)
+        state.precise[state.active] = before | small
+        return before, before | small
+
+
+def evaluate(
+    part: Problem,
+    v: Floats,
+    hessian: Triangles,
+    renew: NDArray[np.bool_],
+    precise: NDArray[np.bool_],
+) -> Found:
+    """One pass at v, for the curvature too where it is to be renewed."""
+    n = len(v)
+    found = None
+    for curvature, exact in ((False, False), (True, False), (True, True)):
+        chosen = renew & (precise == exact) if curvature else ~renew
+        which = chosen.nonzero()[0]
+        if len(which) == n:
+            every = replace(part, precise=exact).evaluate(v, curvature)
+            return every if curvature else replace(every, hessian=hessian.copy())
+        if len(which):
+            if found is None:
+                found = Found(
+                    np.empty(n), np.empty_like(v), np.empty(n), np.empty(n), hessian.copy()
+                )
+            some = replace(part.of(which), precise=exact)
+            found.put(which, some.evaluate(v[which], curvature))
+    assert found is not None
+    return found
+
+
+def tolerance(problem: Problem, plan: Plan) -> Tolerance:
+    """The plan's, finer where the curvature is kept for the last iterations on all rows."""
+    task = problem.task
+    keeps = task.smooth and problem.rows.stride == 1
+    finer = keeps and plan.converge == "gradient"
+    return Tolerance.of(problem, replace(plan, epsilon=FINER * plan.epsilon) if finer else plan)
+
+
+USUAL = Usual(((3, 4, 4, 6), (5, 5.5, 6.2, 9), (8, 10, 12, 20)))
+"""However the features' variances spread: Newton's steps do not depend on the units."""
+RENEWED = 1.5
+"""Iterations that need the curvature anew: until near the optimum."""
+MOST_FEATURES = 4096
+MOST_BYTES = float(1 << 30)
+
+
+class Newton(Algorithm):
+    name = "newton"
+    title = "Newton's method; at the hinge an interior-point method"
+    source = "Nocedal and Wright 2006, Mehrotra 1992"
+    first_choice = True
+    max_iter = 100
+    sets_steps = False
+    proves_gap = True
+    step_widths = (8, 64, 256, 512)
+    step_storage = "dense float64"
+
+    def operators(
+        self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
+    ) -> Operators:
+        """On a device many small groups have their own Update.
+
+        Of the hinge, where its corner is not smoothed, it is an interior-point method.
+        """
+        if not problem.task.smooth and problem.rows.smoothing == 0:
+            return interior.operators(problem, plan, start, deadline)
+        goal = tolerance(problem, plan)
+        on_device = fused_newton.update(problem, replace(plan, epsilon=goal.epsilon))
+        return Operators(
+            as_given,
+            StartAt(start),
+            all_rows,
+            Evaluate(curvature=True),
+            on_device or NewtonStep(plan, problem),
+            goal,
+            Budget(plan.max_iter, deadline),
+        )
+
+    def starts_on_sample(self, task: LinearTask | None) -> bool:
+        return task is None or task.smooth
+
+    def first_on_sample(self, whole: float, enough: bool) -> float | None:
+        """Most of its iterations, since the sample's optimum is near that of all rows."""
+        return max(1.0, (1.0 if enough else 0.6) * whole)
+
+    def smoothed_on_gpu(self, task: LinearTask) -> bool:
+        """The GPU has no interior-point method."""
+        return not task.smooth
+
+    def refusal(self, task: LinearTask) -> str | None:
+        return None if task.curved else f"task '{task.name}' has no curvature"
+
+    def unfit(self, options: LinearOptions) -> Unfit | None:
+        if options.l1 > 0:
+            return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
+        return None
+
+    def why_not(self, question: Question, memory: float) -> str | None:
+        features = question.seen.n_features
+        if features > MOST_FEATURES:
+            return f"{features:,} features make systems of more than {MOST_FEATURES:,} unknowns"
+        if memory > MOST_BYTES:
+            return f"its curvature would take {memory / 2**20:,.0f} MiB"
+        return None
+
+    def cost(
+        self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
+    ) -> Cost:
+        task, weights = costs.question.task, costs.on_weights(SYSTEM_STEP)
+        memory = self.memory(costs)
+        if not task.smooth:
+            return interior.cost(costs, weights, memory)
+        gradient, curvature = costs.rows_pass("gradient"), costs.rows_pass("curvature")
+        sampled = plan.sample_stride > 1
+        rough = cost_of_reads(costs, on_sample if sampled else iterations)
+        reads = SEARCHED * gradient if sampled else rough
+        first = curvature + (curvature / plan.sample_stride) * sampled
+        stale = min(max(iterations - (0.0 if sampled else RENEWED), 0.0), 1.0)
+        fresh = 1.0 if task.quadratic else 1.0 - stale
+        return Cost(
+            costs.common() + first,
+            reads + weights,
+            costs.inference(fresh, precise=False),
+            rough / plan.sample_stride + weights,
+            memory,
+        )
+
+    def most_iterations(self, task: LinearTask) -> int:
+        return self.max_iter if task.smooth else interior.MAX_ITER
+
+    def usual(self, question: Question, k: float) -> Interval:
+        if question.task.quadratic:
+            return Interval(1, 1, 2)
+        if not question.task.smooth:
+            return interior.usual(k)
+        return USUAL.iterations(question, k)
+
+    def memory(self, costs: Costs) -> float:
+        """With the curvature and each thread's share of sums; of the hinge, more for each row."""
+        seen, threads, p = costs.question.seen, costs.question.threads, costs.p
+        total = costs.memory(self.vectors, 0 if costs.question.task.smooth else interior.ROW_BYTES)
+        triangle = p * (p + 1) / 2 * DOUBLE
+        chunk = max(2**19 / max(p * 4, 1), 256, 4 * p)
+        chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
+        return total + (triangle * (3 * seen.groups + chunks) + 4 * triangle * threads)
+
+
+def cost_of_reads(costs: Costs, iterations: float) -> float:
+    """Seconds of an iteration's passes: the curvature is renewed until near the optimum."""
+    gradient, curvature = costs.rows_pass("gradient"), costs.rows_pass("curvature")
+    anew = 0.0
+    if not costs.question.task.quadratic:
+        anew = min(RENEWED / max(iterations, 1.0), 1.0)
+    return SEARCHED * ((1 - anew) * gradient + anew * curvature)
+
+
+ALGORITHM = Newton()

@@ -1,0 +1,243 @@
+"""Newton's method without the curvature: each system is solved by conjugate gradients.
+
+Lin, Weng and Keerthi, Trust region Newton method for logistic regression, JMLR 2008, with a line
+search in the place of the trust region (Nocedal and Wright, Numerical Optimization, 2006,
+algorithm 7.1) and the curvature's diagonal as preconditioner (Hsia, Chiang and Lin, Preconditioned
+conjugate gradient methods in truncated Newton frameworks for large-scale linear classification,
+ACML 2018). A product of the curvature with a direction is one pass over the rows. Systems are
+solved as well as the gradient deserves, which keeps convergence superlinear (Dembo, Eisenstat and
+Steihaug, Inexact Newton methods, 1982); for the squared loss the first one is all there is, the
+normal equations, and is solved to the tolerance.
+"""
+
+import math
+import time
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
+from tuskml.learners.linear.algorithms.parts.curvature import Curvature
+from tuskml.learners.linear.algorithms.parts.search import backtrack
+from tuskml.learners.linear.estimates import spread
+from tuskml.learners.linear.estimates.costs import SEARCHED, TYPICAL, Cost, Costs
+from tuskml.learners.linear.estimates.iterations import Usual
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.operators import (
+    Budget,
+    Operators,
+    StartAt,
+    State,
+    Tolerance,
+    all_rows,
+    as_given,
+)
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.optimizer.constants import interpolated
+from tuskml.optimizer.curves import Interval, decades
+
+MOST_PRODUCTS = 500
+"""In an iteration; what is missing is the next one's."""
+ENOUGH = 0.5
+"""Of the tolerance, to which a system is solved at most."""
+FORCING = 0.25
+"""Of the gradient, to which it is solved at least."""
+SPENT = 1e-14
+
+
+class TruncatedStep:
+    """Update: along the approximate solution of Newton's system, halved until that helps."""
+
+    def __init__(self, plan: Plan, problem: Problem, deadline: float | None) -> None:
+        self.endless = plan.epsilon == 0
+        self.epsilon = plan.epsilon if plan.converge == "gradient" else 0.1 * plan.epsilon
+        self.quadratic = problem.task.quadratic
+        self.deadline = math.inf if deadline is None else deadline
+        self.diagonal: Floats | None = None  # that of the first iteration is good enough
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
+        v, gradient = state.v[state.active], found.gradient
+        kept = self.diagonal
+        curvature = Curvature(part, v, None if kept is None else kept[state.active])
+        direction = conjugate_gradients(curvature, gradient, self._goal(found), self.deadline)
+        if kept is None:
+            kept = self.diagonal = np.ones_like(state.v)
+            kept[state.active] = curvature.diagonal
+
+        def propose(which: Index, by: Floats) -> Floats:
+            return v[which] + by[:, None] * direction[which]
+
+        def gain(which: Index, candidate: Floats) -> Floats:
+            return np.asarray(np.einsum("gp,gp->g", candidate - v[which], gradient[which]))
+
+        def look(which: Index, candidate: Floats) -> Found:
+            return part.of(which).evaluate(candidate)
+
+        new_v, there, moved = backtrack(look, v, found, np.ones(len(v)), propose, gain)
+        settle_move(state, new_v, there, moved, self.endless)
+
+    def _goal(self, found: Found) -> Floats:
+        """The violation (G,) that the quadratic model may be left with."""
+        least = ENOUGH * self.epsilon
+        if self.quadratic:
+            return np.maximum(least, SPENT * found.violation)
+        share = np.minimum(FORCING, np.sqrt(found.violation))
+        return np.asarray(np.maximum(least, share * found.violation))
+
+
+def conjugate_gradients(
+    curvature: Curvature, gradient: Floats, goal: Floats, deadline: float
+) -> Floats:
+    """About -H^-1 gradient (G, p): until what is left violates by at most goal (G,).
+
+    Preconditioned by H's diagonal (Nocedal and Wright, algorithm 5.3); where that is not known yet
+    a step of steepest descent, whose product tells it, comes first. A group whose curvature
+    vanishes along its direction keeps what it has.
+    """
+    blind = not curvature.known
+    step, left = np.zeros_like(gradient), -gradient
+    direction, size = left.copy(), dots(left, left)
+    if not blind:
+        direction /= curvature.diagonal
+        size = dots(left, direction)
+    moving = np.ones(len(gradient), bool)
+    for number in range(MOST_PRODUCTS):
+        moving &= violation(curvature.part, left) > goal
+        if not moving.any() or time.monotonic() >= deadline:
+            break
+        product = curvature.times(direction)
+        along = dots(direction, product)
+        moving &= along > 0
+        by = np.where(moving, size / np.where(moving, along, 1.0), 0.0)[:, None]
+        step += by * direction
+        left -= by * product
+        ready = left / curvature.diagonal
+        before, size = size, dots(left, ready)
+        if blind and number == 0:
+            direction = ready
+            continue
+        grown = np.where(before > 0, size / np.where(before > 0, before, 1.0), 0.0)
+        direction = ready + grown[:, None] * direction
+    return step
+
+
+def dots(a: Floats, b: Floats) -> Floats:
+    """Inner products by group, (G,)."""
+    return np.asarray(np.einsum("gp,gp->g", a, b))
+
+
+def violation(part: Problem, gradient: Floats) -> Floats:
+    """The largest component (G,) of a gradient in coordinates of v, in gradient units."""
+    return part.in_gradient_units(np.abs(gradient).max(axis=1))
+
+
+USUAL = Usual(((0.5, 2, 3, 5), (1, 2.6, 4, 5.6), (2, 4, 6, 9)))
+PRODUCTS = {
+    "linear": ((1.0, 3.0), (2.0, 12.0), (3.0, 22.0), (6.0, 40.0)),
+    "logistic": ((1.0, 0.5), (2.0, 5.0), (3.0, 20.0), (6.0, 54.0)),
+}
+"""Products of the curvature with a direction that are taken in all, by decades of the tolerance,
+where no spread is known."""
+PRODUCTS_BY_SPREAD: dict[str, spread.Rows] = {
+    "linear": (
+        (1.0, 3.7, 4.5, 3.1),
+        (2.0, 5.8, 8.4, 11.0),
+        (3.2, 7.9, 12.0, 16.0),
+        (5.4, 13.0, 18.0, 29.0),
+    ),
+    "logistic": (
+        (0.5, 1.9, 1.8, 1.2),
+        (2.0, 7.1, 9.4, 6.8),
+        (3.9, 10.0, 15.0, 21.0),
+        (8.1, 20.0, 28.0, 44.0),
+    ),
+}
+FRESH = 0.7
+"""Of a gradient's pass, by which the first product of an iteration takes more."""
+STEPS_OF_CG = 0.7
+"""Work on weights for a product, of that of a plain step."""
+
+
+class NewtonCg(Algorithm):
+    name = "newton_cg"
+    title = "Newton's method by conjugate gradients, without the curvature's matrix"
+    source = "Lin, Weng and Keerthi 2008, Hsia, Chiang and Lin 2018"
+    max_iter = 100
+    own_losses = False
+    on_gpu = False
+    row_bytes = 8
+    """The curvature of each row."""
+
+    def operators(
+        self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
+    ) -> Operators:
+        return Operators(
+            as_given,
+            StartAt(start),
+            all_rows,
+            Evaluate(),
+            TruncatedStep(plan, problem, deadline),
+            Tolerance.of(problem, plan),
+            Budget(plan.max_iter, deadline),
+        )
+
+    def refusal(self, task: LinearTask) -> str | None:
+        return "the hinge has no curvature" if not task.smooth else super().refusal(task)
+
+    def unfit(self, options: LinearOptions) -> Unfit | None:
+        if options.l1 > 0:
+            return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
+        return None
+
+    def cost(
+        self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
+    ) -> Cost:
+        """Products of all iterations, by the tolerance, are shared out evenly.
+
+        Conjugate gradients end after as many as there are weights.
+        """
+        gradient, weights = costs.rows_pass("gradient"), costs.on_weights()
+        products = products_of(costs.question, decades(plan.epsilon))
+        each = min(products / max(iterations, 1.0), costs.p) * (
+            cost_of_product(costs) + STEPS_OF_CG * weights
+        )
+        searched = SEARCHED + FRESH
+        return Cost(
+            costs.common() + gradient,
+            each + searched * gradient + weights,
+            costs.inference(fresh=0.0),
+            0.0,
+            self.memory(costs),
+        )
+
+    def usual(self, question: Question, k: float) -> Interval:
+        if question.task.quadratic:
+            return Interval(1, 1, 2)
+        return USUAL.iterations(question, k)
+
+
+def products_of(question: Question, k: float) -> float:
+    """Of the curvature with a direction, in all iterations, to k decades below 1."""
+    task, known = question.task.name, question.spread
+    task = task if task in PRODUCTS else "logistic"
+    if known is None:
+        return interpolated(PRODUCTS[task], k)
+    return spread.by_spread(PRODUCTS_BY_SPREAD[task], known, k)
+
+
+def cost_of_product(costs: Costs) -> float:
+    """Seconds of a product of the curvature with a direction: a gradient without its loss."""
+    seen, known = costs.question.seen, costs.constants
+    rows = [
+        known.row("gradient", seen.storage, name) for name in (costs.question.task.name, "linear")
+    ]
+    spared = seen.rows * (rows[0] - rows[1]) / costs.speedup("gradient")
+    return max(costs.rows_pass("gradient") - spared, 0.0)
+
+
+ALGORITHM = NewtonCg()

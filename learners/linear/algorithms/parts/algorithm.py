@@ -1,0 +1,206 @@
+"""What the house knows of an algorithm: its descriptor.
+
+An algorithm is a file of this folder with one descriptor, and a line in `__init__.py`. Options,
+the rule, candidates, their costs, explanations and the manual ask the descriptors.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.estimates.costs import TYPICAL, VECTORS, Cost, Costs
+from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.operators import Operators
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.optimizer.curves import Interval
+
+EPOCHS = 20
+"""Iterations at most, unless an algorithm or the caller says otherwise."""
+VECTOR_WIDTHS = (8, 1024, 1 << 16, 1 << 19)
+"""Weights at which a step's work on vectors of them is timed."""
+LEAST = 1e-12
+"""Seconds that something takes at least."""
+
+
+class Unfit(NamedTuple):
+    """An option that keeps an algorithm from training, and why."""
+
+    option: str
+    why: str
+
+
+class Beside(NamedTuple):
+    """Iterations for one of the rule's last choice, where only that was tried."""
+
+    low: float
+    point: float
+    high: float
+
+
+class Streams(Enum):
+    """Whether an algorithm can train on rows that are read by row group.
+
+    BY_SAMPLER: it does where only the sampler is asked for; UNASKED: it may do so where nothing
+    is asked for.
+    """
+
+    NO = 0
+    BY_SAMPLER = 1
+    UNASKED = 2
+
+
+class Algorithm(ABC):
+    """A descriptor: what an algorithm is, needs and takes.
+
+    name: the value of the option `algorithm`; title and source: what it is and the paper it is
+    from, for the manual. `first_choice` and `last_choice` are the rule's.
+    """
+
+    name: str
+    title: str
+    source: str
+
+    first_choice = False
+    last_choice = False
+
+    # How it goes about it.
+    stochastic = False
+    """An iteration is an epoch of steps."""
+    noisy = False
+    """Its iterates do not come to rest."""
+    lock_free = False
+    """Threads share a model without locks."""
+    proves_gap = False
+    """It knows a bound below the objective."""
+    smooths_corners = False
+    """It needs a gradient that is continuous."""
+    counts_features = False
+    """It counts how often sparse features occur."""
+
+    # Its options: defaults, and which of them a model shows.
+    max_iter = EPOCHS
+    """At the hinge, where it is smoothed, five times as many."""
+    batch_size = 1
+    line_search = False
+    """It has that schedule, by default."""
+    batched = False
+    """The model's `plan` shows the size of batches."""
+    stepped = False
+    """The model's `plan` shows the schedule."""
+    sets_steps = True
+    """The model's `options` show step, schedule and batch_size."""
+
+    # What it can train.
+    own_losses = True
+    """Losses of the user's own; others are compiled into its kernels."""
+    on_gpu = True
+    """The GPU has kernels for it."""
+    samples = False
+    """Its steps take what a sampler of the user's own yields."""
+    stored = False
+    """Models in a store."""
+    stored_by_default = False
+    """It trains these where none is asked for."""
+    streams = Streams.NO
+
+    # What it takes.
+    vectors = VECTORS
+    """Vectors of weights that it keeps."""
+    row_bytes = 0
+    """Kept for each row."""
+    looks_at_length = False
+    """Its iterations depend on the length of rows."""
+    beside: Beside | None = None
+    """Its iterations beside the last choice's."""
+    lighter: float | None = None
+    """Of the last choice's iteration, at most, where it is worth a trial."""
+    calibrated = False
+    """A calibration times its epoch."""
+    step_widths: tuple[int, ...] = ()
+    """Weights at which a calibration times its steps, on rows of this storage."""
+    step_storage = "sparse float64"
+
+    @abstractmethod
+    def operators(
+        self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
+    ) -> Operators:
+        """The algorithm as a choice of the seven operators.
+
+        start: weights (G, p) in the coordinates of the problem; deadline: of `time.monotonic()`.
+        """
+
+    @abstractmethod
+    def cost(
+        self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
+    ) -> Cost:
+        """Seconds and bytes of a plan, an iteration's being the mean of about so many."""
+
+    @abstractmethod
+    def usual(self, question: Question, k: float) -> Interval:
+        """Iterations to a tolerance k decades below 1, without a trial."""
+
+    def most_iterations(self, task: LinearTask) -> int:
+        """The default of the option `max_iter`, where corners are not smoothed."""
+        return self.max_iter
+
+    def memory(self, costs: Costs) -> float:
+        """Bytes beside the rows."""
+        return costs.memory(self.vectors, self.row_bytes)
+
+    def default_schedule(self, seen: Statistics) -> str:
+        """How the step shrinks.
+
+        Sparse rows that are fewer than their features have a constant step: most weights are moved
+        by a row now and then, and by smaller steps would not arrive.
+        """
+        if self.line_search:
+            return "line_search"
+        wide = seen.sparse and seen.n_features > seen.most_rows
+        return "constant" if wide else "1/sqrt(i)"
+
+    def starts_on_sample(self, task: LinearTask | None) -> bool:
+        """Whether a few iterations on a sample of many rows come first."""
+        return False
+
+    def first_on_sample(self, whole: float, enough: bool) -> float | None:
+        """Iterations on the sample of so many, where that is not known from a rough tolerance.
+
+        enough: the sample's optimum is within the tolerance on all rows.
+        """
+        return None
+
+    def smoothed_on_gpu(self, task: LinearTask) -> bool:
+        """Whether the corner of a task is smoothed on a GPU alone."""
+        return False
+
+    def refusal(self, task: LinearTask) -> str | None:
+        """Why it cannot train a task; None where it can."""
+        if task.own is not None and not self.own_losses:
+            return "its steps are compiled for tuskml's own tasks"
+        return None
+
+    def unfit(self, options: LinearOptions) -> Unfit | None:
+        """An option that keeps it from training; None where none does."""
+        return None
+
+    def why_not(self, question: Question, memory: float) -> str | None:
+        """Why it is no candidate for a training that it could do; memory: bytes it would take."""
+        return None
+
+    def one_epoch(self, problem: Problem, plan: Plan, v: Floats) -> Callable[[], object]:
+        """An iteration's pass over the rows, to be timed where `calibrated`; v: weights (1, p)."""
+        raise NotImplementedError
+
+    def steps(self, times: list[float]) -> dict[str, float]:
+        """By the calibration's name, seconds of an iteration's work on weights.
+
+        times: of one iteration after the other, where rows take no time.
+        """
+        return {self.name: float(np.median(times))}

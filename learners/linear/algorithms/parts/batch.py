@@ -1,0 +1,57 @@
+"""What algorithms that read all rows in each iteration share: known results are kept."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.estimates.costs import Cost, Costs
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Problem
+
+
+class Evaluate:
+    """Compute: one pass at the weights, unless the line search has just made it."""
+
+    def __init__(self, curvature: bool = False) -> None:
+        self.curvature = curvature
+
+    def __call__(self, part: Problem, state: State) -> Found:
+        kept, state.found = state.found, None
+        if kept is not None:
+            return kept
+        return part.evaluate(state.v[state.active], self.curvature)
+
+
+def settle_move(
+    state: State, v: Floats, found: Found, moved: NDArray[np.bool_], endless: bool
+) -> None:
+    """Takes over what a line search arrived at; a group that found no better point is finished."""
+    active = state.active
+    state.v[active] = v
+    if moved.all() or endless:
+        state.found = found
+        return
+    stuck = active[~moved]
+    state.running[stuck] = False
+    state.objective[stuck] = found.objective[~moved]
+    state.found = found.of(moved)
+
+
+def cost_of_passes(
+    costs: Costs, plan: Plan, searched: float, first: float, weights: float, memory: float
+) -> Cost:
+    """Where an iteration is some passes for the gradient.
+
+    searched: passes an iteration; first: further ones of the first iteration; weights: seconds of
+    an iteration's work on weights; memory: bytes.
+    """
+    gradient = costs.rows_pass("gradient")
+    weights += (searched - 1) * costs.again
+    return Cost(
+        costs.common() + (len(plan.smoothing) + first / plan.sample_stride) * gradient,
+        searched * gradient + weights,
+        costs.inference(fresh=0.0) + costs.sharpened(plan.smoothing),
+        searched * gradient / plan.sample_stride + weights,
+        memory,
+    )

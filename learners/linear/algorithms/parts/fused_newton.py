@@ -1,0 +1,104 @@
+"""Newton's method for many small groups at once: Compute and Update in one kernel.
+
+Arrays with an item a group and weight are small beside the rows, but 100,000 groups' take the host
+longer than the GPU takes to read the rows. So an Update makes several iterations, as an epoch of
+`sgd` makes several steps: of each group a block, line search and all (`cuda/newton.cu`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tuskml.kernels.gpu import source
+from tuskml.kernels.gpu.linear_systems import DeviceTriangles
+from tuskml.kernels.gpu.passes import DevicePass
+from tuskml.kernels.segments import value_size
+from tuskml.learners.linear.algorithms.parts.batch import settle_move
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Problem
+
+LEAST_GROUPS = 32
+"""Fewer leave most of a GPU idle when each has one block."""
+MOST_ROWS = 1 << 14
+"""Of a group, so that one block's iterations take milliseconds."""
+AT_ONCE = 8
+"""Iterations of a launch: after it the clock and a cancel are looked at."""
+
+
+def update(problem: Problem, plan: Plan) -> "NewtonInPlace | None":
+    """The Update for groups on a device; None for those that are not for this kernel."""
+    rows = problem.rows
+    fused = isinstance(rows, DevicePass) and fits(rows, problem, plan)
+    return NewtonInPlace(plan) if fused else None
+
+
+def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
+    """Whether these groups are for this kernel."""
+    return (
+        rows.at_hand
+        and rows.on_device is not None
+        and rows.on_device.resident
+        and rows.n_groups >= LEAST_GROUPS
+        and rows.n_features <= source.MOST_GROUPED
+        and int(rows.groups["n_rows"].max()) <= MOST_ROWS
+        and rows.stride == 1
+        and problem.task.smooth
+        and plan.converge == "gradient"
+        and plan.epsilon > 0
+    )
+
+
+class NewtonInPlace:
+    """Update: up to AT_ONCE iterations of each group, until its violation is at most epsilon."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.max_iter, self.epsilon = plan.max_iter, plan.epsilon
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        active = state.active
+        if not len(active):
+            return
+        most = min(AT_ONCE, self.max_iter - state.iteration)
+        v, there, done, stuck, history = launch(part, state.v[active], self.epsilon, most)
+        longest = int(done.max())
+        for i in range(longest - 1):  # the last objective is noted as any other is
+            entry = np.full(len(state.v), np.nan)
+            further = done > i + 1
+            entry[active[further]] = history[further, i]
+            state.history.append(entry)
+        state.iterations[active] += np.maximum(done + stuck - 1, 0)
+        state.iteration += max(longest - 1, 0)
+        settle_move(state, v, there, stuck == 0, False)
+
+
+def launch(part: Problem, v: Any, epsilon: float, most: int) -> tuple[Any, Found, Any, Any, Any]:
+    """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
+    last found no better point (G,), objectives by iteration (G, most)."""
+    rows: Any = part.rows
+    device, held, n, p = rows.device, rows.on_device, rows.n_groups, rows.p
+    xp, put, host = device.xp, device.to_device, device.to_host
+    (place,) = held.visit()
+    at, triangle = put(v), p * (p + 1) // 2
+    seen, gradient = xp.empty((n, 3), np.float64), xp.empty((n, p), np.float64)
+    curvature = xp.empty((n, triangle), np.float64)
+    done, stuck = xp.empty(n, np.int64), xp.empty(n, np.int64)
+    history = xp.zeros((n, most), np.float64)
+    sizes, units = (
+        None if one is None else put(one) for one in (part.label_size, part.gradient_unit)
+    )
+    rounding = np.broadcast_to(part.rounding, (n,)).copy()
+    arguments = [
+        place.values, place.labels, put(held.start[:-1][rows.which]),
+        put(held.n_rows[rows.which]), put(part.shift), put(part.scale), sizes, units,
+        put(rounding),
+        *rows.losses_on_device(), np.int32(rows.fit_intercept), np.float64(part.l2),
+        np.float64(epsilon), np.int32(most), at, seen, gradient, curvature, done, stuck, history,
+    ]  # fmt: skip
+    device.launch(source.newton(rows.n_features, value_size(held.kind)), (n, 1), arguments)
+    numbers = host(seen)
+    found = Found(
+        numbers[:, 0].copy(), host(gradient), numbers[:, 1].copy(), numbers[:, 2].copy(),
+        DeviceTriangles(device, curvature, p),
+    )  # fmt: skip
+    return host(at), found, host(done), host(stuck), host(history)

@@ -1,0 +1,76 @@
+"""Backtracking line search for a batch of groups: steps shrink until the objective falls.
+
+Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966. The
+next step to try is where the parabola through what is known has its least value (Nocedal and
+Wright, Numerical Optimization, 2006, section 3.5), at most half of the last one; where the
+objective may rise it is half of it, since the parabola would give away what long steps are for.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.problem import Found, Index
+
+SUFFICIENT = 1e-4
+HALF = 0.5
+MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
+"""Of a step that failed, the next one is between these."""
+MOST_TRIALS = 40
+
+Propose = Callable[[Index, Floats], Floats]
+Gain = Callable[[Index, Floats], Floats]
+Look = Callable[[Index, Floats], Found]
+
+
+def backtrack(
+    look: Look,
+    v: Floats,
+    found: Found,
+    step: Floats,
+    propose: Propose,
+    gain: Gain,
+    highest: Floats | None = None,
+) -> tuple[Floats, Found, NDArray[np.bool_]]:
+    """Moves each group from v to propose(groups, step), shrinking its step until that helps.
+
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
+    that a linear model promises, negative; highest: what the objective (G,) must fall below where
+    it may rise, None: what it is at v. step (G,) is left at what was accepted. Returns weights,
+    what was found there, and which groups moved; the others found no better point and stay at v.
+    """
+    pending = np.arange(len(v))
+    moved_v, moved_found = v, found
+    allowed = found.slack if highest is None else found.slack + highest - found.objective
+    for trial in range(MOST_TRIALS):
+        candidate = propose(pending, step[pending])
+        there = look(pending, candidate)
+        promised = gain(pending, candidate)
+        rise = there.objective - found.objective[pending]
+        good = rise <= SUFFICIENT * promised + allowed[pending]
+        if trial == 0 and good.all():
+            return candidate, there, np.ones(len(v), bool)
+        if trial == 0:
+            moved_v, moved_found = v.copy(), found.of(pending)
+        moved_v[pending[good]] = candidate[good]
+        moved_found.put(pending[good], there.of(good))
+        pending = pending[~good]
+        if not len(pending):
+            break
+        step[pending] *= HALF if highest is not None else shrunk(rise[~good], promised[~good])
+    moved = np.ones(len(v), bool)
+    moved[pending] = False
+    return moved_v, moved_found, moved
+
+
+def shrunk(rise: Floats, promised: Floats) -> Floats:
+    """Of steps (G,) by which the objective rose so much, the share where it is least, about.
+
+    promised: by the slope at the start, negative. Where the objective is not finite: the least.
+    """
+    bent = rise - promised
+    known = np.isfinite(bent) & (bent > 0)
+    share = np.divide(-promised, 2 * bent, where=known, out=np.zeros_like(bent))
+    return np.asarray(np.clip(share, MOST_SHRUNK, LEAST_SHRUNK))

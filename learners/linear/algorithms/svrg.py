@@ -1,0 +1,148 @@
+"""Stochastic variance-reduced gradient descent: an iteration is a full gradient and an epoch.
+
+Johnson and Zhang, Accelerating stochastic gradient descent using predictive variance reduction,
+NIPS 2013. Within an epoch the step is constant, so convergence is linear; between epochs it grows
+until one does not lower the objective, is taken back, and halves it.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import mgd
+from tuskml.learners.linear.algorithms.parts.algorithm import Beside
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate
+from tuskml.learners.linear.algorithms.parts.epochs import (
+    TINY_STEP,
+    EpochAlgorithm,
+    StageEpochs,
+    epoch_of,
+)
+from tuskml.learners.linear.estimates.costs import Costs
+from tuskml.learners.linear.estimates.iterations import Usual, few_rows
+from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.operators import (
+    Budget,
+    Operators,
+    State,
+    Tolerance,
+    all_rows,
+    as_given,
+)
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.optimizer.curves import Interval
+
+GROW = 1.1
+"""Of the step, after an epoch that lowered the objective."""
+
+
+class Anchor:
+    """Compute: the full gradient at the anchor; falls back to the last one that was better."""
+
+    def __init__(self) -> None:
+        self.evaluate = Evaluate()
+        self.best: Floats | None = None  # objectives by group
+        self.best_v = np.empty((0, 0))
+
+    def __call__(self, part: Problem, state: State) -> Found:
+        found = self.evaluate(part, state)
+        if self.best is None:
+            self.best, self.best_v = np.full(len(state.v), np.inf), state.v.copy()
+            return found
+        active = state.active
+        worse = ~(found.objective <= self.best[active] + found.slack)
+        state.rejected[active] = worse
+        state.step[active[~worse]] *= GROW
+        if worse.any():
+            back = active[worse]
+            state.step[back] *= 0.5
+            state.v[back] = self.best_v[back]
+            known = part.of(np.flatnonzero(worse)).evaluate(state.v[back])
+            found.put(np.flatnonzero(worse), known)
+        return found
+
+    def note(self, active: Index, found: Found, v: Floats) -> None:
+        """Keeps the anchors (n, p) of the active groups, which no epoch has left yet."""
+        assert self.best is not None
+        self.best[active] = np.minimum(self.best[active], found.objective)
+        self.best_v[active] = v
+
+
+class AnchoredEpoch:
+    """Update: one epoch of variance-reduced steps from the anchor."""
+
+    def __init__(self, plan: Plan, anchors: Anchor) -> None:
+        self.plan, self.anchors = plan, anchors
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        assert found is not None
+        active = state.active
+        anchor = state.v[active]
+        self.anchors.note(active, found, anchor)
+        full = found.gradient.copy()
+        if part.l2:
+            full[:, :-1] -= part.l2 * part.scale**2 * anchor[:, :-1]
+        v, mean = anchor.copy(), np.empty_like(anchor)
+        epoch = epoch_of(part, self.plan, state.step[active], 0.0)
+        part.rows.svrg(epoch, anchor, full, v, mean)
+        bad = ~np.isfinite(v).all(axis=1)
+        v[bad] = anchor[bad]
+        state.step[active[bad]] *= 0.25
+        state.v[active] = v
+        state.known[active] = False
+
+
+USUAL = Usual(((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)))
+SPARSE = 2.5
+"""Times more epochs where features are rare."""
+
+
+class Svrg(EpochAlgorithm):
+    name = one_thread = "svrg"
+    title = "stochastic variance-reduced gradient descent"
+    source = "Johnson and Zhang 2013"
+    noisy = False
+    max_iter = 100
+    batch_size = 32
+    batched = True
+    stepped = False
+    counts_features = True
+    beside = Beside(0.2, 0.6, 4.0)
+
+    def operators(
+        self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
+    ) -> Operators:
+        anchors = Anchor()
+        return Operators(
+            as_given,
+            StageEpochs(plan, start),
+            all_rows,
+            anchors,
+            AnchoredEpoch(plan, anchors),
+            Tolerance.of(problem, plan),
+            Budget(plan.max_iter, deadline),
+        )
+
+    def default_schedule(self, seen: Statistics) -> str:
+        """A constant step, since the variance vanishes."""
+        return "constant"
+
+    def measured(self, costs: Costs, plan: Plan) -> float:
+        return costs.rows_pass("gradient")
+
+    @property
+    def tried(self) -> str:
+        return mgd.ALGORITHM.one_thread
+
+    def usual(self, question: Question, k: float) -> Interval:
+        more = SPARSE if question.seen.sparse else few_rows(question, k)
+        return USUAL.iterations(question, k).scaled(more)
+
+    def one_epoch(self, problem: Problem, plan: Plan, v: Floats) -> Callable[[], object]:
+        epoch = epoch_of(problem, plan, np.full(1, TINY_STEP), 0.0)
+        return lambda: problem.rows.svrg(epoch, v, v, v.copy(), np.empty_like(v))
+
+
+ALGORITHM = Svrg()

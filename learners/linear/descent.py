@@ -1,0 +1,121 @@
+"""Runs a plan's stages on a batch of groups, each from where the one before it ended."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners import events
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
+from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
+from tuskml.learners.linear.objective import start
+from tuskml.learners.linear.operators import State, run
+from tuskml.learners.linear.own.assembled import operators_of
+from tuskml.learners.linear.own.checks import refuse_lost
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.validation import EarlyStop
+
+
+def descend(
+    problem: Problem,
+    labels: NDArray[np.void],
+    held: NDArray[np.void] | None,
+    plan: Plan,
+    options: LinearOptions,
+    began: float,
+    timing: Timing,
+) -> State:
+    """Runs the plan's stages, each from where the one before it ended."""
+    deadline = deadline_of(options, began)
+    v = start(problem, labels, options)
+    iterations = np.zeros(problem.n_groups, np.int64)
+    state = State.at(v)
+    monitor = None
+    for part, settings in stages(problem, plan):
+        left = plan.max_iter - int(iterations.max())
+        if left <= 0 and settings is not plan:
+            continue  # the last stage looks at all rows though no iteration is left
+        if held is not None and options.validation and settings is plan:
+            monitor = EarlyStop(part, held)
+        within = replace(settings, max_iter=min(settings.max_iter, left))
+        timed = part.on(replace(part.rows, deadline=deadline))
+        chosen = operators_of(timed, within, v, deadline)
+        if settings is plan and ends_by_gap(problem, plan):
+            chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
+        operators, clock = timing.watched(chosen)
+        state = run(timed, operators, monitor or report)
+        timing.add(state, clock, part.rows.stride > 1)
+        iterations += state.iterations
+        v = usable(problem, state.v, v)
+    state.iterations = iterations
+    settle_end(problem, plan, state, monitor)
+    return state
+
+
+def settle_end(problem: Problem, plan: Plan, state: State, monitor: EarlyStop | None) -> None:
+    """The weights that are the answer, their objective, and whether they are an optimum."""
+    if monitor is not None:
+        monitor.restore(state)
+    if state.current is not None:
+        finish_epochs(problem, state)
+    settle_unknown(problem, state)
+    if ends_by_gap(problem, plan):
+        settle_gap(problem, state, plan.smoothing[-1], plan.epsilon)
+    refuse_lost(problem, state)
+
+
+def deadline_of(options: LinearOptions, began: float) -> float | None:
+    """When the option `time` ends a training that began then, of `time.monotonic()`."""
+    return None if options.time is None else began + options.time
+
+
+def ends_by_gap(problem: Problem, plan: Plan) -> bool:
+    """Whether a training ends by a duality gap that its algorithm does not know itself."""
+    known = ALGORITHMS[plan.family].proves_gap and plan.smoothing == (0.0,)
+    return not known and wants_gap(problem, plan.converge, plan.epsilon)
+
+
+def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
+    """A sample of the rows first, the corner from blunt to sharp, then the whole problem.
+
+    The stages before the last are its start: they end at a tolerance even if it does not.
+    """
+    if plan.sample_stride > 1:
+        rough = replace(plan, epsilon=max(plan.epsilon, 1e-3), max_iter=min(plan.max_iter, 8))
+        sample = replace(problem.rows, stride=plan.sample_stride, smoothing=plan.smoothing[0])
+        yield problem.on(sample), rough
+    share = max(1, plan.max_iter // len(plan.smoothing))
+    for smoothing in plan.smoothing[:-1]:
+        blunt = replace(plan, epsilon=plan.epsilon or 1e-6, max_iter=share)
+        yield problem.on(replace(problem.rows, smoothing=smoothing)), blunt
+    yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
+
+
+def usable(problem: Problem, v: Floats, before: Floats) -> Floats:
+    """Where a start on a sample ran away, the point before it."""
+    size = np.ones(len(v)) if problem.label_size is None else problem.label_size
+    wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3 * size[:, None]), axis=1)
+    return np.where(wild[:, None], before, v)
+
+
+def settle_unknown(problem: Problem, state: State) -> None:
+    """The objective where the weights ended: where it is not known, or was of a smoothed hinge."""
+    unknown = np.flatnonzero(~state.known | (not problem.task.smooth))
+    if len(unknown):
+        state.objective[unknown] = problem.of(unknown).objective(state.v[unknown])
+        state.known[unknown] = True
+
+
+def report(problem: Problem, state: State) -> None:
+    """Tells listeners how far a batch is."""
+    if events.anyone() and state.history:
+        known = state.history[-1]
+        known = known[~np.isnan(known)]  # of those that moved
+        objective = float(known.sum()) / max(1, len(known))
+        events.tell(events.Event(0, 0, state.iteration, objective))

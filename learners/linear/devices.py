@@ -1,0 +1,47 @@
+"""Where a batch trains: one answer for the training, its explanation and the planner's table."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.gpu import placement
+from tuskml.kernels.gpu.placement import Answer
+from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
+from tuskml.learners.linear.own.operators import ALGORITHMS, named
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.rule import corners
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.tasks import LinearTask
+
+
+def answer(groups: NDArray[np.void], request: Request) -> Answer:
+    """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
+    what = without_kernels(request)
+    if what is not None:
+        return placement.without_kernels(what)
+    return placement.answer(request.options.device, groups)
+
+
+def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
+    """The same as yes or no. OptionError where 'gpu' is asked for and cannot be."""
+    return answer(groups, request).taken(request.options.device)
+
+
+def placed(plan: Plan, task: LinearTask) -> Plan:
+    """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
+    if BUILT_IN[plan.family].smoothed_on_gpu(task):
+        plan = replace(plan, smoothing=corners(plan.epsilon), max_iter=5 * plan.max_iter)
+    return replace(plan, device=placement.gpu_name())
+
+
+def without_kernels(request: Request) -> str | None:
+    """What of a request the GPU has no kernels for, as a sentence's subject."""
+    if request.task.own is not None:
+        return f"task '{request.task.name}'"
+    if request.options.algorithm in ALGORITHMS or named(request.options):
+        return "an operator of your own"
+    known = BUILT_IN.get(request.options.algorithm)
+    if known is not None and not known.on_gpu:
+        return f"algorithm '{request.options.algorithm}'"
+    return None

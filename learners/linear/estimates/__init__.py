@@ -1,0 +1,1 @@
+"""What is estimated of a training before it runs: what algorithms' descriptors work with."""

@@ -1,0 +1,169 @@
+"""What parts of plans cost: seconds and bytes, after the operators' costs of ML4all (section 6).
+
+The paper adds up IO, CPU and network by operator and iteration. Here rows are in memory and
+packed, so Transform and Sample cost nothing of their own; Compute is a pass over the rows or an
+epoch, Update the work on the weights, and each has constants that the machine was measured for
+(`optimizer/constants.py`). What a plan does before its first and after its last iteration counts
+too: the trial of steps, the start on a sample, standard errors. Each algorithm puts its cost
+together from these parts.
+"""
+
+from dataclasses import dataclass
+
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.optimizer.constants import Constants
+from tuskml.optimizer.curves import Interval
+
+LOSS_ALONE = 0.75
+"""Of a gradient's pass, where the losses alone are wanted."""
+SEARCHED = 1.03
+"""Passes an iteration: now and then a step of a second-order method is shortened."""
+TRIED_AGAIN = 0.6
+"""Of an iteration's work on weights, for each step that is tried beyond the first."""
+TYPICAL = 10.0
+"""Iterations, where nobody has said how many."""
+PLAIN_STEP, SYSTEM_STEP = "bgd", "newton"
+"""The calibration's names for work on weights: vectors of weights, and a system of equations."""
+VECTORS = 8
+"""Vectors of weights that an algorithm keeps, where it does not say otherwise."""
+MOMENT_ROWS = 1 << 14
+INFERENCE_FEATURES = 512
+DOUBLE = 8
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds before, during and after the iterations, those on a sample, and bytes."""
+
+    setup: float
+    iteration: float
+    finish: float
+    sampled: float
+    memory: float
+
+    def total(self, iterations: float, on_sample: float = 0.0) -> float:
+        """Of so many iterations, after others on the sample."""
+        return self.setup + self.finish + iterations * self.iteration + on_sample * self.sampled
+
+
+class Costs:
+    """The costs of the parts of one question's plans, by a machine's constants."""
+
+    def __init__(self, question: Question, constants: Constants) -> None:
+        self.question, self.constants = question, constants
+        self.p = question.seen.n_features + 1
+        self.known: dict[tuple[str, bool], float] = {}  # what was worked out already
+
+    def rows_pass(self, kind: str, precise: bool = False, alone: bool = False) -> float:
+        """Seconds of one pass or epoch of a kind over all rows.
+
+        precise: a curvature in double; alone: one group's epoch is one thread's work.
+        """
+        timed = self.question.measured.get(f"pass {kind}")
+        if timed is not None:
+            return timed.iteration
+        key = f"{kind} alone" if alone else kind, precise
+        if key not in self.known:
+            self.known[key] = self._rows_pass(kind, precise, alone)
+        return self.known[key]
+
+    def _rows_pass(self, kind: str, precise: bool, alone: bool) -> float:
+        seen, known = self.question.seen, self.constants
+        storage = seen.storage.replace("32", "64") if precise else seen.storage
+        units = float(seen.entries)
+        if kind == "curvature":
+            units = seen.rows * self.p * (self.p + 1) / 2
+        each = known.entry(kind, storage, seen.n_features, self.penalised)
+        each *= known.slower(kind, storage, self.floats)
+        rows = seen.rows * known.row(kind, storage, self.question.task.name)
+        return (rows + each * units) / self.speedup(kind, alone)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether sparse epochs apply a penalty, and scales with it."""
+        return self.question.seen.sparse and self.question.penalised
+
+    @property
+    def floats(self) -> float:
+        """Values of the rows, those of eight bytes counting twice."""
+        seen = self.question.seen
+        return float(max(seen.entries, 1)) * (2 if seen.double else 1)
+
+    def speedup(self, kind: str, alone: bool = False) -> float:
+        """How many times sooner the threads are done; alone: each group is one thread's work."""
+        threads = self.question.threads
+        if alone:
+            threads = min(threads, self.question.seen.groups)
+            kind = "gradient"
+        if threads == 1:
+            return 1.0
+        return self.constants.speedup(kind, self.question.seen.storage, self.floats, threads)
+
+    def on_weights(self, step: str = PLAIN_STEP) -> float:
+        """Seconds of an iteration's work on the weights of all groups; step: the calibration's."""
+        key = step, False
+        if key not in self.known:
+            groups, constants = self.question.seen.groups, self.constants
+            if step == SYSTEM_STEP:
+                least = constants.step(step, 1)
+                each = max(constants.step(step, self.p) - least, 0.0)
+                self.known[key] = least + groups * each / min(self.threads_for_groups, 1.7)
+            else:
+                self.known[key] = constants.step(step, groups * self.p)
+        return self.known[key]
+
+    @property
+    def again(self) -> float:
+        """Seconds of work on weights where a step is tried again."""
+        return TRIED_AGAIN * self.on_weights()
+
+    @property
+    def threads_for_groups(self) -> int:
+        return min(self.question.threads, self.question.seen.groups)
+
+    def common(self) -> float:
+        """Labels and moments are looked at whatever the plan."""
+        seen, looks = self.question.seen, self.constants.looks
+        rows = float(seen.rows)
+        total = rows * looks["classes" if self.question.task.classifies else "labels"]
+        if not seen.sparse:
+            total += min(rows, MOMENT_ROWS * seen.groups) * seen.n_features * looks["moments"]
+        elif self.question.penalised:
+            total += seen.entries * looks["counts"]
+        return total + 3e-4
+
+    def inference(self, fresh: float, precise: bool = True) -> float:
+        """Standard errors: one more curvature, unless it is at hand, and an inverse.
+
+        fresh: how likely it is.
+        """
+        question = self.question
+        if (
+            question.task.test is None
+            or question.options.l1
+            or question.options.l2
+            or question.options.class_weight is not None
+            or question.seen.n_features > INFERENCE_FEATURES
+        ):
+            return 0.0
+        return (1 - fresh) * self.rows_pass("curvature", precise) + 2 * self.on_weights(
+            SYSTEM_STEP
+        )
+
+    def sharpened(self, smoothing: tuple[float, ...]) -> float:
+        """The hinge's objective itself, where it was smoothed."""
+        return LOSS_ALONE * self.rows_pass("gradient") if len(smoothing) > 1 else 0.0
+
+    def memory(self, vectors: int = VECTORS, row_bytes: int = 0) -> float:
+        """Bytes beside the rows: vectors of weights, and what is kept for each row."""
+        seen = self.question.seen
+        return float(seen.groups * self.p * vectors * DOUBLE) + float(seen.rows * row_bytes)
+
+
+def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:
+    """Seconds of a plan, as uncertain as its iterations."""
+    return Interval(
+        cost.total(iterations.low, on_sample),
+        cost.total(iterations.point, on_sample),
+        cost.total(iterations.high, on_sample),
+    )

@@ -1,0 +1,118 @@
+"""Iterations that algorithms usually need, used without a trial: how their tables are read.
+
+Each algorithm's table has, by decades of the tolerance below 1, what the data sets of
+`scripts/bench/planner.py` took, dense and sparse, of independent and of correlated features, in
+the middle and at the ends. Where it is known how far the variances of dense features spread, a
+table of `spread.py` is used instead.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tuskml.learners.linear.estimates import spread
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.estimates.spread import DECADES
+from tuskml.optimizer.constants import interpolated
+from tuskml.optimizer.curves import Interval
+
+Rows = tuple[tuple[float, float, float, float], ...]
+"""Low, point and high by decade."""
+
+FEW_ROWS, MOST = 20.0, 8.0
+"""Where rows are few for their features the last decades take longer: by the third decade features
+for a row times the first times more, but at most the second."""
+FEW, SHAPED = 500.0, 40
+"""Rows that `by_shape` counts from, and the most features that it was measured with."""
+SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
+"""By decades of the tolerance: shares of the iterations to 1e-6, and the least for each decade."""
+BY_GAP = 6.0
+"""The gap proves the hinge's optimum on dense rows: smoothed stages take so many times the tables'
+iterations, which counted to a small gradient."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What one algorithm usually takes.
+
+    smooth: of smooth losses; cornered: of the hinge, whose corner is smoothed; sparse: by task, of
+    sparse rows, whose features are not centred and mostly rare; by_spread: by task, of dense rows;
+    stretched: the power of the condition, beyond 1, that iterations grow with where the hinge is
+    smoothed; separated: of the iterations at the hinge where sparse rows are fewer than their
+    features, with no penalty, which can then be separated; sooner: decades by which few rows begin
+    to matter sooner at the hinge on sparse rows; by_shape: for the hinge on dense rows, whose
+    optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
+    features and of the rows that they grow with.
+    """
+
+    smooth: Rows
+    cornered: Rows | None = None
+    sparse: Mapping[str, Rows] = field(default_factory=dict)
+    by_spread: Mapping[str, spread.Rows] = field(default_factory=dict)
+    stretched: float = 0.0
+    separated: float = 1.0
+    sooner: float = 0.0
+    by_shape: tuple[float, float, float] | None = None
+
+    def iterations(self, question: Question, k: float) -> Interval:
+        """To a tolerance k decades below 1."""
+        found = self.tabled(question, k)
+        if question.task.smooth or self.cornered is None:
+            return found
+        return self._at_the_corner(found, question, k)
+
+    def tabled(self, question: Question, k: float) -> Interval:
+        """By the table that knows most of such rows and tasks."""
+        task, seen = question.task, question.seen
+        if question.spread is not None:
+            rows = self.by_spread.get(task.name)
+            if rows is not None:
+                return spread.iterations(rows, question.spread, k)
+        if seen.sparse and task.name in self.sparse:
+            return by_decade(self.sparse[task.name], k)
+        corner = None if task.smooth else self.cornered
+        return by_decade(corner or self.smooth, k)
+
+    def _at_the_corner(self, found: Interval, question: Question, k: float) -> Interval:
+        """The table's iterations at the hinge, as this problem needs them."""
+        sparse = question.seen.sparse
+        if question.wide and not question.penalised:
+            return found.scaled(self.separated)
+        if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
+            return self._by_shape(self.by_shape, question, k)
+        if not sparse:
+            found = Interval.around(found.low, BY_GAP * found.point, 2 * BY_GAP * found.high)
+        sooner = self.sooner if sparse else 0.0
+        return self._stretched(found.scaled(few_rows(question, k + sooner)), question)
+
+    def _by_shape(
+        self, shape: tuple[float, float, float], question: Question, k: float
+    ) -> Interval:
+        """By the tolerance and the shape of the rows."""
+        factor, of_features, of_rows = shape
+        rows = max(question.rows_of_one, 1.0) / FEW
+        to_last = factor * max(question.seen.n_features, 1) ** of_features * rows**of_rows
+        share = interpolated(tuple(zip(DECADES, SHARES, strict=True)), k)
+        point = to_last * share + LEAST_A_DECADE * k
+        return Interval.around(point / 4, point, 5 * point)
+
+    def _stretched(self, found: Interval, question: Question) -> Interval:
+        """More of them where the penalty is small beside the length of the rows."""
+        l2 = question.options.l2
+        if not self.stretched or not l2 or question.length is None:
+            return found
+        condition = max(question.length / (l2 * question.rows_of_one), 1.0)
+        by = condition**self.stretched
+        return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
+
+
+def by_decade(rows: Rows, k: float) -> Interval:
+    """The table's low, point and high for so many decades."""
+    low, point, high = (interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
+    return Interval.around(low, point, high)
+
+
+def few_rows(question: Question, k: float) -> float:
+    """How many times longer than where there are many rows for each feature."""
+    few = FEW_ROWS * question.seen.n_features / question.rows_of_one
+    return 1 + min(few, MOST) * min(max(k - 2, 0.0), 1.0)

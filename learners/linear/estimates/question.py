@@ -1,0 +1,75 @@
+"""What all candidate plans of one training have in common."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known of a batch of groups with the same number of features.
+
+    most_rows: of the largest group, as a power of two; the others, which costs are estimated
+    from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
+    """
+
+    most_rows: int
+    n_features: int
+    sparse: bool
+    rows: int = 0
+    entries: int = 0
+    groups: int = 1
+    double: bool = False
+
+    @property
+    def storage(self) -> str:
+        """How rows are kept, as `tuskml.kernels.passes.KINDS` says it."""
+        return f"{'sparse' if self.sparse else 'dense'} float{64 if self.double else 32}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of something of the user's own on all rows: before and in an iteration, or a pass.
+
+    failure: why it cannot be.
+    """
+
+    setup: float
+    iteration: float
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all candidates of one training have in common.
+
+    length: mean squared length of the centred rows, and spread: of dense features' variances
+    (`spread.py`), where they are known; measured: what was timed instead of being computed, by
+    algorithm or as "pass gradient" and "pass curvature"; gpu: whether the rows are on one.
+    """
+
+    task: LinearTask
+    options: LinearOptions
+    seen: Statistics
+    threads: int
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    length: float | None = None
+    spread: float | None = None
+    gpu: bool = False
+
+    @property
+    def penalised(self) -> bool:
+        """Whether large weights cost."""
+        return self.options.l1 > 0 or self.options.l2 > 0
+
+    @property
+    def rows_of_one(self) -> float:
+        """Rows of a group, in the mean; at least 1."""
+        return max(self.seen.rows / max(self.seen.groups, 1), 1.0)
+
+    @property
+    def wide(self) -> bool:
+        """Whether sparse rows are fewer than their features."""
+        return self.seen.sparse and self.seen.n_features > self.rows_of_one

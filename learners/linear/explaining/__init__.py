@@ -1,0 +1,1 @@
+"""What is said of a training: explanations, the plan in a line, options in force, time."""

@@ -1,0 +1,1 @@
+"""What follows from a training: errors, statuses, and models that rows do not determine."""

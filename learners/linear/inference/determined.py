@@ -1,0 +1,284 @@
+"""What the rows determine without a penalty: their span, the least norm, covariances.
+
+Where features depend on each other many weights do equally well. One of them is the answer: the
+one with the least norm over features centred by their mean and divided by their standard
+deviation (without an intercept: by the root of their mean square), as `numpy.linalg.pinv` of such
+columns has it. All numbers here are of all rows, so that the answer depends on nothing else.
+
+Coordinates: u = v sigma, and b = v_d + v.mean in the place of the intercept; sigma and mean are
+those of z.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.problem import Index, Problem
+
+MOST_WEIGHTS = 513
+"""Weights up to which matrices (p, p) of rows are made beside those of an algorithm."""
+CONSTANT = 1e-13
+"""Part of its mean square that a feature's variance must exceed to be one."""
+DEPENDENT = 1e-13
+"""Eigenvalue of the correlations up to which a direction is not there, at least."""
+ESTIMABLE = 1e-6
+"""Component along what is not determined below which a coefficient is determined."""
+ENTRIES = 1 << 20
+"""Of matrices (p, p) that are worked on at once."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the rows of G groups span.
+
+    sigma, mean (G, d): of the features of z, sigma 0 where they never vary; null (G, d, d): the
+    projection on what is not determined of u; rank (G,): independent directions, the intercept
+    counted; seen (G, d): features that are not 0 everywhere.
+    """
+
+    sigma: Floats
+    mean: Floats
+    null: Floats
+    rank: NDArray[np.int64]
+    seen: NDArray[np.bool_]
+
+    def of(self, which: Index) -> "Span":
+        """The same for some of the groups."""
+        return Span(*(getattr(self, f.name)[which] for f in fields(Span)))
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Features that occur and never vary, (G, d)."""
+        return np.asarray(self.seen & (self.sigma == 0))
+
+    def dependent(self, intercept: bool) -> NDArray[np.bool_]:
+        """Groups (G,) whose features that vary depend on each other."""
+        return np.asarray(self.rank < (self.sigma > 0).sum(axis=1) + int(intercept))
+
+
+def blocks(n: int, p: int) -> Iterator[Index]:
+    """The numbers of n groups, in parts whose matrices (p, p) do not take much memory."""
+    each = max(1, ENTRIES // (p * p))
+    for first in range(0, n, each):
+        yield np.arange(first, min(first + each, n))
+
+
+def span(problem: Problem) -> Span:
+    """The span of the rows of each group, by one pass over them."""
+    parts = [
+        _span(products(problem.of(some)), problem.rows.fit_intercept)
+        for some in blocks(problem.n_groups, problem.d + 1)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    names = [f.name for f in fields(Span)]
+    return Span(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def deviations(problem: Problem) -> Floats:
+    """What features vary by in the caller's units, (G, d), by one pass over the rows.
+
+    Of features that never vary it is their size.
+    """
+    if problem.d >= MOST_WEIGHTS:
+        return _wide_deviations(problem)
+    parts = [
+        _spread(products(problem.of(some)), problem.rows.fit_intercept)
+        for some in blocks(problem.n_groups, problem.d + 1)
+    ]
+    sigma, mean = (np.concatenate([getattr(p, name) for p in parts]) for name in ("sigma", "mean"))
+    size, used = np.where(sigma > 0, sigma, np.abs(mean)), problem.scale > 0
+    return np.asarray(np.divide(size, problem.scale, where=used, out=np.zeros_like(size)))
+
+
+def _wide_deviations(problem: Problem) -> Floats:
+    """The same without matrices (p, p)."""
+    rows = problem.rows
+    if rows.sparse:
+        mean, square = moments(rows)
+        variance = square - mean**2
+    else:
+        mean, deviation = rows.feature_moments(int(rows.groups["n_rows"].max()))
+        variance = deviation**2
+        square = variance + mean**2
+    if not rows.fit_intercept:
+        variance = square
+    varies = np.isfinite(variance) & (variance > CONSTANT * square)
+    size = np.where(varies, np.sqrt(np.maximum(variance, 0.0)), np.abs(mean))
+    return np.where(problem.scale > 0, size, 0.0)
+
+
+def products(problem: Problem) -> Floats:
+    """Mean products (G, p, p) of the features of z and a constant 1."""
+    rows = problem.rows
+    squared = Pass(rows.groups, 0, None, None, True, rows.threads, cancel_mark=rows.cancel_mark)
+    nothing = np.zeros((problem.n_groups, problem.d + 1))
+    sums = squared.curvature(nothing, problem.shift, problem.scale, precise=True)
+    return unpacked(sums[:, problem.d + 3 :]) / sums[:, 1, None, None]
+
+
+def unpacked(packed: Floats) -> Floats:
+    """Symmetric matrices (G, p, p) from their packed lower triangles."""
+    p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
+    full = np.zeros((len(packed), p, p))
+    row, column = np.tril_indices(p)
+    full[:, row, column] = full[:, column, row] = packed
+    return full
+
+
+@dataclass(frozen=True)
+class Spread:
+    """square, mean, variance and sigma (G, d) of features of z; sigma 0: it never varies."""
+
+    square: Floats
+    mean: Floats
+    variance: Floats
+    sigma: Floats
+
+
+def _spread(moments: Floats, intercept: bool) -> Spread:
+    d = moments.shape[1] - 1
+    square = np.einsum("gjj->gj", moments)[:, :d]
+    mean = moments[:, d, :d] if intercept else np.zeros_like(square)
+    variance = square - mean**2
+    varies = np.isfinite(variance) & (variance > CONSTANT * square)
+    return Spread(square, mean, variance, np.sqrt(np.where(varies, variance, 0.0)))
+
+
+def _span(moments: Floats, intercept: bool) -> Span:
+    seen = _spread(moments, intercept)
+    square, mean, variance, sigma = seen.square, seen.mean, seen.variance, seen.sigma
+    d, varies = square.shape[1], sigma > 0
+    inverse = np.divide(1.0, sigma, where=varies, out=np.zeros_like(sigma))
+    centred = moments[:, :d, :d] - mean[:, :, None] * mean[:, None, :]
+    both = np.nan_to_num(centred) * inverse[:, :, None] * inverse[:, None, :]
+    size, direction = np.linalg.eigh(both)
+    largest = size.max(axis=1, initial=0.0)
+    far = np.divide(square, variance, where=varies, out=np.ones_like(square)).max(
+        axis=1, initial=1.0
+    )
+    rounding = np.finfo(float).eps * np.maximum(8 * d * largest, 16 * far)
+    least = np.maximum(DEPENDENT, rounding)
+    absent = size <= least[:, None]
+    null = (direction * absent[:, None, :]) @ direction.transpose(0, 2, 1)
+    rank = (~absent).sum(axis=1) + int(intercept)
+    return Span(sigma, mean, null, rank, square > 0)
+
+
+def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Weights v (G, p) of sparse rows of any width with the same margins, and which groups (G,)
+    have features beside the intercept that never vary, whose weights it takes.
+    """
+    mean, square = moments(problem.rows)
+    constant = (square > 0) & (square - mean**2 <= CONSTANT * square)
+    weights = problem.to_caller(v)
+    given = np.where(constant, weights[:, :-1], 0.0)
+    weights[:, :-1] -= given
+    weights[:, -1] += np.einsum("gd,gd->g", given, mean)
+    return problem.from_caller(weights), np.asarray(constant.any(axis=1))
+
+
+def moments(rows: Pass) -> tuple[Floats, Floats]:
+    """Mean and mean square (G, d) of sparse features, by one pass over their entries."""
+    squared = Pass(rows.groups, 0, None, None, True, rows.threads, cancel_mark=rows.cancel_mark)
+    n, d = rows.n_groups, rows.n_features
+    nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
+    direction[:, -1] = 1.0
+    sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
+    offset = rows.first_rows
+    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
+    code = library().tk_curvature_times(squared.struct, *given, pointer(sums), pointer(squares))
+    check_code(code)
+    return sums[:, :-1] / squares[:, -1:], squares[:, :d] / squares[:, -1:]
+
+
+def to_own(spanned: Span, v: Floats) -> Floats:
+    """(u, b) of weights v, each (G, p)."""
+    own = np.empty_like(v)
+    own[:, :-1] = v[:, :-1] * spanned.sigma
+    own[:, -1] = v[:, -1] + np.einsum("gd,gd->g", v[:, :-1], spanned.mean)
+    return own
+
+
+def to_v(spanned: Span, own: Floats) -> Floats:
+    """The inverse of `to_own`; features that never vary weigh nothing."""
+    v = np.zeros_like(own)
+    np.divide(own[:, :-1], spanned.sigma, where=spanned.sigma > 0, out=v[:, :-1])
+    v[:, -1] = own[:, -1] - np.einsum("gd,gd->g", v[:, :-1], spanned.mean)
+    return v
+
+
+def least_norm(spanned: Span, v: Floats) -> Floats:
+    """The weights with the least norm that make the same margins as v, (G, p)."""
+    own = to_own(spanned, v)
+    own[:, :-1] -= np.einsum("gjk,gk->gj", spanned.null, own[:, :-1])
+    return to_v(spanned, own)
+
+
+@dataclass(frozen=True)
+class Curved:
+    """The curvature H on a span: inverse (G, p, p) of H in coordinates (u, b), 0 off the span."""
+
+    spanned: Span
+    inverse: Floats
+
+    def of(self, which: Index) -> "Curved":
+        """The same for some of the groups."""
+        return Curved(self.spanned.of(which), self.inverse[which])
+
+    def step(self, gradient: Floats) -> Floats:
+        """H^-1 gradient on the span, in coordinates of v like the gradient, both (G, p)."""
+        found = np.einsum("gjk,gk->gj", self.inverse, _gradient(self.spanned, gradient))
+        return to_v(self.spanned, found)
+
+    def variances(self, problem: Problem) -> tuple[Floats, Floats]:
+        """Of weights of z (G, d) and of the intercept in the caller's units (G,), but for s^2 / n;
+        NaN where the rows do not determine them.
+        """
+        s = self.spanned
+        unit = np.divide(1.0, s.sigma, where=s.sigma > 0, out=np.zeros_like(s.sigma))
+        own = np.einsum("gjj->gj", self.inverse)[:, :-1] * unit**2
+        free = np.einsum("gjj->gj", s.null) > ESTIMABLE**2
+        direction = np.ones((len(own), problem.d + 1))
+        direction[:, :-1] = -(s.mean + problem.scale * problem.shift) * unit
+        constant = np.einsum("gj,gjk,gk->g", direction, self.inverse, direction)
+        astray = np.einsum("gjk,gk->gj", s.null, direction[:, :-1])
+        size = np.sqrt(np.einsum("gj,gj->g", direction, direction))
+        lost = np.sqrt(np.einsum("gj,gj->g", astray, astray)) > ESTIMABLE * size
+        return np.where(free, np.nan, own), np.where(lost, np.nan, constant)
+
+
+def _gradient(s: Span, gradient: Floats) -> Floats:
+    """A gradient by v as one by (u, b)."""
+    own = gradient.copy()
+    own[:, :-1] -= s.mean * gradient[:, -1:]
+    return np.asarray(to_v_like(s, own))
+
+
+def to_v_like(s: Span, own: Floats) -> Floats:
+    """Features' items divided by sigma, 0 where that is 0."""
+    out = own.copy()
+    out[:, :-1] = np.divide(own[:, :-1], s.sigma, where=s.sigma > 0, out=np.zeros_like(s.sigma))
+    return out
+
+
+def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
+    """The curvature of packed triangles (G, p (p + 1) / 2), by v, on the span."""
+    h = unpacked(hessian)
+    unit = np.divide(1.0, spanned.sigma, where=spanned.sigma > 0, out=np.zeros_like(spanned.sigma))
+    h[:, :-1, :] -= spanned.mean[:, :, None] * h[:, -1:, :]
+    h[:, :, :-1] -= h[:, :, -1:] * spanned.mean[:, None, :]
+    h[:, :-1, :] *= unit[:, :, None]
+    h[:, :, :-1] *= unit[:, None, :]
+    p = h.shape[1]
+    off = np.zeros_like(h)
+    off[:, :-1, :-1] = spanned.null
+    off[:, -1, -1] = 0.0 if intercept else 1.0
+    on = np.eye(p) - off
+    size = np.maximum(np.einsum("gjj->g", h) / p, np.finfo(float).tiny)[:, None, None]
+    whole = np.linalg.pinv(on @ h @ on + size * off, rcond=1e-15, hermitian=True)
+    return Curved(spanned, on @ whole @ on)

@@ -1,0 +1,378 @@
+"""Statuses and standard errors, from the weights at which a training ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import OutOfTime
+from tuskml.kernels.passes import KINDS, Floats, Solution, solve
+from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
+from tuskml.learners.linear.inference import determined, separation
+from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.tempered import strength, temper
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Index, Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.models import Strings
+from tuskml.learners.statuses import MEANINGS
+
+Bools = NDArray[np.bool_]
+STATUSES = tuple(MEANINGS)
+"""In rising order of what a person must know first."""
+
+NEARLY_DEPENDENT = 1e-9
+"""Relative pivot below which double precision leaves too few digits."""
+SUSPECT = 1e-8
+"""Relative pivot below which it is looked at what the rows determine."""
+TIGHT = 0.05
+"""Relative pivot below which products of floats leave too few digits of standard errors."""
+STEEP = 1e-3
+"""Relative pivot below which the weights are refined."""
+REFINEMENTS = 2
+EXACT_IN_FLOAT = 2.0**24
+"""Up to which 32-bit floats hold every whole number."""
+ROUNDING = 1e-4
+"""Share of a feature's variance by its rounding, which moves a slope by as much."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What is known of G models where they ended.
+
+    std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
+    freedom of its tests, NaN where nobody looked; constant, dependent, parted (G,): a feature
+    never varies, features depend on each other, no optimum because the classes are apart.
+    """
+
+    std_err: Floats
+    freedom: Floats
+    constant: Bools
+    dependent: Bools
+    parted: Bools
+
+    @classmethod
+    def none(cls, problem: Problem) -> "Inference":
+        n, dense = problem.n_groups, not problem.rows.sparse
+        return cls(
+            np.full((n, problem.d + 1), np.nan),
+            np.full(n, np.nan),
+            np.any(problem.scale == 0, axis=1) & dense,
+            np.zeros(n, bool),
+            np.zeros(n, bool),
+        )
+
+
+def wants_inference(problem: Problem) -> bool:
+    """Standard errors are those of unpenalised, unweighted maximum likelihood."""
+    return problem.task.test is not None and problem.rows.class_weight is None
+
+
+def infer(problem: Problem, state: State, plan: Plan, deadline: float | None = None) -> Inference:
+    """Standard errors from the inverse curvature at the optimum, and what stands against them.
+
+    The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic
+    loss and the residual variance for the squared one. Where features depend on each other the
+    weights become those of the least norm (`determined.py`). deadline: of `time.monotonic()`, for
+    what takes passes beyond that.
+    """
+    seen = Inference.none(problem)
+    if problem.l1 or problem.l2:
+        return seen
+    which = np.flatnonzero(state.converged)
+    if problem.d < MOST_WEIGHTS and len(which):
+        _infer_some(problem, state, plan, seen, which, deadline)
+    elif problem.rows.sparse and problem.rows.fit_intercept and len(which):
+        found, constant = determined.without_constants(problem.of(which), state.v[which])
+        state.v[which], seen.constant[which] = found, constant
+    if likely_classes(problem.task) and not state.out_of_time:
+        looked = state.converged & (problem.d < MOST_WEIGHTS)
+        rest = np.flatnonzero(~looked & ~(state.stopped & ~state.converged))
+        if len(rest):
+            seen.parted[rest] = separation.completely(problem.of(rest), state.v[rest])
+    seen.std_err[seen.parted | ~state.converged] = np.nan
+    return seen
+
+
+def soften(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    plan: Plan,
+    options: LinearOptions,
+    deadline: float | None,
+) -> Bools:
+    """Fits groups without an optimum with a ridge where no penalty was named; which ones, (G,)."""
+    softened = np.zeros(problem.n_groups, bool)
+    which = np.flatnonzero(seen.parted)
+    if "l2" not in options.given and len(which):
+        softened[which] = temper(problem, state, which, plan, deadline)
+    return softened
+
+
+def _infer_some(
+    problem: Problem,
+    state: State,
+    plan: Plan,
+    seen: Inference,
+    which: Index,
+    deadline: float | None,
+) -> None:
+    """The same for the groups that converged, into seen."""
+    part, smooth = problem.of(which), problem.task.test is not None
+    if not smooth:
+        for some in determined.blocks(len(which), problem.d + 1):
+            spanned = determined.span(part.of(some))
+            _settle(problem, state, seen, which[some], spanned, None)
+        return
+    end = end_of(problem, state, which, plan.threads)
+    solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
+    if likely_classes(problem.task):
+        seen.parted[which], unproved = apart(part, state.v[which], end, solution, plan.threads)
+        _decide(problem, state, plan, seen, which[unproved], deadline)
+    suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
+    rough = (solution.pivot < STEEP) | seen.constant[which]
+    steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
+    refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
+    _put(problem, state, seen, which, solution)
+    odd = np.flatnonzero(suspect & ~seen.parted[which])  # without an optimum there is no norm
+    for block in determined.blocks(len(odd), problem.d + 1):
+        some = odd[block]
+        spanned = determined.span(part.of(some))
+        _settle(problem, state, seen, which[some], spanned, end.hessian[some])
+        near = (solution.pivot[some] < NEARLY_DEPENDENT) & ~seen.constant[which[some]]
+        seen.dependent[which[some]] |= near & (spanned.rank >= free_weights(part.of(some)))
+
+
+def apart(
+    problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
+) -> tuple[Bools, Bools]:
+    """Of which groups (G,) Newton's step proves that the classes are apart, so that there is no
+    optimum, and of which it proves nothing (`learners/linear/inference/separation.py`).
+    """
+    if end.gradient is not None:
+        step = solve(end.hessian, end.gradient, threads).step
+    else:  # a likelihood of the user's own
+        problem = separation.as_logistic(problem)
+        found = problem.evaluate(v, curvature=True)
+        solution = solve(np.asarray(found.hessian), found.gradient, threads)
+        step = solution.step
+    whole = np.where(solution.rank == free_weights(problem), solution.pivot, 0.0)
+    said = separation.verdict(problem, v, step, whole)
+    return said.parted, ~(said.parted | said.exists)
+
+
+def _decide(
+    problem: Problem,
+    state: State,
+    plan: Plan,
+    seen: Inference,
+    which: Index,
+    deadline: float | None,
+) -> None:
+    """Whether the classes of some groups are apart, into seen; past the deadline they count as
+    groups that time did not suffice for.
+    """
+    if not len(which):
+        return
+    part = separation.as_logistic(problem) if problem.task.own is not None else problem
+    rows = replace(part.rows, deadline=deadline)
+    try:
+        seen.parted[which] = separation.decide(part.on(rows).of(which), plan.threads)
+    except OutOfTime:
+        state.out_of_time, state.running[which], state.converged[which] = True, True, False
+
+
+def noted(
+    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools
+) -> dict[str, tuple[Bools, Floats]]:
+    """Members of options that some of the groups have, which and what, (G,) each.
+
+    freedom: where it is not the rows less the standard errors, since rows were held out or weights
+    have none that count; l2_standardized: of groups with the ridge of `tempered.py`.
+    """
+    known = ~np.isnan(seen.std_err)
+    odd = known.any(axis=1) & (seen.freedom != n_rows - known.sum(axis=1))
+    return {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
+
+
+def free_weights(problem: Problem) -> NDArray[np.int64]:
+    """Weights (G,) of features that vary in what was seen of them, and of the intercept."""
+    return np.asarray((problem.scale > 0).sum(axis=1) + int(problem.rows.fit_intercept))
+
+
+def directions(problem: Problem) -> Floats:
+    """The intercept in the caller's units is v times this, (G, p): (-scale * shift, 1)."""
+    direction = np.ones((problem.n_groups, problem.d + 1))
+    direction[:, :-1] = -problem.scale * problem.shift
+    return direction
+
+
+def _put(
+    problem: Problem, state: State, seen: Inference, which: Index, solution: Solution
+) -> None:
+    """Standard errors of groups all of whose weights the rows determine."""
+    part = problem.of(which)
+    assert solution.inverse_diagonal is not None
+    constant = np.einsum("gp,gp->g", directions(part), solution.step)
+    own = solution.inverse_diagonal[:, :-1]
+    _put_variances(problem, state, seen, which, own, constant, solution.rank)
+
+
+def _settle(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    which: Index,
+    spanned: determined.Span,
+    hessian: Floats | None,
+) -> None:
+    """Least norm and standard errors where the rows may not determine all weights."""
+    part, intercept = problem.of(which), problem.rows.fit_intercept
+    lacking = np.flatnonzero(spanned.rank < problem.d + int(intercept))
+    if len(lacking):
+        moved = determined.least_norm(spanned.of(lacking), state.v[which[lacking]])
+        state.v[which[lacking]] = moved
+    seen.constant[which] |= spanned.constant.any(axis=1) & intercept
+    seen.dependent[which] = spanned.dependent(intercept)
+    if hessian is None:
+        return
+    bent = determined.curved(spanned, hessian, intercept)
+    whole = np.flatnonzero(~seen.parted[which])
+    refine(problem, state, which[whole], bent.of(whole).step)
+    _put_variances(problem, state, seen, which, *bent.variances(part), spanned.rank)
+
+
+def _put_variances(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    which: Index,
+    own: Floats,
+    constant: Floats,
+    rank: NDArray[np.int64],
+) -> None:
+    """Standard errors and their degrees of freedom.
+
+    own (n, d) and constant (n,): variances but for s2 / n of the weights of z, whose squares in
+    the caller's units may be no doubles, and of the intercept in the caller's units.
+    """
+    if not wants_inference(problem):
+        return
+    n = problem.rows.groups["n_rows"][which].astype(float)
+    freedom = n - rank
+    variance = np.ones(len(which))
+    if problem.task.quadratic:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(freedom > 0, 2 * n * state.objective[which] / freedom, np.nan)
+    with np.errstate(invalid="ignore"):
+        scaled = np.sqrt(own * (variance / n)[:, None]) * problem.scale[which]
+        seen.std_err[which, 0] = np.sqrt(constant * variance / n)
+    seen.std_err[which, 1:] = np.where(own > 0, scaled, np.nan)
+    if not problem.rows.fit_intercept:
+        seen.std_err[which, 0] = np.nan
+    seen.freedom[which] = freedom
+
+
+def refine(
+    problem: Problem, state: State, which: Index, step_of: Callable[[Floats], Floats]
+) -> None:
+    """Newton's steps with residuals of all rows, which normal equations alone leave too large.
+
+    step_of: from gradients (len(which), p); a step that does not help is not taken.
+    """
+    if not len(which):
+        return
+    part = problem.of(which)
+    v = state.v[which]
+    found = part.evaluate(v)
+    for _ in range(REFINEMENTS):
+        moved = v - step_of(found.gradient)
+        there = part.evaluate(moved)
+        better = there.objective <= found.objective + found.slack
+        v[better] = moved[better]
+        found.put(np.flatnonzero(better), there.of(better))
+    state.v[which] = v
+    state.objective[which], state.violation[which] = found.objective, found.violation
+
+
+@dataclass(frozen=True)
+class End:
+    """Where groups ended: packed hessian, and the gradient (G, p) where one was needed."""
+
+    hessian: Floats
+    gradient: Floats | None
+
+
+def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
+    """The curvature where the weights of some groups ended, as Newton left it or by one pass."""
+    part, kept = problem.of(which), state.hessian
+    n, p = len(which), problem.d + 1
+    if kept is None:
+        hessian, renew, precise = (
+            np.zeros((n, p * (p + 1) // 2)),
+            np.ones(n, bool),
+            np.ones(n, bool),
+        )
+    else:
+        hessian = np.array(kept[which])
+        renew, precise = state.stale[which] | ~state.known[which], state.precise[which]
+        if problem.rows.groups["kind"][0] in FLOATS:
+            rough = solve(hessian, np.zeros((n, p)), threads)
+            loose = (rough.pivot < TIGHT) | (rough.rank < free_weights(part))
+            renew, precise = renew | (loose & ~precise), precise | loose
+    gradient = None
+    if renew.any() or problem.task.name == "logistic":
+        found = evaluate(part, state.v[which], hessian, renew, precise)
+        hessian, gradient = np.asarray(found.hessian), found.gradient
+    return End(hessian, gradient if problem.task.name == "logistic" else None)
+
+
+def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> Strings:
+    """One status a group; also withdraws `converged` where there is no optimum to converge to."""
+    code = np.zeros(len(state.v), np.int32)
+
+    def mark(where: Bools, status: str) -> None:
+        np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
+
+    mark(seen.constant, "constant feature")
+    mark(state.converged & seen.dependent, "collinear features")
+    mark(rounded(problem), "rounded feature")
+    if plan.epsilon > 0:
+        mark(~state.converged, "not converged")
+    if state.out_of_time:
+        mark(~state.converged & state.running, "time limit")
+    code[state.stopped & ~state.converged] = STATUSES.index("early stop")
+    if not problem.l2 and not problem.l1:
+        if not problem.rows.sparse:
+            weights = problem.d + int(problem.rows.fit_intercept)
+            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
+        mark(seen.parted, "separable")
+        state.converged[seen.parted] = False
+    return Strings(STATUSES, code)
+
+
+def likely_classes(task: LinearTask) -> bool:
+    """Whether the loss is a likelihood of two classes, which has no optimum where they part.
+
+    Other losses of classes, such as a squared hinge, have one there.
+    """
+    return task.classifies and "logistic" in (task.name, task.response) and task.test is not None
+
+
+def rounded(problem: Problem) -> NDArray[np.bool_]:
+    """Groups with a feature whose 32-bit floats lost much of what it varies by, of shape (G,).
+
+    DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
+    u^2 / 12, and such errors in a feature shrink its slope by their share of its variance (Fuller,
+    Measurement Error Models, 1987, 1.1).
+    """
+    if KINDS[problem.rows.groups["kind"][0]] != "dense float32":
+        return np.zeros(problem.rows.n_groups, bool)
+    center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
+    error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
+    lost: NDArray[np.bool_] = np.any((center > EXACT_IN_FLOAT) & (error > ROUNDING), axis=1)
+    return lost

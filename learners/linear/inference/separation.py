@@ -1,0 +1,129 @@
+"""Whether the logistic loss has an optimum: whether no direction separates the classes.
+
+Without a penalty there is none if and only if there is a direction u, not 0 on all rows, along
+which no margin y (z.u) is below 0 (Albert and Anderson, On the existence of maximum likelihood
+estimates in logistic regression models, 1984). Newton's step s = H^-1 g at any weights proves
+either, so that no linear program has to be solved (Konis, Linear programming algorithms for
+detecting separated data, 2007):
+
+* g = -mean(q y z) with q = P(wrong class) > 0. As H s = g, the numbers q (1 + (1 - q) y (z.s))
+  times y z add up to 0. Where all are above 0 no such u exists: y (z.u) would add up to more
+  than 0. That is so wherever (1 - q) |z.s| < 1 in all rows, which Newton's method reaches near
+  every optimum, and nowhere if there is none.
+* Where all margins are above 0, the weights are such a direction. Where no margin falls along -s,
+  -s is one: along it the method runs away if there is no optimum, one unit of the closest
+  margins an iteration, while all that is not parted comes to rest.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass, solve
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.tasks import LINEAR
+
+Bools = NDArray[np.bool_]
+
+SURE = 0.9
+"""Of the 1 that the share of a proof stays below: rounding takes none of it."""
+LEVEL = 1e-7
+"""Part of the largest move of a margin, by which others may fall and have not moved."""
+CLEAR = 1e-9
+"""Relative pivot of H below which its steps prove nothing."""
+MOST_STEPS = 60
+HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Over each group's rows, all (G,): the least y m, the least and the largest move y (z.u),
+    and the largest (1 - q) |z.u|.
+    """
+
+    least_margin: Floats
+    least_move: Floats
+    most_move: Floats
+    most_share: Floats
+
+
+def reach(rows: Pass, weights: Floats, direction: Floats) -> Reach:
+    """Margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's units."""
+    out = np.empty((rows.n_groups, 4))
+    weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
+    given = pointer(weights), pointer(direction), pointer(out)
+    check_code(library().tk_margin_reach(rows.struct, *given))
+    return Reach(*(np.ascontiguousarray(column) for column in out.T))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """exists: there is an optimum; parted: there is none, both (G,); neither: not decided."""
+
+    exists: Bools
+    parted: Bools
+
+
+def as_logistic(problem: Problem) -> Problem:
+    """The same rows with the logistic loss, all of which weigh alike."""
+    task = LINEAR["logistic"]
+    rows = replace(problem.rows, loss=task.loss, class_weight=None, open=None)
+    return replace(problem, rows=rows, task=task, gradient_unit=None)
+
+
+def completely(problem: Problem, v: Floats) -> Bools:
+    """Groups (G,) whose weights v put every row on its side."""
+    weights = problem.to_caller(v)
+    return np.asarray(reach(problem.rows, weights, np.zeros_like(weights)).least_margin > 0)
+
+
+def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
+    """What Newton's step (G, p) at v (G, p) proves; pivot (G,) as `solve` has it."""
+    found = reach(problem.rows, problem.to_caller(v), problem.to_caller(step))
+    backed = found.most_move <= LEVEL * -found.least_move
+    exists = (found.most_share < SURE) & (pivot > CLEAR)
+    parted = (found.least_margin > 0) | (backed & (found.least_move < 0) & ~exists)
+    return Verdict(exists & ~parted, parted)
+
+
+def decide(problem: Problem, threads: int) -> Bools:
+    """Groups (G,) without an optimum, by Newton's method from 0 on until one or the other is
+    proved; where rounding leaves both open, as none is. Raises OutOfTime at the rows' deadline.
+    """
+    problem = replace(problem, precise=True)
+    parted, whole = np.zeros(problem.n_groups, bool), np.zeros(problem.n_groups, np.int64)
+    left, v = np.arange(problem.n_groups), np.zeros((problem.n_groups, problem.d + 1))
+    for number in range(MOST_STEPS):
+        part = problem.of(left)
+        found = part.evaluate(v, curvature=True)
+        solution = solve(
+            np.asarray(found.hessian),
+            found.gradient,
+            threads,
+            cancel_mark=part.rows.cancel_mark,
+            deadline=part.rows.deadline,
+        )
+        if number == 0:  # all rows weigh the same: the rank of the rows themselves
+            whole = solution.rank
+        clear = np.where(solution.rank == whole[left], 1.0, 0.0)
+        said = verdict(part, v, solution.step, clear)
+        parted[left[said.parted]] = True
+        rest = np.flatnonzero(~(said.exists | said.parted))
+        if not len(rest):
+            break
+        v = _lower(part.of(rest), v[rest], solution.step[rest], found.objective[rest])
+        left = left[rest]
+    return parted
+
+
+def _lower(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
+    """Newton's step, halved by group until the objective is not above what it was."""
+    by = np.ones(len(v))
+    for _ in range(HALVINGS):
+        worse = ~(problem.objective(v - by[:, None] * step) <= objective)
+        if not worse.any():
+            break
+        by[worse] *= 0.5
+    return np.asarray(v - by[:, None] * step)

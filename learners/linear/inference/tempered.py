@@ -1,0 +1,123 @@
+"""Separable classes, where no penalty was asked for and without one there is no optimum.
+
+They get the least that makes one: l2 = 1 / n on coefficients of features divided by their standard
+deviation, as scikit-learn's LogisticRegression has it with C = 1 on scaled features.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.inference import determined
+from tuskml.learners.linear.operators import Operators, State, run
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+
+PRECISE, MOST_ITERATIONS = 1e-10, 100
+"""Of newton, for groups of few features."""
+WIDE_PRECISE, MOST_WIDE_ITERATIONS = 1e-8, 1000
+"""Where a matrix of weights by weights would cost far more than the training."""
+
+
+@dataclass(frozen=True)
+class Tempered(Problem):
+    """The same objective plus sum(ridge w^2) / 2; ridge (G, d) is of coefficients in the caller's
+    units.
+    """
+
+    ridge: Floats | None = None
+
+    def of(self, which: Index) -> Problem:
+        part = super().of(which)
+        if part is self or self.ridge is None:
+            return part
+        return replace(part, ridge=self.ridge[which])  # type: ignore[call-arg]
+
+    def penalty(self, coef: Floats) -> Floats:
+        return np.asarray(0.5 * np.einsum("gd,gd,gd->g", self._ridge, coef, coef))
+
+    def evaluate(self, v: Floats, curvature: bool = False) -> Found:
+        found = super().evaluate(v, curvature)
+        pull = self._ridge * self.scale**2 * v[:, :-1]
+        found.gradient[:, :-1] += pull
+        rounding = self.rounding * self._size_of_terms(v, self.to_caller(v)[:, :-1])
+        return replace(found, violation=self._violation(found.gradient, v, rounding))
+
+    @property
+    def _ridge(self) -> Floats:
+        assert self.ridge is not None
+        return self.ridge
+
+    def _hessian(self, packed: Triangles) -> Triangles:
+        packed = super()._hessian(packed)
+        more = np.zeros((self.n_groups, self.d + 1))
+        more[:, :-1] = self._ridge * self.scale**2
+        add_to_diagonal(packed, more)
+        return packed
+
+
+def temper(
+    problem: Problem, state: State, which: Index, plan: Plan, deadline: float | None
+) -> NDArray[np.bool_]:
+    """Leaves some groups at their optimum with the ridge; for which of them time sufficed, (n,).
+
+    The others stay where they are.
+    """
+    rows = problem.rows
+    here = Pass(
+        rows.groups, rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.threads,
+        cancel_mark=rows.cancel_mark, open=rows.open,
+    )  # fmt: skip
+    part = problem.on(here).of(which)
+    penalised = with_ridge(part)
+    start = np.zeros((len(which), problem.d + 1))
+    ended = run(penalised, descent(penalised, plan, start, deadline))
+    v = ended.v
+    if penalised.scale is not part.scale:
+        v = part.from_caller(penalised.to_caller(v))
+    if rows.sparse and rows.fit_intercept:
+        v = determined.without_constants(part, v)[0]
+    arrived = ~ended.running if ended.out_of_time else np.ones(len(which), bool)
+    there = which[arrived]
+    state.v[there] = v[arrived]
+    state.objective[there] = ended.objective[arrived]
+    state.violation[there] = ended.violation[arrived]
+    state.iterations[there] += ended.iterations[arrived]
+    return arrived
+
+
+def with_ridge(problem: Problem) -> Tempered:
+    """The problem with the ridge; of many features in coordinates where that is the same for all,
+    which quasi-Newton steps get on with best.
+    """
+    deviation = determined.deviations(problem)
+    ridge = strength(problem)[:, None] * deviation**2
+    own = {f.name: getattr(problem, f.name) for f in fields(Problem)} | {"precise": True}
+    if problem.d >= determined.MOST_WEIGHTS:
+        used = deviation > 0
+        own["scale"] = np.divide(1.0, deviation, where=used, out=np.zeros_like(deviation))
+        own["frequency"] = None
+    return Tempered(**own, ridge=ridge)
+
+
+def descent(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
+    """How the optimum is reached, whatever the plan's algorithm is."""
+    few = problem.d < determined.MOST_WEIGHTS
+    chosen = FIRST_CHOICE if few else LAST_CHOICE
+    settings = replace(
+        plan,
+        algorithm=chosen.name,
+        base=None,
+        converge="gradient",
+        epsilon=PRECISE if few else WIDE_PRECISE,
+        max_iter=MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS,
+    )
+    return chosen.operators(problem, settings, start, deadline)
+
+
+def strength(problem: Problem) -> Floats:
+    """l2 on standardised coefficients, (G,)."""
+    return np.asarray(1.0 / problem.rows.groups["n_rows"])

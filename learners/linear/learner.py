@@ -1,0 +1,73 @@
+"""Linear models as a learner."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tuskml.kvstore import StoreRoot
+from tuskml.learners.learner import Groups, Learner
+from tuskml.learners.linear import training
+from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
+from tuskml.learners.linear.explaining import explain
+from tuskml.learners.linear.inference import determined
+from tuskml.learners.linear.options import OPTIONS
+from tuskml.learners.linear.planner.rule import FEW_FEATURES
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.row_groups import RowGroups
+
+
+class Linear(Learner):
+    """Models whose prediction is a function of w.x + b, the user's own tasks included."""
+
+    @property
+    def tasks(self) -> Mapping[str, LinearTask]:
+        return LINEAR | OWN
+
+    @property
+    def options(self) -> OptionTable[LinearOptions]:
+        return OPTIONS
+
+    @property
+    def algorithms(self) -> Sequence[Algorithm]:
+        return REGISTERED
+
+    @property
+    def sizes(self) -> Sequence[tuple[str, str]]:
+        first = FIRST_CHOICE.name
+        return (
+            ("features of a model with standard errors", f"{determined.MOST_WEIGHTS - 1:,}"),
+            (f"features up to which the rule of `auto` takes {first}", f"{FEW_FEATURES:,}"),
+        )
+
+    def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
+        from tuskml.learners.linear.planner.calibration import measure
+
+        return measure(tell)
+
+    def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
+        return explain.explain(groups, request, memory)
+
+    def train_stored(
+        self, group: Groups, request: Request, memory: int, root: StoreRoot
+    ) -> Models:
+        from tuskml.learners.linear.stored.training import train_stored  # slow to import
+
+        return train_stored(group, request, memory, root)
+
+    def streams(self, request: Request) -> bool:
+        from tuskml.learners.linear.streamed.training import wanted
+
+        return wanted(request)
+
+    def train_streamed(
+        self, source: RowGroups, request: Request, n_features: int
+    ) -> Models | None:
+        from tuskml.learners.linear.streamed.training import train_streamed
+
+        return train_streamed(source, request, n_features)

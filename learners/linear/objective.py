@@ -1,0 +1,221 @@
+"""The objective of a batch in coordinates that condition it, and where its descent starts."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError
+from tuskml.kernels import passes
+from tuskml.kernels.open_rows import Open
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.own.assembled import transformed
+from tuskml.learners.linear.own.checks import constant
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.tasks import LinearTask
+
+MOMENT_ROWS = 4096
+TINY = 1e-150
+"""Numbers whose squares are too small for all of a double's digits."""
+CONSTANT = 1e-14
+"""Of numbers' size, what rounding leaves of the deviation of numbers that are all the same."""
+
+
+def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request) -> Problem:
+    """The objective in coordinates that condition it."""
+    options, task = request.options, request.task
+    rows = replace(
+        rows,
+        positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
+        class_weight=class_weights(task, options, labels),
+        open=None if task.own is None else Open(task.own),
+    )
+    frequency = None
+    if rows.sparse:
+        shift, scale, frequency = describe_sparse(rows, plan, options)
+    else:
+        shift, deviation = rows.feature_moments(MOMENT_ROWS)
+        if not options.fit_intercept:  # nothing could take up the shift
+            deviation = root_of_squares(deviation**2, deviation, shift)
+            shift = np.zeros_like(shift)
+        scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
+    size = label_size(labels) if task.quadratic or of_numbers(task) else None
+    problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    return transformed(with_units(problem, labels), plan)
+
+
+def of_numbers(task: LinearTask) -> bool:
+    """Whether margins are in units of the label, by a loss of the user's own."""
+    return task.own is not None and not task.classifies and task.response == "identity"
+
+
+def label_size(labels: NDArray[np.void]) -> Floats:
+    """The root mean square of numbers, (G,)."""
+    variance = labels["variance"]
+    return root_of_squares(variance, np.sqrt(variance), labels["mean"])
+
+
+def root_of_squares(square: Floats, a: Floats, b: Floats) -> Floats:
+    """The root of a^2 + b^2 with a^2 given, also where squares are no doubles."""
+    with np.errstate(over="ignore", under="ignore"):
+        size = np.sqrt(square + b**2)
+    return np.where(np.isfinite(size) & (size > TINY), size, np.hypot(a, b))
+
+
+def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
+    """The problem with the units in which convergence is measured.
+
+    Weights of standardised features are in units of the label where the margin is: of its standard
+    deviation, or of its size where nothing takes up the mean or nothing varies. Gradients are in
+    those times the mean curvature of the loss at the best constant, relative to the logistic
+    loss's greatest: so a tolerance is one of the weights, also where labels are small numbers or
+    events are rare.
+    """
+    task = problem.task
+    if task.quadratic or task.own is not None:
+        numbers = task.quadratic or of_numbers(task)
+        weight = label_unit(labels, problem.rows.fit_intercept) if numbers else None
+        gradient = weight if task.quadratic else unit_of_own(problem, labels, weight)
+    else:
+        weight, gradient = None, class_unit(problem, labels)
+    return replace(problem, weight_unit=weight, gradient_unit=gradient)
+
+
+def known(unit: Floats) -> Floats:
+    """Units that can be measured in: 1 for those that cannot."""
+    return np.where(np.isfinite(unit) & (unit > 0), unit, 1.0)
+
+
+def label_unit(labels: NDArray[np.void], centred: bool) -> Floats:
+    """What numbers vary by, (G,), or how large they are."""
+    size, deviation = label_size(labels), np.sqrt(labels["variance"])
+    varies = deviation > CONSTANT * size
+    return known(np.where(varies & centred, deviation, size))
+
+
+def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
+    """Four times the mean curvature of the logistic loss at the best constant, (G,).
+
+    By weighted shares a and b of the classes that is 4 a b / (a + b). The hinge is not curved: its
+    unit is the weights' mean.
+    """
+    low, high = (sizes / labels["n_rows"] for sizes in class_sizes(labels))
+    weight = problem.rows.class_weight
+    if weight is not None:
+        low, high = low * weight[:, 0], high * weight[:, 1]
+    if problem.task.name == "svm":
+        return None if weight is None else known(low + high)
+    return known(4.0 * low * (high / (low + high)))
+
+
+def unit_of_own(
+    problem: Problem, labels: NDArray[np.void], weight: Floats | None
+) -> Floats | None:
+    """The same of a loss of the user's own, by how it bends within a unit of the margin, (G,)."""
+    if problem.task.classifies and problem.task.response == "logistic":
+        return class_unit(problem, labels)
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    v[:, -1] = best_constant(problem, labels)
+    by = np.ones(problem.n_groups) if weight is None else weight
+    rows = replace(problem.rows, loss_only=True)
+    total = np.zeros(problem.n_groups)
+    for times, moved in ((1.0, by), (-2.0, 0.0 * by), (1.0, -by)):
+        there = v.copy()
+        there[:, -1] += moved
+        sums = rows.gradient(there)
+        total += times * sums[:, 0] / sums[:, 1]
+    return known(total / by)
+
+
+def describe_sparse(
+    rows: Pass, plan: Plan, options: LinearOptions
+) -> tuple[Floats, Floats, Floats | None]:
+    """No shift, which would fill the zeros; scales that leave values of at most 1.
+
+    Counting is a pass of its own: it is left out where values are of the size of 1 anyway and no
+    penalty asks how often a feature occurs. Nothing is scaled where all features' largest are.
+    """
+    shift = np.zeros((rows.n_groups, rows.n_features))
+    plain, counts = False, None
+    if not counts_features(plan, options):
+        plain, counts = needs_no_scale(rows)
+    if plain:
+        return shift, np.ones_like(shift), None
+    count, largest = rows.feature_counts() if counts is None else counts
+    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
+    return shift, scale, np.maximum(count, 1.0) / rows.groups["n_rows"][:, None]
+
+
+def counts_features(plan: Plan, options: LinearOptions) -> bool:
+    """Whether it is asked how often a sparse feature occurs, so that all are scaled anyway."""
+    return options.l1 > 0 or options.l2 > 0 or ALGORITHMS[plan.family].counts_features
+
+
+def needs_no_scale(rows: Pass) -> tuple[bool, tuple[Floats, Floats] | None]:
+    """Whether the largest values of all features are near 1; counts where it took them to know."""
+    near = rows.values_near_one()
+    if near is not None:
+        return near, None
+    counts = rows.feature_counts()
+    low, high = 1.0 / passes.NEAR_ONE, passes.NEAR_ONE
+    largest = counts[1]
+    return bool(((largest == 0) | ((largest >= low) & (largest <= high))).all()), counts
+
+
+def class_weights(
+    task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
+) -> Floats | None:
+    """Weights (G, 2) of the lower and the higher class, None: all 1."""
+    if options.class_weight is None or not task.classifies:
+        return None
+    if options.class_weight == "balanced":
+        low, high = class_sizes(labels)
+        return np.stack([0.5 * (low + high) / low, 0.5 * (low + high) / high], axis=1)
+    return np.tile(np.array(options.class_weight, float), (len(labels), 1))
+
+
+def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """Rows of the lower and of the higher class, each (G,)."""
+    high = labels["n_high"].astype(float)
+    return labels["n_rows"] - high, high
+
+
+def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats:
+    """The warm start, or the best constant."""
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    if options.warm_start is not None:
+        coef = options.warm_start.coef
+        if options.warm_start.store is not None:
+            raise OptionError(
+                f"warm_start is the stored model '{options.warm_start.store}', expected a model "
+                "with coefficients, or option 'store' for the new one too"
+            )
+        if len(coef) != problem.d and not (problem.rows.sparse and len(coef) < problem.d):
+            raise DataError(
+                f"warm_start has {len(coef)} coefficients, expected {problem.d} as the features"
+            )
+        v[:, : len(coef)] = coef
+        v[:, -1] = options.warm_start.intercept
+        return problem.from_caller(v)
+    if options.fit_intercept:
+        v[:, -1] = best_constant(problem, labels)
+    return v
+
+
+def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
+    """The margin (G,) that is best of all constant ones, 0 where nobody knows it."""
+    task = problem.task
+    if task.quadratic:
+        return np.asarray(labels["mean"])
+    if task.own is not None and not task.classifies:
+        return constant(task, labels["mean"])
+    if "logistic" in (task.name, task.response):
+        weight = problem.rows.class_weight
+        low, high = class_sizes(labels)
+        if weight is not None:
+            high, low = high * weight[:, 1], low * weight[:, 0]
+        return np.asarray(np.log(high / low))
+    return np.zeros(problem.n_groups)

@@ -1,0 +1,301 @@
+"""The seven operators of gradient descent, and the loop that runs them.
+
+After Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017,
+section 4: Transform, Stage, Sample, Compute, Update, Converge, Loop. An algorithm is a choice of
+one implementation each. Operators work on all groups of a batch at once: arrays have the groups
+first, and groups that are done drop out of `state.active`.
+
+One difference to the paper's order: Converge looks at what Compute found before Update moves on,
+so the result of a group is always a point whose optimality was measured.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import OutOfTime
+from tuskml.kernels.passes import Floats, Triangles
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Index, Problem, room_for
+
+Bools = NDArray[np.bool_]
+LEAST_SIZE = 1e-12
+"""Of the first objective: what a smaller one's changes are measured in."""
+
+
+@dataclass
+class State:
+    """Where each of G groups stands.
+
+    v: weights (G, p) in coordinates of z; objective and violation (G,) at v where known (G,) is
+    true; running (G,): still moving; history: objectives (G,) by iteration, NaN where a group
+    rested. found: what is known at v of the active groups already; current (G, p): the last
+    iterate, where v is a mean of iterates; step (G,): of stochastic steps; below (G,): a number
+    that no objective is below; line (G, 2): where nothing penalises, that number at weights of no
+    length, and how it falls with their length; rejected (G,): whether the last move was taken
+    back; stopped (G,): whether held-out rows ended it. hessian: the curvature, packed, at v but
+    where stale (G,), of products in double where precise (G,). own: what one algorithm alone
+    keeps; memory: what the user's own operators keep.
+    """
+
+    v: Floats
+    objective: Floats
+    violation: Floats
+    known: Bools
+    running: Bools
+    converged: Bools
+    iterations: NDArray[np.int64]
+    iteration: int = 0
+    history: list[Floats] = field(default_factory=list)
+    out_of_time: bool = False
+    found: Found | None = None
+    current: Floats | None = None
+    step: Floats = field(init=False)
+    below: Floats = field(init=False)
+    line: Floats | None = None
+    rejected: Bools = field(init=False)
+    stopped: Bools = field(init=False)
+    hessian: Triangles | None = None
+    stale: Bools = field(init=False)
+    precise: Bools = field(init=False)
+    own: Any = None
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.v)
+        self.step, self.below = np.ones(n), np.zeros(n)
+        self.rejected, self.stopped = np.zeros(n, bool), np.zeros(n, bool)
+        self.stale, self.precise = np.zeros(n, bool), np.zeros(n, bool)
+
+    @classmethod
+    def at(cls, v: Floats) -> "State":
+        n = len(v)
+        return cls(
+            v.copy(),
+            np.full(n, np.nan),
+            np.full(n, np.inf),
+            np.zeros(n, bool),
+            np.ones(n, bool),
+            np.zeros(n, bool),
+            np.zeros(n, np.int64),
+        )
+
+    @property
+    def active(self) -> Index:
+        """The groups that still move."""
+        return self.running.nonzero()[0]
+
+
+class Transform(Protocol):
+    """Puts a batch into the coordinates that the algorithm works in."""
+
+    def __call__(self, problem: Problem) -> Problem: ...
+
+
+class Stage(Protocol):
+    """The starting point and what else must exist before the first iteration."""
+
+    def __call__(self, problem: Problem) -> State: ...
+
+
+class Sample(Protocol):
+    """The rows of the active groups that this iteration reads."""
+
+    def __call__(self, problem: Problem, state: State) -> Problem: ...
+
+
+class Compute(Protocol):
+    """What the rows say of the current weights; None when an iteration does not need it."""
+
+    def __call__(self, part: Problem, state: State) -> Found | None: ...
+
+
+class Update(Protocol):
+    """Moves the weights of the active groups; found is for them alone, in their order."""
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None: ...
+
+
+class Converge(Protocol):
+    """Which of the active groups are done."""
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]: ...
+
+
+class Loop(Protocol):
+    """Whether to go on."""
+
+    def __call__(self, state: State) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Operators:
+    """One implementation of each operator: an algorithm."""
+
+    transform: Transform
+    stage: Stage
+    sample: Sample
+    compute: Compute
+    update: Update
+    converge: Converge
+    loop: Loop
+
+
+Monitor = Callable[[Problem, State], None]
+
+
+def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) -> State:
+    """Trains all groups of the batch; returns where each ended."""
+    problem = operators.transform(problem)
+    state = operators.stage(problem)
+    try:
+        loop(problem, state, operators, monitor)
+    except OutOfTime:  # within a pass or a system: the weights are those before it
+        state.out_of_time = True
+    return state
+
+
+def loop(problem: Problem, state: State, operators: Operators, monitor: Monitor | None) -> None:
+    """Iterations until the operators say that it is enough. Raises OutOfTime."""
+    while True:
+        part = operators.sample(problem, state)
+        found = operators.compute(part, state)
+        note(state, found)
+        found = settle(state, operators.converge(state, state.active, found), found)
+        if monitor is not None:
+            found = watched(problem, state, found, monitor)
+        if not operators.loop(state):
+            return
+        active = state.active
+        part = operators.sample(problem, state)
+        operators.update(part, state, found)
+        state.iterations[active] += 1
+        state.iteration += 1
+
+
+def watched(problem: Problem, state: State, found: Found | None, monitor: Monitor) -> Found | None:
+    """Shows the state to the monitor, which may stop groups; found for those that go on."""
+    before = state.active
+    monitor(problem, state)
+    after = state.active
+    if found is None or len(after) == len(before):
+        return found
+    return found.of(np.isin(before, after))
+
+
+def note(state: State, found: Found | None) -> None:
+    """Records what was found at the weights of the active groups."""
+    active = state.active
+    if found is None or not len(active):
+        return
+    state.objective[active] = found.objective
+    state.violation[active] = found.violation
+    state.known[active] = True
+    if found.hessian is not None:
+        if state.hessian is None:
+            state.hessian = room_for(found.hessian, len(state.v))
+        state.hessian[active] = found.hessian
+    entry = np.full(len(state.v), np.nan)
+    entry[active] = found.objective
+    state.history.append(entry)
+
+
+def settle(state: State, done: NDArray[np.bool_], found: Found | None) -> Found | None:
+    """Takes the groups that are done out of the active ones; found for those that remain."""
+    if not done.any():
+        return found
+    active = state.active
+    state.converged[active[done]] = True
+    state.running[active[done]] = False
+    return None if found is None else found.of(~done)
+
+
+def as_given(problem: Problem) -> Problem:
+    """Transform: rows were described when the problem was made; kernels transform them lazily."""
+    return problem
+
+
+def all_rows(problem: Problem, state: State) -> Problem:
+    """Sample: every row of the active groups."""
+    return problem.of(state.active)
+
+
+@dataclass(frozen=True)
+class StartAt:
+    """Stage: weights v (G, p)."""
+
+    v: Floats
+
+    def __call__(self, problem: Problem) -> State:
+        return State.at(self.v)
+
+
+@dataclass
+class Tolerance:
+    """Converge: the criterion fell to epsilon; never when epsilon is 0.
+
+    unit (G,): what changes of the weights are measured in, None: 1. The objective's are relative
+    to its size, or to a trillionth of what it was at first, where it falls to nothing.
+    """
+
+    criterion: str
+    epsilon: float
+    unit: Floats | None = None
+    first: Floats | None = None
+    before: Floats | None = None
+    before_v: Floats | None = None
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
+        measured = None if self.epsilon == 0 else self.measured(state, active, found)
+        if measured is None:
+            return np.zeros(len(active), bool)
+        return np.asarray(measured <= self.epsilon)
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan) -> "Tolerance":
+        """The plan's, in the units of the problem."""
+        return cls(plan.converge, plan.epsilon, problem.weight_unit)
+
+    def measured(self, state: State, active: Index, found: Found | None) -> Floats | None:
+        """The criterion by active group; None where nothing was found to judge by."""
+        if found is None:
+            return None
+        return found.violation if self.criterion == "gradient" else self._change(state, active)
+
+    def _change(self, state: State, active: Index) -> Floats:
+        """Of the weights, or of the objective relative to its size."""
+        if self.before is None or self.before_v is None:
+            self.before, self.before_v = state.objective.copy(), state.v.copy()
+            self.first = LEAST_SIZE * np.abs(self.before)
+            return np.full(len(active), np.inf)
+        if self.criterion == "weights":
+            change = np.abs(state.v[active] - self.before_v[active]).max(axis=1)
+            change = change if self.unit is None else change / self.unit[active]
+        else:
+            assert self.first is not None
+            size = np.maximum(np.abs(state.objective[active]), self.first[active])
+            change = np.abs(state.objective[active] - self.before[active])
+            change = np.divide(change, size, where=change > 0, out=np.zeros_like(change))
+        self.before, self.before_v = state.objective.copy(), state.v.copy()
+        # An epoch that was taken back changed nothing.
+        return np.where(state.rejected[active], np.inf, change)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Loop: until no group moves, max_iter iterations are done, or the deadline has passed."""
+
+    max_iter: int
+    deadline: float | None = None
+
+    def __call__(self, state: State) -> bool:
+        if state.iteration >= self.max_iter or not state.running.any():
+            return False
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            state.out_of_time = True
+            return False
+        return True

@@ -1,0 +1,123 @@
+"""The options of linear models."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tuskml.errors import OptionError, one_of
+from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
+from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
+from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.table import OptionTable
+
+SEARCHING = " and ".join(one.name for one in REGISTERED if one.line_search)
+SCHEDULES = (*POWERS, "line_search")
+
+OWN_NAMES: dict[str, Callable[[], Iterable[str]]] = {}
+"""By option, the names that users have given to operators and algorithms of their own."""
+
+
+@dataclass(frozen=True)
+class OpenChoice:
+    """One of some names, or of those that users have registered for this option."""
+
+    option: str
+    names: tuple[str, ...]
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (*self.names, *OWN_NAMES.get(self.option, tuple)())
+
+    @property
+    def allowed(self) -> str:
+        return one_of(self.all_names)
+
+    def parse(self, value: Any) -> str:
+        return str(choice(*self.all_names).parse(value))
+
+
+def check_together(options: LinearOptions) -> None:
+    """OptionError where an algorithm cannot train with the other options."""
+    chosen = ALGORITHMS.get(options.algorithm)
+    wrong = None if chosen is None else chosen.unfit(options)
+    if wrong is not None:
+        raise OptionError(unfit_sentence(options, wrong))
+    searching = [one.name for one in REGISTERED if one.line_search]
+    if options.schedule == "line_search" and options.algorithm not in searching:
+        raise OptionError(
+            f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
+            f"expected {one_of(searching)}"
+        )
+
+
+def unfit_sentence(options: LinearOptions, wrong: Unfit) -> str:
+    """What an option must be for an algorithm, or which algorithms have it."""
+    algorithm = f"algorithm '{options.algorithm}'"
+    if not getattr(options, wrong.option):
+        return (
+            f"option '{wrong.option}' is 0, {algorithm} needs a number greater than 0: {wrong.why}"
+        )
+    found = [(one.name, one.unfit(options)) for one in REGISTERED]
+    others = [name for name, why in found if why is None or why.option != wrong.option]
+    return (
+        f"option '{wrong.option}' is not available with {algorithm}: {wrong.why}, "
+        f"expected {one_of([*others, 'auto'])}"
+    )
+
+
+OPTIONS = OptionTable(
+    LinearOptions,
+    (
+        Option(
+            "algorithm",
+            OpenChoice("algorithm", ("auto", *ALGORITHMS)),
+            "auto",
+            "the algorithm that trains",
+        ),
+        "max_iter",
+        "epsilon",
+        "time",
+        Option(
+            "converge",
+            OpenChoice("converge", ("gradient", "weights", "loss")),
+            "gradient",
+            "what must fall to epsilon: the largest violation of the optimality condition, "
+            "the largest change of a weight, or the relative change of the objective",
+        ),
+        Option("step", STEP, "auto", "the first step size, for centred and scaled features"),
+        Option(
+            "schedule",
+            choice(*SCHEDULES),
+            None,
+            f"how the step size shrinks with iteration i; line_search is for {SEARCHING} only",
+        ),
+        Option(
+            "batch_size", integer(1, 2**20), None, "rows per step of the stochastic algorithms"
+        ),
+        Option(
+            "sampler",
+            OpenChoice("sampler", ("shuffled-partition", "sequential")),
+            None,
+            "the order of the rows: shuffled, or as the database delivers them",
+        ),
+        Option(
+            "transform",
+            OpenChoice("transform", ("lazy",)),
+            "lazy",
+            "features are centred and scaled when they are read",
+        ),
+        Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
+        Option("l2", real(0), 0.0, "half of it is the weight of the sum of squared coefficients"),
+        Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
+        *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
+        *("warm_start", "store", "cache", "partition", "resume", "device", "explain", "format"),
+    ),
+    check_together,
+)
+
+
+def parse(text: str) -> LinearOptions:
+    """The options in a JSON text; an empty text has none. Raises OptionError."""
+    return OPTIONS.parse(text)

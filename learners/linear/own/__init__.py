@@ -1,0 +1,1 @@
+"""Tasks, operators and algorithms of the user's own."""

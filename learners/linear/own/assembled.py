@@ -1,0 +1,52 @@
+"""A plan's operators: its algorithm's, with the user's own in their places."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts import sampled
+from tuskml.learners.linear.operators import Operators
+from tuskml.learners.linear.own.operators import Setting, made, replaced_in, steps_in_python
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Problem
+
+
+def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
+    """A plan's operators: its algorithm's, and the user's own in their places.
+
+    A transform of the user's own has made the problem already (`transformed`).
+    """
+    own = replaced_in(plan)
+    build = ALGORITHMS[plan.family].operators
+    if not own and problem.task.own is None:
+        return build(problem, plan, start, deadline)
+    random = np.random.default_rng(plan.seed)
+    if steps_in_python(plan.algorithm, plan.sampler, problem.task.own is not None):
+        found = sampled.operators(problem, plan, start, deadline)
+        if "sample" in own:
+            uniform = sampled.Uniform(plan.batch_size, random)
+            setting = Setting(problem, plan, start, deadline, uniform, random)
+            update = sampled.SampledEpoch(plan, made(own["sample"], setting, "sample"))
+            found = replace(found, update=update)
+    else:
+        found = build(problem, plan, start, deadline)
+    for kind, what in own.items():
+        if kind not in ("transform", "sample"):
+            built_in = getattr(found, kind)
+            setting = Setting(problem, plan, start, deadline, built_in, random)
+            found = replace(found, **{kind: made(what, setting, kind)})
+    return found
+
+
+def transformed(problem: Problem, plan: Plan) -> Problem:
+    """The problem in the coordinates of the user's own transform, if the plan has one."""
+    what = replaced_in(plan).get("transform")
+    if what is None:
+        return problem
+    random = np.random.default_rng(plan.seed)
+    start = np.zeros((problem.n_groups, problem.d + 1))
+    setting = Setting(problem, plan, start, None, lambda same: same, random)
+    changed: Problem = made(what, setting, "transform")(problem)
+    return changed

@@ -1,0 +1,65 @@
+"""What the trainer does for tasks of the user's own."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OperatorError
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.tasks import LinearTask
+
+LEAST_MEAN = 1e-9
+"""Of labels, where a logarithm is taken."""
+
+
+def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
+    """Labels lie where the task says."""
+    if task.own is None or task.classifies:
+        return
+    low, high = float(labels["low"].min()), float(labels["high"].max())
+    if low >= task.low and high <= task.high:
+        return
+    allowed = f"at least {task.low:g}" if task.high == math.inf else f"at most {task.high:g}"
+    if math.isfinite(task.low) and math.isfinite(task.high):
+        allowed = f"between {task.low:g} and {task.high:g}"
+    raise DataError(
+        f"label is {low if low < task.low else high:g}, '{task.name}' needs labels of {allowed}"
+    )
+
+
+def constant(task: LinearTask, mean: Floats) -> Floats:
+    """The margin whose response is the mean of numbers."""
+    if task.response == "exp":
+        return np.asarray(np.log(np.maximum(mean, LEAST_MEAN)))
+    if task.response == "logistic":
+        share = np.clip(mean, LEAST_MEAN, 1 - LEAST_MEAN)
+        return np.asarray(np.log(share / (1 - share)))
+    return mean
+
+
+def refuse_lost(problem: Problem, state: State) -> None:
+    """A loss of the user's own is a number where the weights end."""
+    lost = state.objective[~np.isfinite(state.objective)]
+    if problem.task.own is not None and len(lost):
+        raise OperatorError(
+            f"task '{problem.task.name}': the mean loss is {lost[0]:g}, expected a finite number"
+        )
+
+
+def loss_of_one_class(task: LinearTask, intercept: Floats) -> Floats:
+    """The loss of a constant margin whose sign is the class."""
+    if task.name == "svm":
+        return np.maximum(0.0, 1.0 - np.abs(intercept))
+    if task.own is None or task.own.loss is None:
+        return np.log1p(np.exp(-np.abs(intercept)))
+    found = task.own.answer("loss", task.own.loss, intercept, np.sign(intercept))
+    return np.array(np.broadcast_to(found, intercept.shape))
+
+
+def own_members(task: LinearTask) -> dict[str, Any] | None:
+    """What the options of a model say of its task, for `predict`."""
+    return None if task.own is None else {"response": task.response}

@@ -1,0 +1,336 @@
+"""Operators and algorithms of the user's own, by name, and how they replace the built-in ones.
+
+What is registered is a function `make(setting)` that returns an operator: a callable of the
+signature that `operators.py` has for its kind. It is called once for each batch of groups that
+train together (and for each stage of it), so an operator may keep what it likes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OperatorError, OptionError, TuskError, nearest, one_of
+from tuskml.kernels.open_rows import raised
+from tuskml.kernels.passes import Floats, raise_if_cancelled
+from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
+from tuskml.learners.linear.algorithms import SAMPLED
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.options import OWN_NAMES
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.names import check_new
+from tuskml.learners.options.table import forget_parsed
+
+KINDS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
+OPTION_OF = {"transform": "transform", "sample": "sampler", "converge": "converge"}
+BUILT_IN = {
+    "transform": ("lazy",),
+    "sample": ("shuffled-partition", "sequential"),
+    "converge": ("gradient", "weights", "loss"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an operator is made from.
+
+    problem: objective and rows of G groups; plan: the settings in force; start: weights (G, p) in
+    the coordinates of the problem; deadline: of `time.monotonic()`, or None; replaced: the
+    built-in operator whose place it takes; random: seeded by the option `seed`.
+    """
+
+    problem: Problem
+    plan: Plan
+    start: Floats
+    deadline: float | None
+    replaced: Callable[..., Any]
+    random: np.random.Generator
+
+
+Make = Callable[[Setting], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class OwnAlgorithm:
+    """A built-in algorithm with some operators replaced; candidate: for `auto` to choose."""
+
+    name: str
+    base: str
+    makes: Mapping[str, tuple[str, Make]] = field(default_factory=dict)
+    candidate: bool = True
+
+
+OPERATORS: dict[str, dict[str, Make]] = {kind: {} for kind in KINDS}
+ALGORITHMS: dict[str, OwnAlgorithm] = {}
+
+
+OWN_NAMES.update(
+    transform=lambda: OPERATORS["transform"],
+    sampler=lambda: OPERATORS["sample"],
+    converge=lambda: OPERATORS["converge"],
+    algorithm=lambda: ALGORITHMS,
+)
+
+
+def register_operator(kind: str, name: str, make: Make | None = None) -> Any:
+    """Registers an operator by a name that options and `register_algorithm` can use.
+
+    kind: "transform", "stage", "sample", "compute", "update", "converge" or "loop". The option
+    `sampler` selects a sample; the options `transform` and `converge` select those. make: a
+    function of a `Setting` that returns the operator, or a class. Without make this is a
+    decorator. Raises OptionError.
+
+    >>> @register_operator("converge", "never")
+    ... def make(setting):
+    ...     return lambda state, active, found: np.zeros(len(active), bool)
+    >>> unregister_operator("converge", "never")
+    """
+    if kind not in KINDS:
+        raise OptionError(
+            f"the kind of operator is {kind!r}, expected {one_of(KINDS)}"
+            f"{nearest(str(kind), KINDS)}"
+        )
+    check_new(kind, name, BUILT_IN.get(kind, ()))
+    if make is None:
+        return lambda given: register_operator(kind, name, given) or given
+    check_make(f"{kind} '{name}'", make)
+    OPERATORS[kind][name] = make
+    forget_parsed()
+    return None
+
+
+def unregister_operator(kind: str, name: str) -> None:
+    """Removes a registered operator."""
+    if name not in OPERATORS.get(kind, {}):
+        raise OptionError(f"no {kind} '{name}' is registered")
+    del OPERATORS[kind][name]
+    forget_parsed()
+
+
+def register_algorithm(
+    name: str, base: str, *, candidate: bool = True, **operators: str | Make
+) -> None:
+    """Registers an algorithm: a built-in one with some of its seven operators replaced.
+
+    base: one of tuskml's own; operators: by kind, a registered name or a `make`; a sample needs
+    the base that steps by batches, "mgd".
+    candidate: whether `algorithm: auto` compares it with tuskml's own, by its time on a sample of
+    the rows; an algorithm with a transform is never compared. Raises OptionError.
+    """
+    check_new("algorithm", name, ("auto", *BUILT_IN_ALGORITHMS))
+    if base not in BUILT_IN_ALGORITHMS:
+        raise OptionError(
+            f"the base of algorithm '{name}' is {base!r}, expected {one_of(BUILT_IN_ALGORITHMS)}"
+            f"{nearest(str(base), BUILT_IN_ALGORITHMS)}"
+        )
+    if "sample" in operators and base != SAMPLED.name:
+        raise OptionError(
+            f"algorithm '{name}' replaces the sample of '{base}', expected the base "
+            f"'{SAMPLED.name}'"
+        )
+    makes = {}
+    for kind, given in operators.items():
+        if kind not in KINDS:
+            raise OptionError(
+                f"algorithm '{name}' replaces {kind!r}, expected {one_of(KINDS)}"
+                f"{nearest(kind, KINDS)}"
+            )
+        makes[kind] = found_make(kind, name, given)
+    ALGORITHMS[name] = OwnAlgorithm(name, base, makes, candidate and "transform" not in makes)
+    forget_parsed()
+
+
+def unregister_algorithm(name: str) -> None:
+    """Removes a registered algorithm."""
+    if name not in ALGORITHMS:
+        raise OptionError(f"no algorithm '{name}' is registered")
+    del ALGORITHMS[name]
+    forget_parsed()
+
+
+def found_make(kind: str, algorithm: str, given: str | Make) -> tuple[str, Make]:
+    """An operator of an algorithm, with what errors call it."""
+    if not isinstance(given, str):
+        check_make(f"{kind} of algorithm '{algorithm}'", given)
+        return f"{kind} of algorithm '{algorithm}'", given
+    if given not in OPERATORS[kind]:
+        names = OPERATORS[kind]
+        raise OptionError(
+            f"{kind} is '{given}', expected a function or "
+            + (f"{one_of(names)}{nearest(given, names)}" if names else "a registered name")
+        )
+    return f"{kind} '{given}'", OPERATORS[kind][given]
+
+
+def check_make(what: str, make: object) -> None:
+    """What makes an operator can be called."""
+    if not callable(make):
+        raise OptionError(f"{what} is {make!r}, expected a function of a setting or a class")
+
+
+def base_of(algorithm: str) -> str:
+    """The built-in algorithm that one is, or is made of."""
+    own = ALGORITHMS.get(algorithm)
+    return algorithm if own is None else own.base
+
+
+def named(chosen: LinearOptions) -> dict[str, str]:
+    """The operators of the user's own that options name, by option."""
+    given = {option: getattr(chosen, option) for option in OPTION_OF.values()}
+    kinds = {option: kind for kind, option in OPTION_OF.items()}
+    return {option: name for option, name in given.items() if name in OPERATORS[kinds[option]]}
+
+
+def steps_in_python(algorithm: str, sampler: str | None, own_task: bool) -> bool:
+    """Whether an algorithm's steps are calls of Python, each for a batch of rows."""
+    own = ALGORITHMS.get(algorithm)
+    sampled = sampler in OPERATORS["sample"] or (own is not None and "sample" in own.makes)
+    return base_of(algorithm) == SAMPLED.name and (own_task or sampled)
+
+
+def refuse_sampler(chosen: LinearOptions) -> None:
+    """A sampler of the user's own takes the rows of one algorithm's steps, and of no other's."""
+    base = base_of(chosen.algorithm)
+    if chosen.sampler in OPERATORS["sample"] and base not in ("auto", SAMPLED.name):
+        raise OptionError(
+            f"sampler '{chosen.sampler}' is not available with algorithm '{chosen.algorithm}', "
+            f"expected '{SAMPLED.name}' or 'auto'"
+        )
+
+
+def refuse_own(chosen: LinearOptions, where: str) -> None:
+    """An error where no operator of the user's own can be."""
+    for option, name in named(chosen).items():
+        raise OptionError(f"{option} '{name}' is not available with {where}")
+
+
+def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
+    """The operators of the user's own in a plan, by kind, with what errors call them."""
+    own = ALGORITHMS.get(plan.algorithm)
+    found = {} if own is None else dict(own.makes)
+    by_option = {"transform": plan.transform, "sample": plan.sampler, "converge": plan.converge}
+    for kind, name in by_option.items():
+        make = OPERATORS[kind].get(name or "")
+        if make is not None:
+            found[kind] = (f"{kind} '{name}'", make)
+    return found
+
+
+def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., Any]:
+    """The operator, made and watched."""
+    label, make = what
+    try:
+        operator = make(setting)
+    except (TuskError, KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as error:
+        raise OperatorError(f"{label} {raised(error)}") from error
+    if not callable(operator):
+        raise OperatorError(f"{label} made {operator!r}, expected an operator that can be called")
+    return Guarded(kind, label, operator, setting.problem.rows.cancel_mark)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An operator of the user's own; its faults become one sentence, and cancelling ends it."""
+
+    kind: str
+    label: str
+    operator: Callable[..., Any]
+    mark: int
+
+    def __call__(self, *given: Any) -> Any:
+        raise_if_cancelled(self.mark)
+        try:
+            found = self.operator(*given)
+        except (TuskError, KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:
+            raise OperatorError(f"{self.label} {raised(error)}") from error
+        return CHECKS[self.kind](self.label, found, *given)
+
+
+def refuse(label: str, found: object, expected: str) -> OperatorError:
+    """What an operator answered wrongly."""
+    shown = f"an array of shape {found.shape}" if isinstance(found, np.ndarray) else repr(found)
+    return OperatorError(f"{label} returned {shown[:100]}, expected {expected}")
+
+
+def a_transform(label: str, found: Any, problem: Problem) -> Problem:
+    """A problem of the same groups and features, in coordinates that exist."""
+    if not isinstance(found, Problem) or (found.n_groups, found.d) != (
+        problem.n_groups,
+        problem.d,
+    ):
+        raise refuse(label, found, "a Problem of the same groups and features")
+    for name in ("shift", "scale"):
+        values = getattr(found, name)
+        if values.shape != problem.shift.shape or not np.isfinite(values).all():
+            raise refuse(label, values, f"a finite {name} of shape {problem.shift.shape}")
+    if (found.scale < 0).any() or (found.rows.sparse and found.shift.any()):
+        raise OperatorError(
+            f"{label} returned a scale below 0, or a shift of sparse features, expected neither"
+        )
+    return found
+
+
+def a_state(label: str, found: Any, problem: Problem) -> State:
+    """A state of the problem's groups, at weights that are numbers."""
+    shape = (problem.n_groups, problem.d + 1)
+    if not isinstance(found, State) or found.v.shape != shape or not np.isfinite(found.v).all():
+        raise refuse(label, found, f"a State whose v is finite and of shape {shape}")
+    return found
+
+
+def a_sample(label: str, found: Any, problem: Problem, state: State) -> Problem:
+    """A problem of the groups that move."""
+    if not isinstance(found, Problem) or found.n_groups != len(state.active):
+        raise refuse(label, found, "what problem.take(rows, weights) returns")
+    return found
+
+
+def a_finding(label: str, found: Any, part: Problem, state: State) -> Found | None:
+    """What was found for the groups that move, or nothing."""
+    if found is not None and (
+        not isinstance(found, Found) or found.gradient.shape != (part.n_groups, part.d + 1)
+    ):
+        raise refuse(label, found, "a Found of the groups that move, or None")
+    return found
+
+
+def an_update(label: str, found: Any, part: Problem, state: State, _: Found | None) -> None:
+    """Weights that are numbers."""
+    if not np.isfinite(state.v).all():
+        raise OperatorError(f"{label} left weights that are not finite: is its step too large?")
+
+
+def a_verdict(
+    label: str, found: Any, state: State, active: NDArray[np.intp], _: Found | None
+) -> NDArray[np.bool_]:
+    """True or false for each group that moves."""
+    verdict = np.asarray(found)
+    if verdict.shape != (len(active),) or verdict.dtype != bool:
+        raise refuse(label, found, f"an array of {len(active)} booleans, one per group that moves")
+    return verdict
+
+
+def a_decision(label: str, found: Any, state: State) -> bool:
+    """True or false."""
+    if not isinstance(found, bool | np.bool_):
+        raise refuse(label, found, "True or False")
+    return bool(found)
+
+
+CHECKS: dict[str, Callable[..., Any]] = {
+    "transform": a_transform,
+    "stage": a_state,
+    "sample": a_sample,
+    "compute": a_finding,
+    "update": an_update,
+    "converge": a_verdict,
+    "loop": a_decision,
+}

@@ -1,0 +1,1 @@
+"""Which algorithm trains a linear model: candidates, costs, the choice."""

@@ -1,0 +1,169 @@
+"""Plans a batch: statistics from the rows, speculation where it pays, the optimizer's choice."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
+from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner import choice
+from tuskml.learners.linear.planner.choice import Candidate, Choice
+from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
+from tuskml.learners.linear.planner.own_costs import measured
+from tuskml.learners.linear.planner.rows_seen import with_rows_seen
+from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.speculation import budget, speculate
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Request
+from tuskml.optimizer import constants
+
+HOPELESS = 2.5
+"""A candidate that is expected to take so many times the best one's seconds is not tried."""
+TOO_WIDE = 0.125
+"""Features of sparse rows for each of them, beyond which none is tried on a sample."""
+OF_TIME = 0.1
+"""Of the `time` that the training may take."""
+
+
+def statistics(groups: NDArray[np.void]) -> Statistics:
+    """What is known of groups of one kind and width."""
+    sparse = bool(groups["kind"][0] >= 2)
+    rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
+    entries = rows * width
+    if sparse:
+        entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+    return Statistics(
+        passes.most_rows(groups),
+        width,
+        sparse,
+        rows,
+        max(entries, 1),
+        len(groups),
+        bool(groups["kind"][0] % 2),
+    )
+
+
+def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Question | None]:
+    """The rule's plan, and the question to the optimizer where it is asked."""
+    options = request.options
+    seen = Statistics(
+        passes.most_rows(groups), int(groups["dim"].max()), bool(groups["kind"][0] >= 2)
+    )
+    plan = choose(request.task, options, seen)
+    if options.algorithm != "auto" or named(options):
+        return plan, None
+    return plan, Question(request.task, options, statistics(groups), plan.threads)
+
+
+def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
+    """The rule's plan for groups of one kind and width."""
+    return first_plan(groups, request)[0]
+
+
+def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = None) -> Choice:
+    """The choice by what is known without looking at rows; the same bits on every machine."""
+    plain = choice.rounded(question) if question.options.ordered else question
+    known = constants.shipped() if question.options.ordered else constants.of_host()
+    candidates = choice.assess(plain, known, only=only)
+    if own.epsilon == 0:
+        return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
+    if question.task.smooth and choice.takes_less(candidates, own, choice.INSTANT):
+        return choice.kept(plain, candidates, own)
+    chosen = choice.select(plain, candidates, own)
+    return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
+
+
+def with_elsewhere(chosen: Choice, question: Question, gpu: str | None) -> Choice:
+    """The choice with the candidates that are not for packed rows, to be shown.
+
+    gpu: why the GPU does not train these rows; None where it does.
+    """
+    if not chosen.candidates:
+        return chosen
+    known = constants.shipped() if question.options.ordered else constants.of_host()
+    more = assess_elsewhere(question, known, gpu)
+    return replace(chosen, candidates=chosen.candidates + more)
+
+
+def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Candidates whose iterations decide, the likeliest first; none where the best is clear.
+
+    Some are rivals of the rule's last choice only where their iterations are lighter. Where the
+    hinge is smoothed in stages, a few iterations do not tell how many follow.
+    """
+    possible = [one for one in candidates if one.refusal is None]
+    if len(possible) < 2 or any(len(one.plan.smoothing) > 1 for one in possible):
+        return []
+    best = min(possible, key=lambda one: one.expected)
+    each = {one.plan.algorithm: one.cost.iteration for one in possible}
+    rivals = [
+        one
+        for one in possible
+        if one is not best
+        and gain(one, best) > 2 * budget(best.expected)
+        and one.expected < HOPELESS * best.expected
+        and not too_heavy(one.plan, each)
+    ]
+    tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
+    return [one for one in tried if not one.certain]
+
+
+def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
+    """Whether an iteration takes too long beside the last choice's; each: seconds by algorithm."""
+    known = ALGORITHMS.get(plan.algorithm)
+    if known is None or known.lighter is None:
+        return False
+    return each[plan.algorithm] > known.lighter * each.get(LAST_CHOICE.name, 0.0)
+
+
+def too_wide(question: Question) -> bool:
+    """Whether a sample of sparse rows would lack most features of all rows: an easier problem."""
+    seen = question.seen
+    return seen.sparse and seen.n_features > TOO_WIDE * seen.most_rows
+
+
+def gain(one: Candidate, best: Candidate) -> float:
+    """Seconds that might be spared by knowing which of two is better."""
+    mine, other = best.seconds, one.seconds
+    return max(mine.point - other.low, mine.high - other.point)
+
+
+def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
+    """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
+    if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
+        return Choice(own, ())
+    if question.options.validation == 0:
+        question = with_rows_seen(problem, measured(problem, start, question))
+    # The others are chosen after a trial alone.
+    first = by_statistics(own, question, None if question.measured else choice.BATCH)
+    quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
+    if quiet:
+        return first
+    if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+        return estimated(first)
+    first = by_statistics(own, question)
+    tried = [] if too_wide(question) else worth_trying(first.candidates)
+    if not tried:
+        return estimated(first)
+    least = min(one.expected for one in first.candidates if one.refusal is None)
+    allowed = budget(least)
+    if question.options.time is not None:
+        allowed = min(allowed, OF_TIME * question.options.time)
+    known = speculate(problem, start, tried, allowed)
+    candidates = choice.assess(question, constants.of_host(), known)
+    return estimated(replace(choice.select(question, candidates, own), known=known))
+
+
+def estimated(chosen: Choice) -> Choice:
+    """The choice with its plan's estimate in the plan."""
+    for one in chosen.candidates:
+        if one.plan.algorithm == chosen.plan.algorithm:
+            told = (one.counted.point, one.seconds.point)
+            return replace(chosen, plan=replace(chosen.plan, estimated=told))
+    return chosen

@@ -1,0 +1,284 @@
+"""The objective of a batch of groups, in coordinates that condition it.
+
+Minimise over w (d features) and b, for each group by itself,
+
+    F(w, b) = mean_i loss(w.x_i + b, y_i) + l2/2 ||w||^2 + l1 ||w||_1.
+
+Algorithms move v, the weights of z = (x - shift) * scale with the intercept last: w = v * scale,
+b = v_d - w.shift. With shift the mean and scale one over the standard deviation, features in any
+units converge alike, and the objective stays the caller's. Shapes: G groups, d features and
+p = d + 1.
+"""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.kernels import segments
+from tuskml.kernels.open_rows import Open, chosen_rows
+from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.learners.linear.tasks import LinearTask
+
+Index = NDArray[np.intp]
+
+ROUNDING = 4e-15
+"""What is left of a zero by summing terms of size 1 in double."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pass at v found: objective and violation (G,), gradient (G, p), packed hessian.
+
+    gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
+    violation of the optimality condition by a coordinate of v that rounding does not explain, in
+    gradient units of the problem; slack is how much rounding may change the objective. Of
+    algorithms that know the duality gap violation is twice that, and the corner's gradient NaN.
+    """
+
+    objective: Floats
+    gradient: Floats
+    violation: Floats
+    slack: Floats
+    hessian: Triangles | None = None
+
+    def of(self, which: NDArray[np.bool_] | Index) -> "Found":
+        """The same for some of the groups."""
+        return Found(
+            self.objective[which],
+            self.gradient[which],
+            self.violation[which],
+            self.slack[which],
+            None if self.hessian is None else self.hessian[which],
+        )
+
+    def put(self, which: Index, other: "Found") -> None:
+        """Writes what was found for some of the groups over what is here."""
+        self.objective[which] = other.objective
+        self.gradient[which] = other.gradient
+        self.violation[which] = other.violation
+        self.slack[which] = other.slack
+        if self.hessian is not None and other.hessian is not None:
+            self.hessian[which] = other.hessian
+
+
+def violations(gradient: Floats, at: Floats, l1: Floats | float) -> Floats:
+    """|smallest subgradient| of the smooth part plus l1 |at|, by coordinate."""
+    if np.ndim(l1) == 0 and not l1:
+        return np.abs(gradient)
+    pushed = np.abs(gradient + l1 * np.sign(at))
+    resting = np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(at != 0, pushed, resting)
+
+
+@functools.cache
+def diagonal(p: int) -> Index:
+    """Where the diagonal lies in a packed lower triangle; not to be written."""
+    j = np.arange(p)
+    return j * (j + 1) // 2 + j
+
+
+def add_to_diagonal(packed: Triangles, more: Floats) -> None:
+    """Adds more, (G, p) or (G, 1), to the diagonals of packed lower triangles."""
+    if isinstance(packed, np.ndarray):
+        p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
+        packed[:, diagonal(p)] += more
+    else:
+        packed.add_to_diagonal(more)
+
+
+def clear_last_row(packed: Triangles, p: int) -> None:
+    """Takes the last of p coordinates out of the systems."""
+    if isinstance(packed, np.ndarray):
+        packed[:, packed.shape[1] - p :] = 0.0
+    else:
+        packed.clear_last_row()
+
+
+def room_for(packed: Triangles, n: int) -> Triangles:
+    """Memory for n triangles of the same size where these are, not yet written."""
+    if isinstance(packed, np.ndarray):
+        return np.empty((n, packed.shape[1]))
+    return packed.room(n)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1.
+
+    weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
+    measured in, so that convergence does not depend on the units of labels or of class weights.
+    """
+
+    rows: Pass
+    task: LinearTask
+    l1: float
+    l2: float
+    shift: Floats
+    scale: Floats
+    frequency: Floats | None = None
+    label_size: Floats | None = None
+    precise: bool = False
+    weight_unit: Floats | None = None
+    gradient_unit: Floats | None = None
+
+    @property
+    def n_groups(self) -> int:
+        return self.rows.n_groups
+
+    @property
+    def d(self) -> int:
+        return self.rows.n_features
+
+    def of(self, which: Index) -> "Problem":
+        """The same for some of the groups."""
+        if len(which) == self.n_groups:
+            return self
+        return replace(
+            self,
+            rows=self.rows.of(which),
+            shift=self.shift[which],
+            scale=self.scale[which],
+            frequency=None if self.frequency is None else self.frequency[which],
+            label_size=None if self.label_size is None else self.label_size[which],
+            weight_unit=None if self.weight_unit is None else self.weight_unit[which],
+            gradient_unit=None if self.gradient_unit is None else self.gradient_unit[which],
+        )
+
+    def on(self, rows: Pass) -> "Problem":
+        """The same objective on other rows of the same groups."""
+        return replace(self, rows=rows)
+
+    def take(self, rows: ArrayLike, weights: ArrayLike | None = None) -> "Problem":
+        """The same objective on chosen rows, whose losses count by their weights.
+
+        rows: (G, k), or a list of G arrays, of row numbers from 0, any number of times; weights:
+        of the same shape, None: 1. The mean loss is sum(weights * loss) / k: that of all n rows
+        is estimated without bias where row i is drawn with probability p_i and weighs 1 / (n p_i).
+        Raises OperatorError.
+        """
+        chosen = chosen_rows(rows, weights, self.rows.groups["n_rows"])
+        own = None if self.rows.open is None else self.rows.open.loss
+        return self.on(replace(self.rows, open=Open(own, chosen)))
+
+    def chunks(self, group: int) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+        """A group's rows where they lie: number of the first one, features and labels.
+
+        Features are (n, d), float32 or float64; of sparse rows (starts (n + 1,), ids, values). All
+        are views: not to be written, and good while the training lasts.
+        """
+        yield from segments.chunks(self.rows.groups[group])
+
+    def to_caller(self, v: Floats) -> Floats:
+        """Weights in the caller's units, the intercept last."""
+        weights = np.empty_like(v)
+        np.multiply(v[:, :-1], self.scale, out=weights[:, :-1])
+        weights[:, -1] = v[:, -1] - np.einsum("gd,gd->g", weights[:, :-1], self.shift)
+        return weights
+
+    def from_caller(self, weights: Floats) -> Floats:
+        """The inverse of `to_caller`."""
+        v = np.empty_like(weights)
+        used = self.scale > 0
+        np.divide(weights[:, :-1], self.scale, out=v[:, :-1], where=used)
+        v[:, :-1][~used] = 0.0
+        kept = np.where(used, weights[:, :-1], 0.0)
+        v[:, -1] = weights[:, -1] + np.einsum("gd,gd->g", kept, self.shift)
+        return v
+
+    def thresholds(self) -> Floats:
+        """The l1 weight of each coordinate of v, (G, p)."""
+        out = np.zeros((self.n_groups, self.d + 1))
+        out[:, :-1] = self.l1 * self.scale
+        return out
+
+    def penalty(self, coef: Floats) -> Floats:
+        """The penalty of coefficients in the caller's units."""
+        total = np.zeros(len(coef))
+        if self.l2:
+            total += 0.5 * self.l2 * np.einsum("gd,gd->g", coef, coef)
+        if self.l1:
+            total += self.l1 * np.abs(coef).sum(axis=1)
+        return total
+
+    def evaluate(self, v: Floats, curvature: bool = False) -> Found:
+        """One pass over the rows at v."""
+        weights = self.to_caller(v)
+        if curvature:
+            given = weights, self.shift, self.scale, self.precise
+            sums, packed = self.rows.curvature_apart(*given)
+        else:
+            sums = self.rows.gradient(weights)
+        n = sums[:, 1:2]
+        d = self.d
+        coef = weights[:, :d]
+        slope = sums[:, d + 2 : d + 3] / n
+        gradient = np.empty_like(v)
+        gradient[:, :d] = (sums[:, 2 : d + 2] / n - self.shift * slope) * self.scale
+        if self.l2:
+            gradient[:, :d] += self.l2 * self.scale * coef
+        gradient[:, d:] = slope if self.rows.fit_intercept else 0.0
+        objective = sums[:, 0] / n[:, 0] + self.penalty(coef)
+        rounding = self.rounding * self._size_of_terms(v, coef)
+        return Found(
+            objective,
+            gradient,
+            self._violation(gradient, v, rounding),
+            self._slack(objective, rounding),
+            self._hessian(packed / n) if curvature else None,
+        )
+
+    @property
+    def rounding(self) -> float | Floats:
+        """What is left of a zero by summing terms of size 1, in units of the weighted loss."""
+        weight = self.rows.class_weight
+        if weight is None:
+            return ROUNDING
+        return np.asarray(ROUNDING * np.clip(1.0, weight.min(axis=1), weight.max(axis=1)))
+
+    def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
+        """How large the numbers are whose sum and difference a residual is, (G,)."""
+        terms = np.abs(v).sum(axis=1) + np.abs(coef * self.shift).sum(axis=1)
+        return np.asarray(terms + (1.0 if self.label_size is None else self.label_size))
+
+    def _slack(self, objective: Floats, rounding: Floats) -> Floats:
+        """Residuals that are off by `rounding` change a sum of their squares by less."""
+        size = np.abs(objective)
+        change = rounding
+        if self.task.quadratic:
+            change = np.sqrt(2 * size) * rounding + rounding**2
+        return ROUNDING * size + change
+
+    def objective(self, v: Floats) -> Floats:
+        """The objective at v alone, (G,), in a cheaper pass than `evaluate`."""
+        weights = self.to_caller(v)
+        sums = replace(self.rows, loss_only=True).gradient(weights)
+        objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :-1])
+        return objective
+
+    def _violation(self, gradient: Floats, v: Floats, rounding: Floats) -> Floats:
+        """The largest violation in gradient units; rounding alone is none."""
+        worst = violations(gradient, v, self.thresholds() if self.l1 else 0.0).max(axis=1)
+        return self.in_gradient_units(np.maximum(worst - rounding, 0.0))
+
+    def in_gradient_units(self, size: Floats) -> Floats:
+        """Sizes of gradients by v, (G,), as the tolerance measures them."""
+        return size if self.gradient_unit is None else size / self.gradient_unit
+
+    def _hessian(self, packed: Triangles) -> Triangles:
+        if self.l2:
+            more = np.zeros((self.n_groups, self.d + 1))
+            more[:, :-1] = self.l2 * self.scale**2
+            add_to_diagonal(packed, more)
+        if not self.rows.fit_intercept:
+            clear_last_row(packed, self.d + 1)
+        return packed
+
+    def proximal(self, v: Floats, step: Floats) -> Floats:
+        """The proximal step of the l1 part: soft thresholding."""
+        if not self.l1:
+            return v
+        return np.sign(v) * np.maximum(np.abs(v) - step[:, None] * self.thresholds(), 0.0)

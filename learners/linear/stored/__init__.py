@@ -1,0 +1,1 @@
+"""Linear models whose weights live in a store."""

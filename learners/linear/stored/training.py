@@ -1,0 +1,166 @@
+"""Models whose weights live in a store: a group in, a sealed version of a stored model out.
+
+    mean(loss(m, y)) + l2/2 ||w||^2 + l1 ||w||_1,   m = w.x + b
+
+by HogBatch over payloads (Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization
+for Out-of-Core Models*, VLDB 2017). `stored_layout` is the offline stage (section 5), `stored_run`
+the online one (section 6); here is what is refused, and what comes out.
+"""
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError, one_of
+from tuskml.kernels import passes
+from tuskml.kernels.gpu.placement import refuse_gpu
+from tuskml.kernels.passes import Pass
+from tuskml.kvstore import StoreRoot
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes
+from tuskml.learners.linear.algorithms import REGISTERED, STORED
+from tuskml.learners.linear.explaining.plan_text import resolved
+from tuskml.learners.linear.objective import class_weights
+from tuskml.learners.linear.own.operators import refuse_own
+from tuskml.learners.linear.own.tasks import refuse_classes
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.elsewhere import requests_of
+from tuskml.learners.linear.planner.planning import plan_for, statistics
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.run import Run, Trained
+from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.linear.training import classes_of, one_class
+from tuskml.learners.models import Models, thinned
+from tuskml.learners.stored.defaults import CACHE
+
+EPSILON = 1e-4
+"""Of the running loss, where none is asked for."""
+ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
+
+
+def train_stored(
+    groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot
+) -> Models:
+    """Trains one group (`passes.GROUP`)."""
+    began = time.monotonic()
+    refuse_gpu(request.options.device, "a training with option 'store'")
+    check(groups, request)
+    options, plan = request.options, stored_plan(groups, request)
+    loss, mark = request.task.loss, passes.cancel_mark()
+    rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
+    labels = rows.labels()
+    check_classes(request.task, options, labels)
+    rows = replace(
+        rows,
+        positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
+        class_weight=class_weights(request.task, options, labels),
+    )
+    if request.task.classifies and labels["low"][0] == labels["high"][0]:
+        constant = one_class(rows, labels, np.ones(1, np.int64), plan, request)
+        return replace(constant, n_features=groups["dim"].astype(np.int64))
+    with ExitStack() as stack, passes.watching_sigint():
+        if plan.canonical:
+            kept, held = rows.shuffled(memory, options.seed, np.zeros(1, np.int64))
+            stack.enter_context(held)
+            rows = replace(rows, groups=stack.enter_context(kept))
+            labels = rows.labels()  # their mean depends on the order
+        trained = Run(rows, labels, request, plan, root)()
+    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
+
+
+def check(groups: NDArray[np.void], request: Request) -> None:
+    """Refuses what a stored model cannot be."""
+    options = request.options
+    if request.task.own is not None:
+        raise OptionError(
+            f"task '{request.task.name}' is not available with option 'store', expected "
+            f"{one_of(LINEAR)}"
+        )
+    refuse_own(options, "option 'store'")
+    refuse_classes(request.task, options)
+    if options.explain:
+        raise OptionError(
+            "option 'explain' is not available with option 'store', expected explain_training, "
+            "and the counters in the model's options"
+        )
+    if groups["kind"][0] < 2:
+        raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
+    if options.algorithm not in ALGORITHMS:
+        raise OptionError(
+            f"algorithm '{options.algorithm}' is not available with option 'store', "
+            f"expected {one_of(ALGORITHMS)}"
+        )
+    if options.validation:
+        raise OptionError("option 'validation' is not available with option 'store'")
+    if "converge" in options.given and options.converge != "loss":
+        raise OptionError(
+            f"option 'converge' is '{options.converge}', expected 'loss' with option 'store'"
+        )
+
+
+def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
+    """HogBatch unless asked for another, the paper's and the fastest, until the loss rests.
+
+    Same bits need one thread: workers that share payloads meet in no order.
+    """
+    options = request.options
+    if options.algorithm == "auto":
+        options = replace(options, algorithm=STORED.name)
+    plan = plan_for(groups, replace(request, options=options))
+    return replace(
+        plan,
+        converge="loss",
+        epsilon=options.epsilon if "epsilon" in options.given else EPSILON,
+        threads=1 if options.ordered else plan.threads,
+    )
+
+
+def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
+    """What would run, for explanations; raises what a training would."""
+    check(group, request)
+    plan = stored_plan(group, request)
+    requests = requests_of(statistics(group))
+    reason = (
+        f"option 'store' is given; about {requests:,.0f} requests to the store per epoch with one "
+        "key per feature, fewer if features share keys"
+    )
+    return Choice(replace(plan, reason=reason), ())
+
+
+def model_of(
+    trained: Trained,
+    groups: NDArray[np.void],
+    labels: NDArray[np.void],
+    request: Request,
+    plan: Plan,
+    seconds: float,
+) -> Models:
+    """The model value: everything but the coefficients, and where these are."""
+    more = {
+        "step": trained.step,
+        "store": trained.reference,
+        "cache": request.options.cache or CACHE,
+        "partition": request.options.partition,
+        "counters": trained.counters.as_dict(),
+    }
+    return Models.built(
+        groups,
+        request.task.name,
+        intercept=np.array([trained.intercept]),
+        classes=classes_of(request.task, labels),
+        n_features=np.array([trained.dimension]),
+        loss=np.array([trained.objective]),
+        history=thinned([np.array([loss]) for loss in trained.history], 1),
+        iterations=np.array([trained.epochs]),
+        converged=np.array([trained.converged], np.uint8),
+        status=trained.status,
+        plan=trained.description,
+        seconds=np.array([seconds]),
+        options=resolved(request.options, plan, more),
+        store=trained.reference,
+    )

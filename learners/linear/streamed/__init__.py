@@ -1,0 +1,1 @@
+"""Linear models of rows that are read by row group."""

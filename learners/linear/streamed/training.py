@@ -1,0 +1,313 @@
+"""Stochastic gradient descent on rows that are read by row group, as many as it needs.
+
+An iteration is one chunk of row groups: each of its rows moves the weights once, by the kernels
+and with the schedule of `algorithms/epochs.py`. The memory is that of one chunk and of the
+held-out rows, whatever the size of the data.
+
+Convergence is the option `converge`, measured on rows that are held out and never trained on, at
+the mean of the last chunk's iterates: `gradient` (the default) is the largest violation of the
+optimality condition there, in the units in which trainings on all rows measure it
+(`objective.with_units`). Where a model is better than none the derivative of the loss has in these
+units a standard deviation s of at most 1 (linear), or 1/2 / sqrt(4 p (1 - p)) for classes with
+shares p and 1 - p, and a component of the gradient on n rows a standard error of s / sqrt(n). n is
+(4 s / epsilon)^2: epsilon is four standard errors, so that the sample's noise alone seldom exceeds
+it in any coordinate (Byrd, Chin, Nocedal, Wu, Sample size selection in optimization methods for
+machine learning, 2012, section 3, tie the sample to the gradient's variance likewise). The rows
+that are read first tell p; where more rows must be held out, reading starts again with more. An
+epsilon that would need more rows than fit, as with rare events, is not for this sampler.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes
+from tuskml.learners.linear.algorithms import BY_SAMPLER, UNASKED
+from tuskml.learners.linear.algorithms.parts.epochs import (
+    MeanOfEpoch,
+    RunEpoch,
+    StageEpochs,
+    finish,
+)
+from tuskml.learners.linear.descent import report, settle_unknown
+from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
+from tuskml.learners.linear.gap import WithinGap, wants_gap
+from tuskml.learners.linear.inference.finite import settle_lost, with_lost
+from tuskml.learners.linear.inference.outcome import Inference, judge, likely_classes
+from tuskml.learners.linear.inference.separation import completely
+from tuskml.learners.linear.objective import describe, start
+from tuskml.learners.linear.operators import (
+    Budget,
+    Operators,
+    State,
+    Tolerance,
+    all_rows,
+    as_given,
+    run,
+)
+from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.tasks import refuse_classes
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.planning import plan_for
+from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.streamed import skipping
+from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
+from tuskml.learners.linear.training import classes_of
+from tuskml.learners.models import Lists, Models, Strings, thinned
+from tuskml.learners.row_groups import (
+    FIRST_ROW_GROUPS,
+    Chunk,
+    Layout,
+    Piece,
+    Reader,
+    RowGroups,
+    lay_out,
+)
+
+ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
+SAMPLER = "shuffled-partition"
+EPSILON = 0.01
+CHUNK_ROWS = 1 << 16
+LEAST_HELD = 1 << 12
+MOST_HELD = 1 << 18
+MOST_HELD_BYTES = 40 << 20
+MOST_BYTES = 32 << 20
+"""Of a piece of a row group."""
+ERRORS = 4.0
+"""Standard errors in epsilon."""
+SLACK = 1.25
+"""Times the rows held out that would have been right, from which on they are read again."""
+
+
+def wanted(request: Request) -> bool:
+    """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
+    options, task = request.options, request.task
+    chosen = options.algorithm in ALGORITHMS or (
+        options.algorithm == "auto" and (options.sampler == SAMPLER or may_skip(request))
+    )
+    return (
+        chosen
+        and task.own is None
+        and not named(options)
+        and not options.explain
+        and options.sampler in (None, SAMPLER)
+        and not options.validation
+        and options.store is None
+        and options.device != "gpu"
+    )
+
+
+def in_force(options: LinearOptions) -> LinearOptions:
+    """The options with this sampler's defaults: sgd, and an epsilon that a sample can show."""
+    algorithm = options.algorithm
+    if algorithm == "auto":
+        algorithm = (BY_SAMPLER if options.sampler == SAMPLER else UNASKED).name
+    epsilon = options.epsilon if "epsilon" in options.given else EPSILON
+    return replace(options, algorithm=algorithm, epsilon=epsilon)
+
+
+def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
+    """How many rows to hold out; None where epsilon needs more than fit.
+
+    share: of the rarer class, as far as it is known.
+    """
+    options = request.options
+    most = min(MOST_HELD, rows_in(MOST_HELD_BYTES, n_features))
+    if not options.epsilon or options.converge != "gradient":
+        return min(4 * LEAST_HELD, most)
+    deviation = 1.0 if request.task.quadratic else 0.5
+    if request.task.name == "logistic":
+        deviation /= math.sqrt(4 * share * (1 - share))
+    needed = max(LEAST_HELD, math.ceil((ERRORS * deviation / options.epsilon) ** 2))
+    return needed if needed <= most else None
+
+
+def rows_in(size: int, n_features: int) -> int:
+    """Rows of so many features that fit into size bytes, packed as double."""
+    return max(1, size // (8 * n_features + 8))
+
+
+def train_streamed(source: RowGroups, request: Request, n_features: int) -> Models | None:
+    """Trains one model on dense rows that are read by row group; counters go into its options.
+
+    None where this sampler is not for the data or the options: too few row groups, an epsilon that
+    is too small for a sample, a first sample without both classes; and where nobody asked for it
+    and it did not get there in a part of the rows.
+    """
+    began = time.monotonic()
+    refuse_classes(request.task, request.options)
+    tried, most_iter = may_skip(request), None
+    request = replace(request, options=in_force(request.options))
+    options = request.options
+    rng = np.random.default_rng(options.seed)
+    most = rows_in(MOST_BYTES, n_features)
+    least = skipping.FIRST_ROW_GROUPS if tried else FIRST_ROW_GROUPS
+    mark = passes.cancel_count()
+    threads = options.threads or 1
+    held, rows_read = held_rows(request, n_features), 0
+    with passes.watching_sigint():
+        while held is not None:
+            layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
+            if layout is None:
+                return None
+            if tried:
+                most_iter = most_chunks(request, source.sizes, layout)
+                if not most_iter:
+                    return None
+            reader = Reader(source, request.task, options.seed, threads, mark, rows_read)
+            with ExitStack() as stack:
+                first = stack.enter_context(reader.chunk(layout.first, held))
+                if first is None or not usable(first, request):
+                    return None
+                check_classes(request.task, options, first.labels)
+                wanted = held_rows(request, n_features, rarer_share(first))
+                if wanted is not None and wanted <= SLACK * held:
+                    training = Training(request, layout, reader, began, mark, most_iter)
+                    models = training.run(first, rng)
+                    return None if tried and not models.converged.all() else models
+            held, rows_read = wanted, reader.rows_read
+    return None
+
+
+def rarer_share(first: Chunk) -> float:
+    """The share of the rarer class in the rows that were read first."""
+    high = float(first.labels["n_high"][0] / first.labels["n_rows"][0])
+    return min(high, 1 - high)
+
+
+def usable(first: Chunk, request: Request) -> bool:
+    """Whether a sample has rows of each class, some of them held out."""
+    if not first.held["n_rows"][0] or not first.rows["n_rows"][0]:
+        return False
+    return not request.task.classifies or bool(first.labels["low"][0] != first.labels["high"][0])
+
+
+@dataclass
+class StreamedEpoch:
+    """Update: one chunk of rows, the first of which is in memory."""
+
+    inner: RunEpoch
+    reader: Reader
+    chunks: Iterator[list[Piece]]
+    first: Chunk | None
+
+    def __call__(self, part: Problem, state: State, found: Found | None) -> None:
+        first, self.first = self.first, None
+        if first is not None:
+            self.train(first, part, state, found)
+            return
+        while True:
+            with self.reader.chunk(next(self.chunks)) as chunk:
+                if chunk is not None:
+                    self.train(chunk, part, state, found)
+                    return
+
+    def train(self, chunk: Chunk, part: Problem, state: State, found: Found | None) -> None:
+        """The epoch of `sgd` on the chunk's rows."""
+        self.inner(part.on(replace(part.rows, groups=chunk.rows)), state, found)
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: what was asked for, and where rows come from; most_iter: chunks to read."""
+
+    request: Request
+    layout: Layout
+    reader: Reader
+    began: float
+    mark: int
+    most_iter: int | None = None
+
+    def run(self, first: Chunk, rng: np.random.Generator) -> Models:
+        """Trains from the first chunk on."""
+        options, task = self.request.options, self.request.task
+        plan = self.plan(first)
+        rows = Pass(
+            first.held, task.loss, None, None, options.fit_intercept, 1, cancel_mark=self.mark
+        )
+        described = describe(rows, first.labels, plan, self.request)
+        problem = varying(described)
+        v = start(problem, first.labels, options)
+        update = StreamedEpoch(RunEpoch(plan), self.reader, self.layout.chunks(rng), first)
+        operators = Operators(
+            as_given,
+            StageEpochs(plan, v),
+            all_rows,
+            MeanOfEpoch(plan),
+            update,
+            WithinGap(problem, plan.epsilon)
+            if wants_gap(problem, plan.converge, plan.epsilon)
+            else Tolerance.of(problem, plan),
+            Budget(plan.max_iter, None if options.time is None else self.began + options.time),
+        )
+        state = run(problem, operators, report)
+        if not state.converged.all():  # else where it was measured
+            finish(problem, state)
+        settle_unknown(problem, state)
+        events.tell(events.Event(1, self.reader.n_usable, 0, float("nan")))
+        resting = (described.scale == 0) & (state.v[:, :-1] == 0)
+        status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
+        return self.model(problem, state, plan, first, status)
+
+    def plan(self, first: Chunk) -> Plan:
+        """The planner's settings; max_iter counts chunks, by default those of its epochs."""
+        plan = plan_for(first.rows, self.request)
+        if self.most_iter is not None:
+            plan = replace(plan, max_iter=self.most_iter)
+        elif self.request.options.max_iter is None:
+            chunks = 1 + self.layout.chunks_in_a_pass()
+            plan = replace(plan, max_iter=min(plan.max_iter * chunks, 2**31 - 1))
+        return replace(plan, canonical=True, threads=1)
+
+    def model(
+        self, problem: Problem, state: State, plan: Plan, first: Chunk, status: Strings
+    ) -> Models:
+        """The model value; its counters say what was read."""
+        weights = problem.to_caller(state.v)
+        status = with_lost(status, settle_lost(problem, state, first.labels, weights))
+        counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
+        read, there = counters["row_groups_read"], counters["row_groups"]
+        told = f"{plan_line(plan)}, {read:,} of {there:,} row groups"
+        options = resolved(self.request.options, plan, {"sampler": SAMPLER, "counters": counters})
+        width = np.full(1, problem.d, np.int64)
+        return Models.built(
+            first.rows,
+            self.request.task.name,
+            coef=Lists.of_rows(weights[:, :-1], width),
+            intercept=np.ascontiguousarray(weights[:, -1]),
+            classes=classes_of(self.request.task, first.labels),
+            n_rows=np.full(1, self.reader.n_usable, np.int64),
+            n_skipped=np.full(1, self.reader.n_skipped, np.int64),
+            n_features=width,
+            loss=state.objective,
+            history=thinned(state.history, 1),
+            iterations=state.iterations,
+            converged=state.converged.astype(np.uint8),
+            status=status,
+            plan=told,
+            seconds=np.full(1, time.monotonic() - self.began),
+            options=options,
+        )
+
+
+def judged(problem: Problem, state: State, plan: Plan) -> Strings:
+    """The status, as in memory; no scale: a feature that varied in no row. Classes are apart as
+    far as rows tell that were held out.
+    """
+    seen = Inference.none(problem)
+    if likely_classes(problem.task) and not (problem.l1 or problem.l2):
+        seen.parted[:] = completely(problem, state.v)
+    return judge(problem, state, plan, seen)
+
+
+def varying(problem: Problem) -> Problem:
+    """A feature that is constant in the sample may yet vary: it keeps its scale."""
+    return replace(problem, scale=np.where(problem.scale > 0, problem.scale, 1.0))

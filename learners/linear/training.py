@@ -1,0 +1,361 @@
+"""The trainer: a batch of groups in, a batch of models out, one per group.
+
+All groups of a call that share task, options, storage and number of features train together: each
+iteration is one kernel call for all that still move.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
+from tuskml.kernels.gather import gathered
+from tuskml.kernels.gpu import placement
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.renumber import renumbered
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes, positive
+from tuskml.learners.explaining.text import written
+from tuskml.learners.linear import devices
+from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
+from tuskml.learners.linear.descent import deadline_of, descend
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.explaining.explanation import Actual, document
+from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
+from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.inference import determined, finite, outcome
+from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.own.checks import loss_of_one_class, own_members, refuse_labels
+from tuskml.learners.linear.own.tasks import refuse_together
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.planning import by_statistics, decide, first_plan
+from tuskml.learners.linear.problem import Index, Problem
+from tuskml.learners.linear.renumbered import apart, own_request, restored
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
+from tuskml.learners.validation import held_out_counts
+
+MOST_WEIGHTS = 1 << 23
+"""Weights, or entries of curvature, that train together."""
+BYTES_A_WEIGHT = 64
+"""That arrays of a training come to, about, for each of these."""
+
+
+def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
+    """Trains each of the groups (passes.GROUP); models carry their groups' places in `groups`.
+
+    memory: address of the account that copies of rows are charged to.
+    """
+    refuse_together(request.task, request.options)
+    if needs_much(groups):
+        look_at_limits(memory)
+    with renumbered(groups, memory, passes.cancel_mark()) as seen:
+        for places in alike(seen.groups, request.options.ordered, weights_at_once(memory)):
+            for some in apart(places, seen.ids, request.options):
+                own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
+                for models in train_in_parts(seen.groups, some, own, memory):
+                    yield from restored(models, seen, groups, memory)
+
+
+def needs_much(groups: NDArray[np.void]) -> bool:
+    """Whether a training of the groups may take more than it may have in any case."""
+    widest = float(groups["dim"].max()) + 1
+    return len(groups) * widest * (widest + 1) / 2 * BYTES_A_WEIGHT > FLOOR
+
+
+def weights_at_once(memory: int) -> int:
+    """Weights that train together: no more than the account has room for."""
+    use = memory_use(memory)
+    room = max(use.budget - use.resident, use.budget // 4, FLOOR)
+    return min(MOST_WEIGHTS, room // BYTES_A_WEIGHT)
+
+
+def train_in_parts(
+    groups: NDArray[np.void], places: Index, request: Request, memory: int
+) -> Iterator[Models]:
+    """Trains groups together, or where memory does not suffice for that one half after another."""
+    models = None
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+            models = train_alike(groups[places], request, memory)
+    except MemoryError:
+        if len(places) == 1:
+            raise
+    if models is not None:
+        yield models.numbered(places[models.group])
+        return
+    for half in np.array_split(places, 2):
+        yield from train_in_parts(groups, half, request, memory)
+
+
+def alike(groups: NDArray[np.void], ordered: bool, weights: int = MOST_WEIGHTS) -> Iterator[Index]:
+    """Places of the groups that train together: of one kind, width and size, with so many weights.
+
+    What a group shares with its neighbours, such as the size of a sample, depends on nothing that
+    is not the same in all of them; when order may not matter, neither may neighbours.
+    """
+    if len(groups) == 1:
+        yield np.zeros(1, np.intp)
+        return
+    sparse = groups["kind"] >= 2
+    power = 2 ** np.ceil(np.log2(np.maximum(groups["dim"], 1))).astype(np.int64)
+    width = np.where(sparse & (not ordered), power, groups["dim"])
+    least = 1 if ordered else TRIAL_ROWS  # of smaller ones a sample may be any of their rows
+    size = np.maximum(np.log2(groups["n_rows"] / least).astype(np.int64), 0)
+    keys = np.stack([groups["kind"], width, size])
+    _, bucket = np.unique(keys, axis=1, return_inverse=True)
+    for number in range(bucket.max() + 1):
+        places = np.flatnonzero(bucket == number)
+        widest = int(groups["dim"][places].max()) + 1
+        each = widest * (widest + 1) // 2 if widest <= determined.MOST_WEIGHTS else 8 * widest
+        step = max(1, weights // each)
+        for first in range(0, len(places), step):
+            yield places[first : first + step]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What G groups train on: rows, LABELS, held-out rows (GROUP) if any, and widths, (G,)."""
+
+    rows: Pass
+    labels: NDArray[np.void]
+    held: NDArray[np.void] | None
+    widths: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a training of G groups ended; ridge (G,): which got a small one."""
+
+    problem: Problem
+    state: State
+    plan: Plan
+    seen: outcome.Inference
+    ridge: NDArray[np.bool_]
+
+
+def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
+    """Trains groups of one kind and width."""
+    began = time.monotonic()
+    widths = groups["dim"].astype(np.int64)
+    if groups["kind"][0] >= 2:  # sparse: ids never seen in a group weigh 0 in it
+        groups = groups.copy()
+        widths = np.maximum(widths, 1)
+        groups["dim"] = widths.max()
+    plan, question = first_plan(groups, request)
+    rows = Pass(
+        groups,
+        request.task.loss,
+        None,
+        None,
+        request.options.fit_intercept,
+        plan.threads,
+        cancel_mark=passes.cancel_mark(),
+    )
+    if not plan.canonical:  # that moves them anyway
+        rows = gathered(rows)
+        groups = rows.groups
+    labels = rows.labels()
+    two = np.ones(len(groups), bool)
+    refuse_labels(request.task, labels)
+    check_classes(request.task, request.options, labels)
+    if request.task.classifies:
+        two = labels["low"] != labels["high"]
+    parts = []
+    if two.any():
+        chosen = np.flatnonzero(two)
+        some = rows.of(chosen)
+        inputs = Inputs(some, labels[chosen], None, widths[chosen])
+        models = fit(inputs, plan, request, memory, began, question)
+        parts.append(models.numbered(chosen[models.group]))
+    if not two.all():
+        lone = np.flatnonzero(~two)
+        models = one_class(rows.of(lone), labels[lone], widths[lone], plan, request)
+        parts.append(models.numbered(lone))
+    events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def fit(
+    given: Inputs,
+    plan: Plan,
+    request: Request,
+    memory: int,
+    began: float,
+    question: Question | None = None,
+) -> Models:
+    """Trains groups that can be trained, all with both classes, in the order of their rows.
+
+    question: to the optimizer, where the plan is not settled.
+    """
+    options, held, labels = request.options, None, given.labels
+    with ExitStack() as stack, passes.watching_sigint():
+        rows = replace(given.rows, charges=stack.enter_context(Charges(memory)))
+        if plan.canonical:
+            counts = held_out_counts(rows.groups["n_rows"], options.validation)
+            kept, out = rows.shuffled(memory, options.seed, counts)
+            held = stack.enter_context(out)
+            rows = replace(rows, groups=stack.enter_context(kept))
+            # The mean of numbers is the start, and sums depend on the order.
+            if not request.task.classifies:
+                labels = rows.labels()
+        parts = []
+        for some in alike_in_values(rows, plan, options):
+            inputs = Inputs(
+                rows.of(some),
+                labels[some],
+                None if held is None else held[some],
+                given.widths[some],
+            )
+            models = fit_alike(inputs, plan, request, began, question)
+            parts.append(models if len(some) == len(labels) else models.numbered(some))
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def alike_in_values(rows: Pass, plan: Plan, options: LinearOptions) -> Iterator[Index]:
+    """Places of the groups that train together as far as the values of sparse rows go.
+
+    In a batch all groups are scaled, or none: where order may not matter, neither may neighbours.
+    """
+    n = rows.n_groups
+    if n == 1 or not rows.sparse or not plan.canonical or counts_features(plan, options):
+        yield np.arange(n)
+        return
+    plain = np.array([needs_no_scale(rows.of(np.array([g])))[0] for g in range(n)])
+    yield from (some for some in (np.flatnonzero(plain), np.flatnonzero(~plain)) if len(some))
+
+
+def fit_alike(
+    given: Inputs, plan: Plan, request: Request, began: float, question: Question | None
+) -> Models:
+    """The same on rows that are in their order."""
+    rows, labels, options = given.rows, given.labels, request.options
+    with ExitStack() as stack:
+        gpu = devices.wants_gpu(rows.groups, request)
+        if gpu:
+            rows = stack.enter_context(placement.on_gpu(rows))
+        problem = describe(rows, labels, plan, request)
+        timing, chosen = Timing(), Choice(plan, ())
+        if question is not None:
+            question = replace(question, gpu=gpu)
+            asked = time.monotonic()
+            chosen = decide(problem, start(problem, labels, options), plan, question)
+            plan = chosen.plan
+            timing.planned(chosen, time.monotonic() - asked)
+        if gpu:
+            plan = devices.placed(plan, request.task)
+        state = descend(problem, labels, given.held, plan, options, began, timing)
+        if not gpu:  # its seconds say nothing of the CPU's
+            timing.report(plan, question)
+        if state.converged.all():  # what was said to be too little was not
+            plan = replace(plan, unmet=None)
+        seen = outcome.infer(problem, state, plan, deadline_of(options, began))
+        ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
+        shown = resolved(options, plan, timing.shown() | (own_members(request.task) or {}))
+        ended = Ended(problem, state, plan, seen, ridge)
+        models = models_of(given, ended, shown, began)
+        if not options.explain:
+            return models
+        text = explained(rows.groups, request, chosen, question, state, began)
+        return replace(models, plan=Strings.same(text, len(labels)))
+
+
+def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
+    """The models of groups where they ended; options: as JSON."""
+    problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
+    labels, widths, groups = given.labels, given.widths, given.rows.groups
+    n, task = len(labels), problem.task
+    n_rows = groups["n_rows"] + (0 if given.held is None else given.held["n_rows"])
+    status = outcome.judge(problem, state, plan, seen)
+    weights = problem.to_caller(state.v)
+    lost = finite.settle_lost(problem, state, labels, weights)
+    seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
+    return Models.built(
+        groups,
+        task.name,
+        coef=Lists.of_rows(weights[:, :-1], widths),
+        intercept=np.ascontiguousarray(weights[:, -1]),
+        std_err=std_err_lists(seen.std_err, widths),
+        classes=classes_of(task, labels),
+        n_rows=n_rows,
+        n_features=widths,
+        loss=state.objective,
+        history=thinned(state.history, n),
+        iterations=state.iterations,
+        converged=state.converged.astype(np.uint8),
+        status=finite.with_lost(status, lost),
+        plan=plan_line(plan),
+        seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
+        options=by_group(options, n, outcome.noted(problem, seen, n_rows, ended.ridge)),
+    )
+
+
+def explained(
+    groups: NDArray[np.void],
+    request: Request,
+    chosen: Choice,
+    question: Question | None,
+    state: State,
+    began: float,
+) -> str:
+    """The whole explanation of a batch's training, with what it came to."""
+    if question is not None and not chosen.candidates:  # it was instant anyway
+        whole = by_statistics(chosen.plan, question)
+        chosen = replace(chosen, candidates=whole.candidates)
+    took = time.monotonic() - began
+    actual = Actual(state.iterations, took, int(state.converged.sum()))
+    return written(document(groups, request, chosen, actual), request.options.format)
+
+
+def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
+    """A list per group; none if no element has a meaning."""
+    known = ~np.isnan(std_err).all(axis=1)
+    return Lists.of_rows(std_err, np.where(known, widths + 1, 0))
+
+
+def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:
+    """The two labels in rising order; none for numbers."""
+    n = len(labels)
+    if not task.classifies:
+        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    pairs = np.stack([labels["low"], labels["high"]], axis=1)
+    return Lists.of_rows(pairs, np.full(n, 2, np.int64))
+
+
+def one_class(
+    rows: Pass,
+    labels: NDArray[np.void],
+    widths: NDArray[np.int64],
+    plan: Plan,
+    request: Request,
+) -> Models:
+    """Groups with a single class: the constant model, its intercept the smoothed log-odds.
+
+    (n + 1/2) / (1/2) are the odds of the class, which is positive as `classes.positive` has it.
+    """
+    n, both = len(labels), request.options.classes
+    odds = np.log(2.0 * rows.groups["n_rows"] + 1.0)
+    intercept = np.where(positive(request.options, labels), odds, -odds)
+    classes = Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1))
+    if both is not None:
+        classes = Lists.of_rows(np.tile(both, (n, 1)), np.full(n, 2, np.int64))
+    return Models.built(
+        rows.groups,
+        request.task.name,
+        coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
+        intercept=intercept,
+        classes=classes,
+        n_features=widths,
+        loss=loss_of_one_class(request.task, intercept),
+        status="one class",
+        plan="constant",
+        options=resolved(request.options, plan, own_members(request.task)),
+    )

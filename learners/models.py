@@ -1,0 +1,202 @@
+"""Trained models by column: what the trainer builds and C copies into the database."""
+
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+
+FORMAT = 1
+"""Version of the model value; `predict` refuses others."""
+HISTORY_POINTS = 200
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Ragged lists: item i is values[offsets[i]:offsets[i + 1]]; an empty one is SQL NULL."""
+
+    values: Floats
+    offsets: Ints
+
+    @classmethod
+    def of_rows(cls, rows: Floats, lengths: Ints) -> "Lists":
+        """The first lengths[i] values of each row of a matrix."""
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        width = rows.shape[1] if rows.ndim == 2 else 0
+        if width and (lengths == width).all():
+            return cls(np.ascontiguousarray(rows).ravel(), offsets)
+        taken = np.arange(width) < lengths[:, None]
+        return cls(np.ascontiguousarray(rows[taken]), offsets)
+
+    def of(self, which: NDArray[np.intp]) -> "Lists":
+        """Some of the items."""
+        parts = [self.values[self.offsets[i] : self.offsets[i + 1]] for i in which.tolist()]
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        return Lists(np.concatenate(parts), offsets)
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Strings by dictionary: item i is pool[code[i]], NULL where the code is negative."""
+
+    pool: tuple[str, ...]
+    code: NDArray[np.int32]
+
+    @classmethod
+    def same(cls, text: str | None, n: int) -> "Strings":
+        if text is None:
+            return cls((), np.full(n, -1, np.int32))
+        return cls((text,), np.zeros(n, np.int32))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Lists of strings by dictionary: item i is pool[code[i]], NULL where the code is negative."""
+
+    pool: tuple[tuple[str, ...], ...]
+    code: NDArray[np.int32]
+
+    @classmethod
+    def same(cls, names: tuple[str, ...] | None, n: int) -> "Names":
+        """The same list for n models, or none."""
+        return (
+            cls((), np.full(n, -1, np.int32))
+            if names is None
+            else cls((names,), np.zeros(n, np.int32))
+        )
+
+
+@dataclass(frozen=True)
+class Models:
+    """n models, fields as in design.md section 3; group: which group of the batch each is of."""
+
+    group: Ints
+    task: Strings
+    coef: Lists
+    intercept: Floats
+    std_err: Lists
+    classes: Lists
+    n_rows: Ints
+    n_skipped: Ints
+    n_features: Ints
+    loss: Floats
+    history: Lists
+    iterations: Ints
+    converged: NDArray[np.uint8]
+    status: Strings
+    plan: Strings
+    seconds: Floats
+    options: Strings
+    store: Strings = field(default_factory=lambda: Strings.same(None, 0))
+    features: Names = field(default_factory=lambda: Names.same(None, 0))
+
+    def __post_init__(self) -> None:
+        n = len(self.group)
+        if not len(self.store.code):
+            object.__setattr__(self, "store", Strings.same(None, n))
+        if not len(self.features.code):
+            object.__setattr__(self, "features", Names.same(None, n))
+
+    @classmethod
+    def built(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
+        """Models of groups (`passes.GROUP`), in their order.
+
+        given: fields by name. A text is the same for all models; lists that are not given are
+        NULL, counts of rows and features are the groups', other numbers 0.
+        """
+        n = len(groups)
+        none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+        plain: dict[str, Any] = {
+            "group": np.arange(n),
+            "task": task,
+            "coef": none,
+            "intercept": np.zeros(n),
+            "std_err": none,
+            "classes": none,
+            "n_rows": groups["n_rows"].copy(),
+            "n_skipped": groups["n_skipped"].copy(),
+            "n_features": groups["dim"].astype(np.int64),
+            "loss": np.zeros(n),
+            "history": none,
+            "iterations": np.zeros(n, np.int64),
+            "converged": np.zeros(n, np.uint8),
+            "seconds": np.zeros(n),
+        } | given
+        texts = {k: Strings.same(v, n) for k, v in plain.items() if isinstance(v, str)}
+        return cls(**(plain | texts))
+
+    def numbered(self, group: Ints) -> "Models":
+        """The same models for groups with other numbers."""
+        same = copy(self)
+        object.__setattr__(same, "group", group)
+        return same
+
+    def of(self, which: NDArray[np.intp]) -> "Models":
+        """Some of the models, at least one."""
+
+        def some(value: Any) -> Any:
+            if isinstance(value, Strings | Names):
+                return replace(value, code=value.code[which])
+            return value.of(which) if isinstance(value, Lists) else value[which]
+
+        return Models(**{f.name: some(getattr(self, f.name)) for f in fields(Models) if f.init})
+
+
+def thinned(history: list[Floats], n: int) -> Lists:
+    """Each group's objectives without the iterations that it rested in, at most 200 of them."""
+    if not history:
+        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    table = np.array(history).T
+    ran = ~np.isnan(table)
+    counts = ran.sum(axis=1)
+    if counts.max() > HISTORY_POINTS:
+        for row in np.flatnonzero(counts > HISTORY_POINTS):
+            places = np.flatnonzero(ran[row])
+            kept = np.linspace(0, len(places) - 1, HISTORY_POINTS).round().astype(int)
+            ran[row] = False
+            ran[row, places[kept]] = True
+        counts = ran.sum(axis=1)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Lists(np.ascontiguousarray(table[ran]), offsets)
+
+
+def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
+    """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
+    pool, code = [text], np.zeros(n, np.int32)
+    for name, (where, numbers) in more.items():
+        values, place = np.unique(numbers[where], return_inverse=True)
+        code[where] = len(pool) + place
+        pool += [f'{text[:-1]},"{name}":{value:.15g}}}' for value in values]
+    return Strings(tuple(pool), code)
+
+
+def joined(parts: list[Models]) -> Models:
+    """Several batches of models as one."""
+
+    def together(name: str) -> object:
+        values = [getattr(part, name) for part in parts]
+        if isinstance(values[0], Lists):
+            lengths = np.concatenate([np.diff(v.offsets) for v in values])
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            return Lists(np.concatenate([v.values for v in values]), offsets)
+        if isinstance(values[0], Strings | Names):
+            return _joined_pools(values)
+        return np.concatenate(values)
+
+    names = [f.name for f in fields(Models) if f.init]
+    return Models(**{name: together(name) for name in names})  # type: ignore[arg-type]
+
+
+def _joined_pools(parts: list[Any]) -> Any:
+    """Strings or Names of several batches as one."""
+    pool: list[Any] = []
+    codes = []
+    for part in parts:
+        codes.append(np.where(part.code < 0, -1, part.code + len(pool)).astype(np.int32))
+        pool.extend(part.pool)
+    return type(parts[0])(tuple(pool), np.concatenate(codes))

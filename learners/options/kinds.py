@@ -1,0 +1,229 @@
+"""The kinds of values that options have: what is allowed, in words, and how a value is read."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tuskml.errors import StoreError, nearest, one_of
+
+LEAST_CACHE = 16 * 10**6
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
+UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+class Allowing(Protocol):
+    """What an option needs of the kind of its values: `Kind`, or something of the same shape."""
+
+    @property
+    def allowed(self) -> str: ...
+
+    @property
+    def parse(self) -> Callable[[Any], Any]: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of value: `allowed` completes "expected ..."; parse raises ValueError."""
+
+    allowed: str
+    parse: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One key of the options; default None: there is none, or it is chosen with the algorithm."""
+
+    name: str
+    kind: Allowing
+    default: Any
+    meaning: str
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def choice(*names: str) -> Kind:
+    """One of some names."""
+
+    def parse(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(nearest(value, names) if isinstance(value, str) else "")
+        return value
+
+    return Kind(one_of(names), parse)
+
+
+def real(low: float, high: float | None = None, open_low: bool = False) -> Kind:
+    """A number in an interval; open_low excludes low, high is excluded."""
+
+    def parse(value: Any) -> float:
+        number = _number(value)
+        if number < low or (open_low and number == low) or (high is not None and number >= high):
+            raise ValueError
+        return number
+
+    if high is not None:
+        return Kind(f"a number of at least {low:g} and less than {high:g}", parse)
+    return Kind(f"a number {'greater than' if open_low else 'of at least'} {low:g}", parse)
+
+
+def integer(low: int, high: int) -> Kind:
+    """A whole number from low to high."""
+
+    def parse(value: Any) -> int:
+        number = _number(value)
+        if number != int(number) or not low <= number <= high:
+            raise ValueError
+        return int(number)
+
+    return Kind(f"a whole number from {low} to {high}", parse)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _duration(value: Any) -> float:
+    match = DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if match is None:
+        raise ValueError
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise ValueError
+    return total
+
+
+def _step(value: Any) -> float | str:
+    if value == "auto":
+        return "auto"
+    number = _number(value)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+class ByClass(tuple[float, float]):
+    """Weights of two classes that were named; classes: these, the lower first."""
+
+    classes: tuple[float, float]
+
+
+def _by_class(value: dict[str, Any]) -> ByClass:
+    """The weights of {class: weight}, the lower class first; JSON has its keys as text."""
+    truth = {"false": 0.0, "true": 1.0}
+    known = {
+        _number(truth[key] if key in truth else float(key)): weight
+        for key, weight in value.items()
+    }
+    (low, first), (high, second) = sorted(known.items())
+    found = ByClass(_weights([first, second]))
+    found.classes = low, high
+    return found
+
+
+def _weights(value: Any) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError
+    low, high = (_number(weight) for weight in value)
+    if min(low, high) <= 0:
+        raise ValueError
+    return low, high
+
+
+def _class_weight(value: Any) -> str | tuple[float, float]:
+    if value == "balanced":
+        return "balanced"
+    return _by_class(value) if isinstance(value, dict) else _weights(value)
+
+
+def _classes(value: Any) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError
+    low, high = (float(one) if isinstance(one, bool) else _number(one) for one in value)
+    if low >= high:
+        raise ValueError
+    return low, high
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Where to start: coefficients in the caller's units and the intercept.
+
+    store: reference of a stored model, which has its coefficients; coef is empty then.
+    """
+
+    coef: tuple[float, ...]
+    intercept: float
+    store: str | None = None
+
+
+def _warm_start(value: Any) -> WarmStart:
+    if not isinstance(value, dict):
+        raise ValueError
+    coef, store, given = value.get("coef"), value.get("store"), value.get("intercept")
+    intercept = 0.0 if given is None else _number(given)
+    if coef is None and isinstance(store, str):
+        return WarmStart((), intercept, store)
+    if not isinstance(coef, list) or not coef:
+        raise ValueError
+    return WarmStart(tuple(_number(coefficient) for coefficient in coef), intercept)
+
+
+def _store(value: Any) -> str:
+    from tuskml.kvstore.roots.names import (
+        checked_name,  # the store's package takes a while to import
+    )
+
+    if not isinstance(value, str):
+        raise ValueError
+    try:
+        return checked_name(value)
+    except StoreError:
+        raise ValueError from None
+
+
+def _size(value: Any) -> int:
+    match = SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError
+    size = int(float(match[1]) * UNITS[match[2].upper()])
+    if size < LEAST_CACHE:
+        raise ValueError
+    return size
+
+
+BOOLEAN = Kind("true or false", _boolean)
+TIME = Kind("a duration such as '90s', '15m' or '1h30m'", _duration)
+STEP = Kind("a number greater than 0 or 'auto'", _step)
+CLASS_WEIGHT = Kind(
+    "'balanced', [weight of lower class, weight of higher class] or {class: weight} "
+    "of both classes",
+    _class_weight,
+)
+CLASSES = Kind("a list of two labels, the lower first, such as [1, 2]", _classes)
+WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_start)
+STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
+CACHE = Kind("a size of at least '16MB', such as '256MB' or '1GB'", _size)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else []
+    whole = all(isinstance(one, str) and one and "\0" not in one for one in texts)
+    if not texts or not whole or len(set(texts)) < len(texts):
+        raise ValueError
+    return tuple(texts)
+
+
+NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)

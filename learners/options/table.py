@@ -1,0 +1,275 @@
+"""The options of `train_model`: those that learners share, and how a learner's are read.
+
+A learner declares an `OptionTable`: shared options by their name, its own as `Option`s, and the
+class that all are read into.
+"""
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tuskml.errors import OptionError, nearest
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    CACHE,
+    CLASS_WEIGHT,
+    CLASSES,
+    NAMES,
+    STORE,
+    TIME,
+    WARM_START,
+    Option,
+    WarmStart,
+    choice,
+    integer,
+    real,
+)
+from tuskml.learners.options.other_names import hint
+
+MAX_TEXT = 64 * 1024
+MAX_WARM_START = 64 * 1024 * 1024
+MAX_DIGITS = 400
+
+SHARED = {
+    option.name: option
+    for option in (
+        Option("max_iter", integer(1, 2**31 - 1), None, "the most iterations, or epochs"),
+        Option(
+            "epsilon", real(0), 1e-6, "the tolerance of `converge`; 0 runs max_iter iterations"
+        ),
+        Option("time", TIME, None, "the most time for the training"),
+        Option("class_weight", CLASS_WEIGHT, None, "the weights of the losses of the two classes"),
+        Option("threads", integer(1, 1024), None, "the most threads; 1 is deterministic"),
+        Option("seed", integer(0, 2**53), 0, "the seed of the random order of rows"),
+        Option("deterministic", BOOLEAN, False, "the same bits whatever the order of the rows"),
+        Option(
+            "validation", real(0, 1), 0.0, "the fraction of rows to hold out for early stopping"
+        ),
+        Option(
+            "classes",
+            CLASSES,
+            None,
+            "the two labels, of which the second is the positive class; for groups that have only "
+            "one of them",
+        ),
+        Option("warm_start", WARM_START, None, "the model to start from"),
+        Option("store", STORE, None, "the name under which the weights are stored on disk"),
+        Option("cache", CACHE, None, "the memory for the weights of a stored model"),
+        Option(
+            "partition",
+            integer(0, 1 << 20),
+            1000,
+            "how many frequent features of a stored model share keys; 0: one key per feature",
+        ),
+        Option(
+            "resume", BOOLEAN, False, "whether to continue an interrupted training of this store"
+        ),
+        Option(
+            "device",
+            choice("auto", "gpu", "cpu"),
+            "auto",
+            "where to train; gpu: dense features or ratings, with tuskml[gpu] and an NVIDIA GPU",
+        ),
+        Option(
+            "explain",
+            BOOLEAN,
+            False,
+            "whether the model's `plan` is the whole explanation, with the actual figures",
+        ),
+        Option("format", choice("text", "json"), "text", "the format of an explanation"),
+        Option(
+            "feature_names",
+            NAMES,
+            None,
+            "names of the features, which the model's field `features` keeps",
+        ),
+    )
+}
+"""Options that mean the same to every learner that has them."""
+EVERY_LEARNER = ("feature_names",)
+"""Shared options that a learner need not name: they are about the features alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of one call, checked; None where the algorithm's default applies.
+
+    A learner adds its own in a subclass. Shared options that it lacks have their defaults. given:
+    the names of those that the call has.
+    """
+
+    max_iter: int | None
+    epsilon: float
+    time: float | None
+    class_weight: str | tuple[float, float] | None
+    threads: int | None
+    seed: int
+    deterministic: bool
+    validation: float
+    classes: tuple[float, float] | None
+    warm_start: WarmStart | None
+    store: str | None
+    cache: int | None
+    partition: int
+    resume: bool
+    device: str
+    explain: bool
+    format: str
+    feature_names: tuple[str, ...] | None
+    given: frozenset[str]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the result may not depend on the order in which rows arrive."""
+        return self.deterministic or self.threads == 1
+
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
+class OptionTable(Generic[AnyOptions]):
+    """The options of one learner.
+
+    result: the class that they are read into; options: shared ones by name, and the learner's
+    own, in the order in which errors and the manual list them; check: raises OptionError for
+    values that cannot go together. `by_name` has them all.
+    """
+
+    def __init__(
+        self,
+        result: type[AnyOptions],
+        options: Iterable[str | Option],
+        check: Callable[[AnyOptions], None] = lambda _: None,
+    ) -> None:
+        self.result, self.check = result, check
+        chosen = (*options, *EVERY_LEARNER)
+        listed = [SHARED[one] if isinstance(one, str) else one for one in chosen]
+        self.by_name: Mapping[str, Option] = {option.name: option for option in listed}
+
+    def parse(
+        self, text: str, task: str = "", others: Callable[[], Iterable[str]] = tuple
+    ) -> AnyOptions:
+        """The options in a JSON text; an empty text has none. Raises OptionError.
+
+        task: whose options they are; others: the names of the options of all learners.
+        """
+        if len(text) > MAX_TEXT:  # it has a model in it, and is not kept
+            return self._parsed(text, task, others)
+        found: AnyOptions = _kept(self, text, task, others)
+        return found
+
+    def _parsed(self, text: str, task: str, others: Callable[[], Iterable[str]]) -> AnyOptions:
+        values, given = read(text, self.by_name, task, others)
+        defaults = {name: option.default for name, option in SHARED.items()}
+        options = self.result(**(defaults | values), given=given)
+        self.check(options)
+        return options
+
+
+@functools.lru_cache(maxsize=256)
+def _kept(table: Any, text: str, task: str, others: Callable[[], Iterable[str]]) -> Any:
+    return table._parsed(text, task, others)
+
+
+forget_parsed = _kept.cache_clear
+"""To be called where the values that an option allows have changed."""
+
+
+def read(
+    text: str,
+    table: Mapping[str, Option],
+    task: str = "",
+    others: Callable[[], Iterable[str]] = tuple,
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """The value of each option of a table, and the names of those that a JSON text gives.
+
+    An empty text gives none. others: names that are options of another task. Raises OptionError.
+    """
+    given = _load(text) if text.strip() else {}
+    for name in given:
+        if name in table:
+            continue
+        if name in others():
+            raise OptionError(
+                f"option '{name}' is not available with task '{task}', which has "
+                f"{', '.join(table)}{nearest(name, table)}"
+            )
+        raise OptionError(
+            f"unknown option '{shortened(name)}', expected one of "
+            f"{', '.join(table)}{hint(name) or nearest(name, table)}"
+        )
+    values = {
+        name: _value(option, given[name]) if name in given else option.default
+        for name, option in table.items()
+    }
+    return values, frozenset(given)
+
+
+def refuse_format(options: Options) -> None:
+    """OptionError where a training is given a format, which is that of an explanation."""
+    if "format" in options.given and not options.explain:
+        raise OptionError(
+            "option 'format' is only for explain_training or with option 'explain', which is false"
+        )
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in counts if counts[name] > 1)
+        raise OptionError(f"options name '{shortened(twice)}' twice, expected each option once")
+    return found
+
+
+def _whole(digits: str) -> int:
+    """Python converts thousands of digits slowly, or not at all."""
+    if len(digits) > MAX_DIGITS:
+        raise OptionError(
+            f"options have a number of {len(digits)} digits, at most {MAX_DIGITS} are allowed"
+        )
+    return int(digits)
+
+
+def _load(text: str) -> dict[str, Any]:
+    limit = MAX_WARM_START if '"warm_start"' in text else MAX_TEXT
+    if len(text) > limit:
+        raise OptionError(f"options have {len(text)} characters, at most {limit} are allowed")
+    try:
+        value = json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+        raise OptionError(
+            f"options are not valid JSON{where}: {text[:60]!r}, "
+            "expected an object such as '{\"l2\": 0.01}'"
+        ) from None
+    if not isinstance(value, dict):
+        raise OptionError(
+            f"options are {text[:60]!r}, expected a JSON object such as '{{\"l2\": 0.01}}'"
+        )
+    return value
+
+
+def shortened(text: str) -> str:
+    """At most 60 characters of what the caller wrote."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shortened(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _value(option: Option, value: Any) -> Any:
+    try:
+        return option.kind.parse(value)
+    except (ValueError, OverflowError) as error:
+        hint = str(error) if str(error).startswith(";") else ""
+        raise OptionError(
+            f"option '{option.name}' is {_shown(value)}, expected {option.kind.allowed}{hint}"
+        ) from None

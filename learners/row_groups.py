@@ -1,0 +1,223 @@
+"""Rows read by row group, in random order: the sampler that skips data.
+
+After the shuffled-partition sampling of Kaoudi et al., SIGMOD 2017, section 6.2: partitions are
+picked at random, and the rows of what was picked are shuffled. A partition is a row group of a
+Parquet file or of a DuckDB table: the least that can be read by itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels.passes import GROUP, LABELS, OwnedRows, Pass
+from tuskml.learners.classes import refuse_large
+from tuskml.learners.receiving import Receiver
+from tuskml.learners.tasks import Task
+
+Groups = NDArray[np.void]
+FIRST_ROW_GROUPS = 4
+"""To hold rows out of."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows first, first + 1, ... of a row group."""
+
+    row_group: int
+    first: int
+    n_rows: int
+
+
+class RowGroups(Protocol):
+    """A table or files whose row groups can be read one by one."""
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows in each row group."""
+        ...
+
+    def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
+        """Packs the pieces' rows as one group, of which the receiver hears if any is usable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows in memory: to train on, and held out; labels: of both, as LABELS of shape (1,)."""
+
+    rows: Groups
+    held: Groups
+    labels: NDArray[np.void]
+
+
+@dataclass
+class Reader:
+    """Reads row groups in random order, and counts what was read."""
+
+    source: RowGroups
+    task: Task
+    seed: int
+    threads: int
+    cancel_mark: int
+    rows_read: int = 0
+    used: dict[Piece, bool] = field(default_factory=dict)
+    n_usable: int = 0
+    n_skipped: int = 0
+    classes: tuple[float, float] | None = None
+
+    @contextmanager
+    def chunk(self, pieces: Sequence[Piece], held: int = 0) -> Iterator[Chunk | None]:
+        """The rows of some pieces, shuffled; None when none of them is usable.
+
+        held: how many rows to hold out. DataError where a classifier meets a third class.
+        """
+        with ExitStack() as stack:
+            yield self._read(stack, pieces, held)
+
+    def _read(self, stack: ExitStack, pieces: Sequence[Piece], held: int) -> Chunk | None:
+        found: list[Chunk] = []
+        failed: list[BaseException] = []
+
+        def receive(groups: Groups, memory: int) -> None:
+            try:
+                found.append(self._keep(stack, groups, memory, held))
+            except BaseException as error:  # comes back as a database's error, without its type
+                failed.append(error)
+                raise
+
+        try:
+            self.source.read(pieces, receive)
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
+        self._count(pieces, found)
+        return found[0] if found else None
+
+    def _keep(self, stack: ExitStack, groups: Groups, memory: int, held: int) -> Chunk:
+        groups = groups.astype(GROUP, copy=True)
+        mark = self.cancel_mark
+        kind = int(self.task.classifies)  # of the loss: what labels are
+        rows = Pass(groups, kind, None, None, True, self.threads, cancel_mark=mark)
+        labels = rows.labels()
+        if self.task.classifies:
+            self._check_classes(labels)
+        out = np.minimum(np.full(1, held, np.int64), 3 * groups["n_rows"] // 4)
+        kept, apart = rows.shuffled(memory, self.seed, out)
+        return Chunk(self._owned(stack, kept), self._owned(stack, apart), labels)
+
+    @staticmethod
+    def _owned(stack: ExitStack, rows: OwnedRows) -> Groups:
+        return stack.enter_context(rows)
+
+    def _check_classes(self, labels: NDArray[np.void]) -> None:
+        """A classifier's labels are two distinct values, in all chunks."""
+        assert labels.dtype == LABELS
+        seen = {float(labels["low"][0]), float(labels["high"][0])}
+        if labels["third_row"][0]:
+            seen.add(float(labels["third"][0]))
+        refuse_large(self.task, labels)
+        known = set(self.classes or ())
+        if len(known | seen) > 2:
+            shown = ", ".join(f"{value:g}" for value in sorted(known | seen))
+            raise DataError(f"labels are {shown}, '{self.task.name}' needs two classes")
+        if len(seen) == 2:
+            self.classes = (min(seen), max(seen))
+
+    def _count(self, pieces: Sequence[Piece], found: list[Chunk]) -> None:
+        read = sum(piece.n_rows for piece in pieces)
+        for chunk in found:  # sizes may be estimates
+            groups = np.concatenate([chunk.rows, chunk.held])
+            read = int(groups["n_rows"].sum() + chunk.rows["n_skipped"][0])
+        self.rows_read += read
+        if all(piece in self.used for piece in pieces):
+            return
+        self.used |= dict.fromkeys(pieces, True)
+        for chunk in found:
+            self.n_usable += int(chunk.rows["n_rows"][0] + chunk.held["n_rows"][0])
+            self.n_skipped += int(chunk.rows["n_skipped"][0])
+
+    def counters(self) -> dict[str, int]:
+        """What was read, of what there is; rows that were read twice count twice."""
+        return {
+            "rows_read": self.rows_read,
+            "rows": int(sum(self.source.sizes)),
+            "row_groups_read": len({piece.row_group for piece in self.used}),
+            "row_groups": len(self.source.sizes),
+        }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which pieces are read first, and which ones make the chunks after that.
+
+    first: of several row groups, so that the held-out rows among them are of the whole; rest:
+    pieces of the other row groups; chunk_rows: about how many rows are trained on at a time.
+    """
+
+    first: tuple[Piece, ...]
+    rest: tuple[Piece, ...]
+    chunk_rows: int
+
+    def chunks(self, rng: np.random.Generator) -> Iterator[list[Piece]]:
+        """Pieces of chunks, without end: every piece once, then all again in another order."""
+        while True:
+            chunk: list[Piece] = []
+            rows = 0
+            for place in rng.permutation(len(self.rest)):
+                chunk.append(self.rest[place])
+                rows += chunk[-1].n_rows
+                if rows >= self.chunk_rows:
+                    yield chunk
+                    chunk, rows = [], 0
+            if chunk:
+                yield chunk
+
+    def chunks_in_a_pass(self) -> int:
+        """How many chunks read every piece once, about."""
+        rows = sum(piece.n_rows for piece in self.rest)
+        return max(1, rows // self.chunk_rows)
+
+
+def lay_out(
+    sizes: Sequence[int],
+    held: int,
+    chunk_rows: int,
+    most_rows: int,
+    rng: np.random.Generator,
+    least: int = FIRST_ROW_GROUPS,
+) -> Layout | None:
+    """Which row groups to hold rows out of; None where reading by row group would skip little.
+
+    held: rows to hold out; most_rows: of a piece, larger row groups are cut; least: row groups to
+    hold rows out of.
+    """
+    filled = [place for place, size in enumerate(sizes) if size]
+    wanted = held + chunk_rows
+    order = rng.permutation(filled)
+    taken, rows = 0, 0
+    while taken < len(order) and (rows < wanted or taken < least):
+        rows += sizes[order[taken]]
+        taken += 1
+    if 2 * taken > len(order) or rows < wanted:
+        return None
+    each = -(-wanted // taken)
+    short = sum(max(0, each - sizes[place]) for place in order[:taken])
+    each += short  # small row groups leave their share to the large ones
+    first = tuple(Piece(int(place), 0, min(sizes[place], each)) for place in order[:taken])
+    rest = [piece for place in order[taken:] for piece in cut(int(place), sizes[place], most_rows)]
+    return Layout(first, tuple(rest), chunk_rows)
+
+
+def cut(row_group: int, n_rows: int, most_rows: int) -> Iterator[Piece]:
+    """A row group in even pieces of at most so many rows."""
+    pieces = -(-n_rows // most_rows)
+    edges = [n_rows * place // pieces for place in range(pieces + 1)]
+    for begin, end in pairwise(edges):
+        yield Piece(row_group, begin, end - begin)

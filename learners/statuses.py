@@ -1,0 +1,26 @@
+"""What each status of a model means, for the trainer and for the manual."""
+
+MEANINGS = {
+    "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
+    "constant feature": "converged; a feature that never varies got coefficient 0",
+    "collinear features": "converged; features determine each other, so many weights fit equally "
+    "well: these are the smallest; those that the rows do not determine have no standard error; "
+    "looked for up to 512 features",
+    "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
+    "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`",
+    "not converged": "`max_iter` was reached, or no better weights were found, before "
+    "`epsilon` was reached",
+    "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
+    "weights are kept",
+    "time limit": "the limit `time` was reached",
+    "diverged": "`matrix_factorization` only: the objective grew without bound, even with ever "
+    "smaller steps",
+    "too few rows": "fewer rows than weights and no penalty: many solutions fit",
+    "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
+    "so there is no optimum without a penalty; a small ridge was used where `options` have "
+    "`l2_standardized`",
+    "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
+    "1e150 in size or features near 1e308: a constant model",
+    "one class": "all labels are the same: a constant model",
+}
+"""From the least to the most important: a model gets the last that applies."""

@@ -1,0 +1,1 @@
+"""What stored models of all learners share."""

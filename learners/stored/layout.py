@@ -1,0 +1,150 @@
+"""The offline stage of a stored model: which features share a key (the paper's section 5)."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.segments import sparse_segments
+from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.learners.options.table import Options
+from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
+from tuskml.partitioner.index.live import MOST_IDS, WINDOW, Part
+from tuskml.partitioner.index.order import MOST_GROUPS
+
+Ids = NDArray[np.int64]
+SAMPLE_ROWS = 10_000
+SAMPLE_ENTRIES = 4_000_000
+FEWEST_BATCHES = 32
+PIECE_ROWS = 256
+SMALL_BLOCK, WEIGHT_BYTES = 64, 4
+
+
+def choose_layout(
+    group: np.void,
+    options: Options,
+    root: StoreRoot,
+    rows_per_chunk: int,
+    most: int,
+    live: LiveFeatures | None,
+    mark: int,
+) -> IndexMap:
+    """The index map for the rows of a group (passes.GROUP).
+
+    The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
+    once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
+    weights that a chunk may hold; live: of `live_features` or `by_chunks`; mark: the training's
+    `cancel_count`. Where the same bits are asked for, costs are not measured.
+    """
+    # The cache does not hold features that are ordered: a key is written before it is read again.
+    writes = live is not None and live.order is not None
+    profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
+    for starts, ids in sampled(group):
+        passes.raise_if_cancelled(mark)
+        profile.update(starts, ids)
+    rows = min(profile.sample.seen, SAMPLE_ROWS)
+    batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
+    made = profile.partition(
+        WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes),
+        batch_rows=batch,
+        most=most,
+        live=live,
+        interrupted=lambda: passes.raise_if_cancelled(mark),
+    )
+    return made.index
+
+
+def live_features(
+    group: np.void, known: Callable[[], Iterable[Ids]], dimension: int, cache: int, mark: int
+) -> LiveFeatures | None:
+    """The features of the rows of a group and those known before, all below `dimension`.
+
+    None where to remember which they are, two bytes each or a bit for each that could be, takes
+    more than the cache does.
+    """
+    if dimension > MOST_IDS:
+        return None
+
+    def parts() -> Iterator[NDArray[np.int32]]:
+        for _, ids in sparse_segments(group):
+            passes.raise_if_cancelled(mark)
+            yield ids
+        for more in known():
+            yield more.astype(np.int32)
+
+    live = LiveFeatures.of(parts, dimension, max(WINDOW, cache & -WINDOW))
+    return live if live.nbytes <= cache else None
+
+
+def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveFeatures:
+    """The features in the order of the chunks of so many rows, or of several of them together,
+    that ask for them.
+    """
+    n_chunks = -(-int(group["n_rows"]) // rows)
+    each = rows * -(-n_chunks // MOST_GROUPS)
+
+    def ids_of(parts: Iterator[tuple[int, Part]]) -> Iterator[Part]:
+        for _, ids in parts:
+            passes.raise_if_cancelled(mark)
+            yield ids
+
+    groups = itertools.groupby(_by_rows(group, each), key=lambda part: part[0])
+    return live.by_groups(ids_of(parts) for _, parts in groups)
+
+
+def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
+    """Number and ids, in parts, of each so many rows of a group."""
+    row = 0
+    for starts, ids in sparse_segments(group):
+        first, n = 0, len(starts) - 1
+        while first < n:
+            number = (row + first) // each
+            end = min(n, (number + 1) * each - row)
+            yield number, ids[starts[first] : starts[end]]
+            first = end
+        row += n
+
+
+def all_fit(n_features: int, top: int, cache: int) -> bool:
+    """Whether the cache holds the frames of so many features in full blocks that are not small,
+    and of `top` partitions.
+    """
+    blocks = n_features // SMALL_BLOCK + 1
+    frames = blocks * frame_bytes(SMALL_BLOCK, WEIGHT_BYTES) + top * frame_bytes(1, WEIGHT_BYTES)
+    return frames <= frame_share(cache, 1)
+
+
+def bytes_of_all(index: IndexMap) -> int:
+    """Of the frames of all keys of an index map of live features; 0 for another."""
+    if index.live is None:
+        return 0
+    sizes, counts = index.widths()
+    return sum(
+        int(count) * frame_bytes(int(size), WEIGHT_BYTES)
+        for size, count in zip(sizes, counts, strict=True)
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
+    """What a request costs there, measured once a process; as in `measure_store`."""
+    return measure_store(root, most=most, writes=writes)
+
+
+def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:
+    """(indptr, ids) of pieces spread over the rows: about SAMPLE_ENTRIES entries of them."""
+    total = sum(len(ids) for _, ids in sparse_segments(group))
+    stride = max(1, total // SAMPLE_ENTRIES)
+    number = -1
+    for starts, ids in sparse_segments(group):
+        for first in range(0, len(starts) - 1, PIECE_ROWS):
+            number += 1
+            if number % stride:
+                continue
+            indptr = starts[first : first + PIECE_ROWS + 1].astype(np.int64)
+            yield indptr - indptr[0], ids[indptr[0] : indptr[-1]].astype(np.int64)

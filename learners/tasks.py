@@ -1,0 +1,41 @@
+"""Tasks: the values of `train_model`'s first argument, as all learners have them."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+PAIRS = "`[user, item]`"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One value of `train_model`'s first argument.
+
+    formula: the loss of a row, of the prediction m and the label y; classifies: whether labels
+    are two classes; features: what a row's features are, for the manual; test: the statistic of
+    a coefficient over its standard error, `t`, `z` or none.
+    """
+
+    name: str
+    formula: str
+    classifies: bool = False
+    features: str = "dense or sparse"
+    test: str | None = None
+
+
+TASKS: dict[str, Task] = {}
+"""The tasks that learners come with; complete once `registry.py` is imported."""
+
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
+    """The tasks of a learner, by name, which nobody else may take from now on."""
+    found = {task.name: task for task in tasks}
+    TASKS.update(found)
+    return found
+
+
+def weighs_features(task: str) -> bool:
+    """Whether models of a task have one coefficient per feature; so have the user's own."""
+    known = TASKS.get(task)
+    return known is None or known.features != PAIRS

@@ -1,0 +1,209 @@
+"""The index map: where each feature of a model lives, as key of a payload and slot in it.
+
+The paper's index map (section 5, "Model vertical partitioning") assigns correlated indices to one
+composite key. Here only the frequent features have entries:
+
+* key 0 .. P - 1: the partitions of frequent features, slots by rising id;
+* key P and on: every other feature, in the block that a rule gives it (`blocks.Blocks`): with
+  one block size, feature i has key P + i // size and slot i % size.
+
+So the map of a model of 10^9 features has K entries, and features never seen have a place. Unless
+it has `live` features: then blocks are of those alone, feature i's number among them standing for
+i above, and others have no place.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError
+from tuskml.partitioner import native
+from tuskml.partitioner.index import index_bytes
+from tuskml.partitioner.index.blocks import Blocks
+from tuskml.partitioner.index.live import LiveFeatures
+from tuskml.partitioner.native import Ids, Slots
+from tuskml.partitioner.rows import as_ids
+
+
+class IndexMap:
+    """Feature to (key, slot) and back. It never changes.
+
+    features: int64 of shape (K,), the frequent features, rising;
+    partition: int64 of shape (K,), the key of each, 0 .. P - 1, none of them unused;
+    blocks: the rule for all others; a number is one block size;
+    live: the features that there are, the frequent ones among them; None: all.
+    numbers: int64 of shape (K,), what stands for the frequent ones in the rule.
+    """
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        partition: ArrayLike,
+        blocks: "Blocks | int" = 1,
+        live: LiveFeatures | None = None,
+    ) -> None:
+        self.live = live
+        self.features: Ids = as_ids(features).copy()
+        self.partition: Ids = as_ids(partition).copy()
+        self.blocks = Blocks.of(blocks) if isinstance(blocks, int) else blocks
+        if len(self.features) != len(self.partition):
+            raise DataError(
+                f"{len(self.features)} features cannot have {len(self.partition)} keys"
+            )
+        if (self.features[1:] <= self.features[:-1]).any():
+            raise DataError("the features of an index map must rise")
+        self.n_partitions = int(self.partition.max()) + 1 if len(self.partition) else 0
+        if self.n_partitions > len(self.features) or not self._counts.all():
+            raise DataError(f"of the keys 0 to {self.n_partitions - 1} some have no feature")
+        self.numbers = self.number(self.features)
+        self._order = np.argsort(self.partition, kind="stable")
+        self._slots = self._slots_of()
+        for array in (self.features, self.numbers, self.partition, self._order, self._slots):
+            array.setflags(write=False)
+
+    @classmethod
+    def by_rule(cls, blocks: "Blocks | int" = 1) -> "IndexMap":
+        """No frequent features: only blocks; blocks of 1 the paper's KV: a key per feature."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks)
+
+    def locate(self, ids: ArrayLike) -> tuple[Ids, Slots]:
+        """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns a feature.
+
+        DataError for one that is not among the live features.
+        """
+        wanted = self.number(as_ids(ids))
+        keys, slots = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int32)
+        table, bits = self._table
+        native.library().tp_locate(
+            table.ctypes.data,
+            bits,
+            self._ranges.ctypes.data,
+            wanted.ctypes.data,
+            len(wanted),
+            keys.ctypes.data,
+            slots.ctypes.data,
+        )
+        return keys, slots
+
+    def sizes(self, keys: ArrayLike) -> Ids:
+        """Slots of the payloads under keys, int64 of shape (n,)."""
+        wanted = np.asarray(keys, np.int64)
+        frequent = wanted < self.n_partitions
+        blocks = np.where(frequent, 0, wanted - self.n_partitions)
+        sizes = self.blocks.sizes_of(blocks)
+        if self.live is not None:  # the last block ends with them
+            sizes = np.minimum(sizes, self.live.space - self.blocks.spans_of(blocks)[0])
+        sizes[frequent] = self._counts[wanted[frequent]]
+        return sizes
+
+    def number(self, ids: Ids) -> Ids:
+        """What stands for features in the rule: their numbers among the live ones, or they."""
+        if self.live is None:
+            return ids
+        numbers = self.live.number(ids)
+        if len(numbers) and numbers.min() < 0:
+            raise DataError(
+                f"feature {ids[np.argmin(numbers)]} is not among the {len(self.live)} of the rows "
+                "that the index map was made for: give these rows again, or make a new one"
+            )
+        return numbers
+
+    def named(self, numbers: Ids) -> Ids:
+        """The features for which numbers stand; -1 where an order leaves them out."""
+        return numbers if self.live is None else self.live.ids(numbers)
+
+    @property
+    def n_keys(self) -> int:
+        """Keys that there may be: 0 .. n_keys - 1."""
+        if self.live is None:
+            return self.n_partitions + self.blocks.count
+        return self.n_partitions + self.blocks.count_of(self.live.space)
+
+    def widths(self) -> tuple[Ids, Ids]:
+        """The sizes that keys have and how many have each, where the keys are not too many: of
+        live features.
+        """
+        sizes, counts = np.unique(self._counts, return_counts=True)
+        found = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+        n = 0 if self.live is None else self.live.space
+        ends = [*self.blocks.starts[1:], n]
+        for start, end, size in zip(self.blocks.starts, ends, self.blocks.sizes, strict=True):
+            blocks = -(-(min(end, n) - start) // size) if start < n else 0
+            found[size] = found.get(size, 0) + blocks
+        return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
+
+    def without_live(self) -> "IndexMap":
+        """The same, with blocks of all ids."""
+        return IndexMap(self.features, self.partition, self.blocks)
+
+    def features_of(self, key: int) -> Ids:
+        """The feature of each slot of a key, int64 of shape (size,).
+
+        -1 is in slots of a block whose feature is frequent and so has another key.
+        """
+        if not 0 <= key < self.n_keys:
+            raise DataError(f"a key must be from 0 to {self.n_keys - 1}, got {key}")
+        if key < self.n_partitions:
+            begin = int(self._counts[:key].sum())
+            return self.features[self._order[begin : begin + self._counts[key]]]
+        found = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
+        rare = (found >= 0) & ~np.isin(found, self.numbers)
+        found[rare], found[~rare] = self.named(found[rare]), -1
+        return found
+
+    def to_bytes(self) -> bytes:
+        """The map as bytes, with version and checksum: three to eight bytes a frequent feature,
+        and what the live ones take.
+        """
+        return index_bytes.encode(self.features, self.partition, self.blocks, self.live)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "IndexMap":
+        """The map that `to_bytes` gave; DataError where a byte differs or the version does."""
+        return cls(*index_bytes.decode(data))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexMap) and self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    def __repr__(self) -> str:
+        return (
+            f"IndexMap({len(self.features)} features in {self.n_partitions} partitions, "
+            f"others in {self.blocks}" + (f" of {len(self.live)} live ones)" if self.live else ")")
+        )
+
+    @cached_property
+    def _counts(self) -> Ids:
+        """Features of each partition, shape (P,)."""
+        return np.bincount(self.partition, minlength=self.n_partitions).astype(np.int64)
+
+    def _slots_of(self) -> Slots:
+        """The slot of each frequent feature: its rank by id within its partition."""
+        first = np.cumsum(self._counts) - self._counts
+        slots = np.empty(len(self.features), np.int32)
+        slots[self._order] = np.arange(len(self.features)) - np.repeat(first, self._counts)
+        return slots
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[Any], int]:
+        """The hash table of tp_locate, at most a quarter full so that searches are short."""
+        bits = max(1, (4 * len(self.features)).bit_length())
+        table = np.empty(1 << bits, native.PLACE)
+        arrays: Sequence[NDArray[Any]] = (self.numbers, self.partition, self._slots)
+        addresses = [array.ctypes.data for array in arrays]
+        native.library().tp_table(*addresses, len(self.numbers), bits, table.ctypes.data)
+        return table, bits
+
+    @cached_property
+    def _ranges(self) -> NDArray[Any]:
+        """The range of features with 0 .. 63 bits, for tp_locate."""
+        rule, ranges = self.blocks, np.zeros(64, native.RANGE)
+        at = np.searchsorted(rule.widths, np.arange(64), side="right") - 1
+        ranges["start"], ranges["size"] = np.array(rule.starts)[at], np.array(rule.sizes)[at]
+        ranges["first_key"] = np.array(rule.first[:-1])[at] + self.n_partitions
+        return ranges

@@ -1,0 +1,182 @@
+"""The features that occur in the rows, numbered by rising id: what a model has weights of.
+
+Ids often say nothing but names: hashed ones, or those of a dictionary of which the rows use a
+part. A block of neighbouring ids is then mostly slots that no row ever asks for, which are read,
+kept in memory and written like weights. Blocks of neighbouring *numbers* are full. The paper (Qin,
+Torres, Rusu, VLDB 2017) has no such thing: its rare features have a key each.
+
+No entry a feature: an id takes at most 1.03 bits, a feature at most 33, and 16 where ids are far
+between (`native/live.cpp`).
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tuskml.errors import DataError
+from tuskml.partitioner import native
+from tuskml.partitioner.index.order import Order
+from tuskml.partitioner.native import Ids
+from tuskml.partitioner.rows import as_ids
+
+Part = NDArray[np.int32]
+MOST_IDS = 1 << 31
+"""Ids of rows are int32."""
+WINDOW = 1 << 27
+"""Ids that are looked for in one pass over the rows, by 16 MiB of bits."""
+PAGE_BITS = 16
+_BITMAP_FROM, _BITMAP_LENGTH = 2048, 128 + (1 << PAGE_BITS) // 16
+_HEAD = struct.Struct("<3Q")
+
+
+class LiveFeatures:
+    """A set of feature ids below 2^31. It never changes; `number` and `ids` are its two ways.
+
+    counts: int32 of shape (pages,), features of each 65,536 ids; data: as `native/api.h` says;
+    order: what is put in place of numbers by rising id, if anything.
+    """
+
+    def __init__(
+        self,
+        counts: NDArray[np.int32],
+        data: NDArray[np.uint16],
+        order: Order | None = None,
+    ) -> None:
+        self._pages, self._data, self.order = pages_of(counts), data, order
+        self._data.setflags(write=False)
+        if len(data) != int(_lengths(self._pages).sum()):
+            raise DataError(f"{len(data)} numbers are not the features of {len(counts)} pages")
+        if order is not None and len(order.codes) != len(self):
+            raise DataError(f"{len(order.codes)} codes cannot order {len(self)} features")
+
+    @classmethod
+    def of(
+        cls, parts: Callable[[], Iterable[Part]], dimension: int, window: int = WINDOW
+    ) -> "LiveFeatures":
+        """Those that occur in any of the parts, int32 arrays of ids below `dimension`.
+
+        parts: called once for each `window` ids, a multiple of 65,536, for the same arrays.
+        """
+        lib, counts, data = native.library(), [], []
+        for first in range(0, dimension, window):
+            n_pages = -(-min(window, dimension - first) >> PAGE_BITS)
+            bits = np.zeros(n_pages << PAGE_BITS >> 6, np.uint64)
+            for part in parts():
+                ids = np.ascontiguousarray(part, np.int32)
+                place = bits.ctypes.data, first, n_pages << PAGE_BITS
+                lib.tp_live_mark(*place, ids.ctypes.data, len(ids))
+            counts.append(np.empty(n_pages, np.int32))
+            lib.tp_live_count(bits.ctypes.data, n_pages, counts[-1].ctypes.data)
+            pages = pages_of(counts[-1])
+            data.append(np.empty(int(_lengths(pages).sum()), np.uint16))
+            lib.tp_live_pack(bits.ctypes.data, pages.ctypes.data, n_pages, data[-1].ctypes.data)
+        if not counts:
+            return cls(np.zeros(0, np.int32), np.zeros(0, np.uint16))
+        return cls(np.concatenate(counts), np.concatenate(data))
+
+    def __len__(self) -> int:
+        last = self._pages[-1] if len(self._pages) else None
+        return 0 if last is None else int(last["first"]) + int(last["count"])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        order = 0 if self.order is None else self.order.nbytes
+        return self._pages.nbytes + self._data.nbytes + order
+
+    @property
+    def space(self) -> int:
+        """All numbers are below it."""
+        return len(self) if self.order is None else self.order.space
+
+    def by_groups(self, groups: Iterable[Iterable[Part]]) -> "LiveFeatures":
+        """The same features in another order (`Order`); groups: of rows, each the ids that it has
+        in parts, all of which are among these.
+        """
+        ranks = ((self._ranks(np.asarray(part, np.int64)) for part in parts) for parts in groups)
+        counts = self._pages["count"].copy()
+        return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
+
+    def number(self, ids: ArrayLike) -> Ids:
+        """A number for each id, int64 of shape (n,); -1: it is none of the features.
+
+        How many of the features lie below it; or as the order says.
+        """
+        ranks = self._ranks(as_ids(ids))
+        return ranks if self.order is None else self.order.number(ranks)
+
+    def ids(self, numbers: ArrayLike) -> Ids:
+        """The ids of numbers, int64 of shape (n,); -1 for one that no feature has."""
+        wanted = as_ids(numbers)
+        if len(wanted) and wanted.max() >= self.space:
+            raise DataError(f"there are {len(self)} features, no number {wanted.max()}")
+        if self.order is None:
+            return self.by_rank(wanted)
+        ranks = self.order.features(wanted)
+        found = ranks >= 0  # there may be no feature at all
+        ranks[found] = self.by_rank(ranks[found])
+        return ranks
+
+    def by_rank(self, ranks: Ids) -> Ids:
+        """The ids that have so many of the features below them."""
+        return self._look_up("tp_live_ids", ranks)
+
+    def _ranks(self, ids: Ids) -> Ids:
+        return self._look_up("tp_live_number", ids)
+
+    def _look_up(self, function: str, wanted: Ids) -> Ids:
+        found = np.empty(len(wanted), np.int64)
+        set_ = self._pages.ctypes.data, len(self._pages), self._data.ctypes.data
+        call = getattr(native.library(), function)
+        call(*set_, wanted.ctypes.data, len(wanted), found.ctypes.data)
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Little-endian: uint64, pages; uint64, length of the data; uint64, groups of rows, 0 for
+        no order; counts, uint32; the data, uint16; codes, a byte per feature, of an order.
+        """
+        order = self.order
+        groups, codes = (0, b"") if order is None else (order.n_groups, order.codes.tobytes())
+        counts = self._pages["count"].astype("<u4").tobytes()
+        head = _HEAD.pack(len(self._pages), len(self._data), groups)
+        return head + counts + self._data.astype("<u2").tobytes() + codes
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "LiveFeatures":
+        """What `to_bytes` gave, from bytes whose checksum was right."""
+        if len(data) < _HEAD.size:
+            raise DataError("an index map has too few bytes for its features")
+        n_pages, length, n_groups = _HEAD.unpack_from(data)
+        end = _HEAD.size + 4 * n_pages + 2 * length
+        if (
+            len(data) < end
+            or (len(data) > end and not n_groups)
+            or n_pages > MOST_IDS >> PAGE_BITS
+        ):
+            raise DataError(f"{n_pages} pages of features do not fit {len(data)} bytes")
+        counts = np.frombuffer(data, "<u4", n_pages, _HEAD.size).astype(np.int32)
+        if n_pages and not 0 <= counts.min() <= counts.max() <= 1 << PAGE_BITS:
+            raise DataError("a page of an index map has more features than ids")
+        packed = np.frombuffer(data, "<u2", length, _HEAD.size + 4 * n_pages)
+        codes = np.frombuffer(data, np.uint8, len(data) - end, end).copy()
+        order = Order(codes, n_groups) if n_groups else None
+        return cls(counts, packed.astype(np.uint16), order)
+
+
+def pages_of(counts: NDArray[np.int32]) -> NDArray[Any]:
+    """native.PAGE of each page, shape (pages,)."""
+    pages = np.zeros(len(counts), native.PAGE)
+    pages["count"], pages["is_bitmap"] = counts, counts >= _BITMAP_FROM
+    pages["first"] = np.cumsum(counts, dtype=np.int64) - counts
+    lengths = _lengths(pages)
+    pages["offset"] = np.cumsum(lengths) - lengths
+    return pages
+
+
+def _lengths(pages: NDArray[Any]) -> Ids:
+    """Of each page's data, in uint16."""
+    counts = pages["count"].astype(np.int64)
+    return np.where(pages["is_bitmap"] != 0, _BITMAP_LENGTH, counts)

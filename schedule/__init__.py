@@ -1,0 +1,1 @@
+"""Who may use what, when: `budget` says how many threads."""

@@ -1,0 +1,119 @@
+"""How many threads a computation may use. Every place that starts threads asks here.
+
+The least of the limits counts: the processors that the process may run on, the quota of its
+control groups, and what the database that calls allows its statements. A number that the user
+gives, as the option `threads`, is taken as it is.
+
+The build reads this file too, before anything is installed: it imports the standard library alone.
+"""
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+HERE = Path("/")
+LOOK_EVERY = 1.0
+"""Seconds for which a quota is believed."""
+
+_host: ContextVar[int] = ContextVar("tuskml threads of the host", default=0)
+_databases: dict[int, int] = {}
+_seen: list[tuple[float, float]] = []
+
+
+def threads(asked: int | None = None) -> int:
+    """Threads for a computation; asked: what the user said, None or 0 for nothing."""
+    if asked:
+        return asked
+    limit = _host.get()
+    return min(processors(), limit) if limit else processors()
+
+
+@contextmanager
+def within(limit: int) -> Iterator[None]:
+    """What this thread computes inside uses at most so many threads; 0: no limit."""
+    token = _host.set(limit)
+    try:
+        yield
+    finally:
+        _host.reset(token)
+
+
+def tell(account: int, limit: int) -> None:
+    """Notes the `threads` of a database, which is known by the address of its rows' memory."""
+    _databases[account] = limit
+
+
+def forget(account: int) -> None:
+    """Of a database that is closed, at whose address another one may come to lie."""
+    _databases.pop(account, None)
+
+
+def of_database(account: int) -> int:
+    """The last limit that was set; 0: none."""
+    return _databases.get(account, 0)
+
+
+def processors() -> int:
+    """Processors that this process may use at the same time, at least 1."""
+    now = time.monotonic()
+    if not _seen or now - _seen[0][0] > LOOK_EVERY:
+        _seen[:] = [(now, quota(HERE))]
+    return max(1, math.ceil(min(allowed(), _seen[0][1])))
+
+
+def allowed() -> int:
+    """Processors on which the system lets this process run."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def quota(root: Path) -> float:
+    """Processors' time a second that the control groups allow; infinite without a limit.
+
+    root: the directory that holds `proc` and `sys`. A group's limit holds for all groups below it.
+    Within a container the path may be that of the host, which does not exist here; the container's
+    own group is then at the top.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return math.inf
+    least = math.inf
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            tops, read = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"], version_2
+        elif "cpu" in controllers.split(","):
+            names = dict.fromkeys([controllers, "cpu", "cpu,cpuacct", "cpuacct,cpu"])
+            tops, read = [root / "sys/fs/cgroup" / name for name in names], version_1
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for top in tops:
+            for depth in range(len(parts) + 1):
+                least = min(least, read(top.joinpath(*parts[:depth])))
+    return least
+
+
+def version_2(group: Path) -> float:
+    """The quota of one group, from its `cpu.max`: microseconds or `max`, and of how many."""
+    try:
+        most, period = (group / "cpu.max").read_text().split()
+        return math.inf if most == "max" else int(most) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf
+
+
+def version_1(group: Path) -> float:
+    """The same from `cpu.cfs_quota_us`, -1 for no limit."""
+    try:
+        most = int((group / "cpu.cfs_quota_us").read_text())
+        return most / int((group / "cpu.cfs_period_us").read_text()) if most > 0 else math.inf
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf

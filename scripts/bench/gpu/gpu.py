@@ -1,0 +1,340 @@
+"""The GPU's figures: gradient passes against the copy bandwidth and CuPy, lbfgs, many groups,
+matrix factorization.
+
+It runs from a plain checkout where CuPy is: `python scripts/bench/gpu/gpu.py [--json FILE]`; with
+--quick it takes a fiftieth of the data. What is compared with the CPU needs a C++ compiler, by
+which the kernels are built where they are not, and what goes through SQL DuckDB, pyarrow and the
+built extension; without them these lines say so. A part that fails says why and the next one
+runs; when --seconds are over, no further one begins, and the CPU's trainings end where they are.
+The file is written after each line.
+"""
+
+import argparse
+import faulthandler
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from gpu_checkout import built, importable, machine
+
+importable()
+
+from gpu_common import line, normals, packed, seconds  # noqa: E402
+from gpu_factorization import factorization  # noqa: E402
+from gpu_sql import through_sql  # noqa: E402
+
+from tuskml.kernels.gpu import cuda, passes, source  # noqa: E402
+from tuskml.kernels.gpu.rows import SLACK, DeviceRows, places  # noqa: E402
+from tuskml.kernels.passes import GROUP, Pass  # noqa: E402
+from tuskml.learners.linear.algorithms import ALGORITHMS  # noqa: E402
+from tuskml.learners.linear.operators import run  # noqa: E402
+from tuskml.learners.linear.plan import Plan  # noqa: E402
+from tuskml.learners.linear.problem import Problem  # noqa: E402
+from tuskml.learners.linear.tasks import LINEAR  # noqa: E402
+
+Lines = Iterable[dict[str, Any]]
+ROWS = 20_000_000
+QUICK = 0.02
+"""Of the data."""
+SECONDS = 450.0
+"""For all; about a hundred more may pass before the part that runs then has ended."""
+GRACE = 120.0
+PARTS = 5
+"""Pieces in which rows go to the GPU where they are said not to fit."""
+GROUPS, GROUP_ROWS, GROUP_FEATURES = 100_000, 1_000, 16
+
+
+def logistic_rows(device: Any, sizes: Any, d: int, seed: int = 0) -> Any:
+    """A pass over groups of these sizes, multiples of 4, whose labels follow a logistic model."""
+    xp, start = device.xp, places(sizes)
+    total = int(start[-1])
+    values = xp.zeros((total + SLACK, d), np.float32)
+    labels = xp.zeros(total + SLACK, np.float64)
+    truth = device.to_device(np.random.default_rng(seed).normal(size=d) / np.sqrt(d))
+    step = max(1, (1 << 26) // d)
+    for number, low in enumerate(range(0, total, step)):
+        some = normals(xp, (min(step, total - low), d), seed + number)
+        values[low : low + len(some)] = some
+        noise = normals(xp, (len(some),), seed + number + 10_000)
+        labels[low : low + len(some)] = some @ truth.astype(np.float32) + noise > 0
+    held = DeviceRows.of_device(device, values, labels, sizes, 0)
+    groups = np.zeros(len(sizes), GROUP)
+    groups["head"], groups["n_rows"], groups["dim"] = 1 + np.arange(len(sizes)), sizes, d
+    return passes.DevicePass(
+        groups, LINEAR["logistic"].loss, np.ones(len(sizes)), None, True, 1,
+        on_device=held, which=np.arange(len(sizes)), heads=groups["head"].copy(),
+    )  # fmt: skip
+
+
+def problem_of(rows: Pass, l2: float) -> Problem:
+    """Features have mean 0 and deviation 1 already."""
+    shift = np.zeros((rows.n_groups, rows.n_features))
+    return Problem(rows, LINEAR["logistic"], 0.0, l2, shift, shift + 1)
+
+
+def trained(problem: Problem, algorithm: str, deadline: float | None = None) -> Any:
+    """The state where the algorithm ends at 1e-6, or at the deadline (`time.monotonic`)."""
+    plan = Plan(
+        algorithm, 1000, 1e-6, "gradient", "auto", "line_search", 32, False, False, False, 0,
+        problem.rows.threads, (0.0,), 1, "",
+    )  # fmt: skip
+    start = np.zeros((problem.n_groups, problem.d + 1))
+    return run(problem, ALGORITHMS[algorithm].operators(problem, plan, start, deadline))
+
+
+def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any]:
+    """The same rows for the CPU's kernels, and the memory."""
+    (part,), held, d = rows.on_device.visit(), rows.on_device, rows.n_features
+    values, labels = rows.device.to_host(part.values), rows.device.to_host(part.labels)
+    groups, memory = packed(values, labels, held.start[:-1], held.n_rows, d)
+    return Pass(groups, rows.loss, rows.positive, None, True, threads), memory
+
+
+def copy_bandwidth(device: Any, size: int) -> float:
+    """Bytes read and written a second by the driver's copy on the device."""
+    a = device.xp.zeros(size // 4, np.float32)
+    b = device.xp.zeros_like(a)
+
+    def copy() -> None:
+        if hasattr(b.data, "copy_from_device_async"):
+            b.data.copy_from_device_async(a.data, a.nbytes)
+        else:
+            b[:] = a
+
+    return 2 * a.nbytes / seconds(device, copy)
+
+
+def gradient_pass(device: Any, n: int, d: int, bandwidth: float) -> list[dict[str, Any]]:
+    """One pass: the whole call, and against two products in CuPy."""
+    rows = logistic_rows(device, np.array([n // 4 * 4]), d)
+    w = np.random.default_rng(1).normal(size=(1, d + 1)) / np.sqrt(d)
+    whole = seconds(device, lambda: rows.gradient(w))
+    part = rows.on_device.parts[0]
+    visit = passes.Visit(
+        rows, part, rows._table(part), device.to_device(w), rows.losses_on_device(), d + 3
+    )
+    alone = seconds(device, lambda: rows._gradient_of(visit))
+    x, y = part.values[: n // 4 * 4], part.labels[: n // 4 * 4].astype(np.float32) * 2 - 1
+    at = device.to_device(w[0, :-1].astype(np.float32))
+
+    def two_products() -> None:
+        z = y * (x @ at)
+        _ = x.T @ (-y / (1 + device.xp.exp(z)))
+
+    peer = seconds(device, two_products)
+    size = len(x) * (4 * d + 8)
+    name = f"logistic gradient pass, n={len(x):,}, d={d}"
+    kernel = source.gradient(d, 4, n)
+    share = size / whole / bandwidth
+    return [
+        line(name, ">= 0.70 of the copy bandwidth", share, seconds=whole, gb=size / whole / 1e9,
+             macros=dict(kernel.macros)),
+        line(f"{name}, its kernel alone", "", size / alone / bandwidth, seconds=alone),
+        line(f"{name} against X @ w, X.T @ r", ">= 1.7x", peer / whole, seconds=peer),
+    ]  # fmt: skip
+
+
+def lbfgs(device: Any, n: int, d: int, threads: int, cpu: bool, end: float) -> Lines:
+    """To 1e-6 on rows that are there, and the copy that brings them."""
+    rows = logistic_rows(device, np.array([n // 4 * 4]), d)
+    name = f"lbfgs to 1e-6, n={n:,}, d={d}"
+    problem = problem_of(rows, 1e-4)
+    found: list[Any] = []
+    ours = seconds(device, lambda: found.append(trained(problem, "lbfgs")), 3)
+    state = found[-1]
+    yield line(f"{name}, rows there", "", ours, iterations=int(state.iterations[0]))
+    if not cpu:
+        yield line(f"{name}, rows there, against the CPU", ">= 10x", None)
+        return
+    plain, _memory = cpu_rows(rows, threads)
+    rows.on_device.close()
+    began = time.perf_counter()
+    placed: Any = passes.on_device(plain, device)
+    copied = time.perf_counter() - began
+    placed.on_device.close()
+    size = n * (4 * d + 8)
+    yield line(f"{name}, the copy, GB/s", "", size / copied / 1e9, copy_seconds=copied)
+    yield by_parts(device, plain, name, size)
+    theirs, took, met = on_cpu(problem_of(plain, 1e-4), "lbfgs", end)
+    yield line(
+        f"{name}, rows there, against the CPU", ">= 10x", took / ours, cpu_seconds=took, **met
+    )
+    yield line(f"{name}, copy included", ">= 10x", took / (ours + copied), **met)
+    if not met:
+        yield optimum(name, state, theirs)
+
+
+def by_parts(device: Any, plain: Pass, name: str, size: int) -> dict[str, Any]:
+    """A gradient pass over rows of which a part is on the device at a time."""
+    streamed: Any = passes.on_device(plain, device, budget=size // PARTS)
+    w = np.zeros((1, plain.n_features + 1))
+    each = seconds(device, lambda: streamed.gradient(w), 2)
+    parts = -(-int(streamed.on_device.start[-1]) // streamed.on_device.part_rows)
+    streamed.on_device.close()
+    work = f"{name}, a gradient pass by parts, GB/s"
+    return line(work, "", size / each / 1e9, seconds=each, parts=parts)
+
+
+def on_cpu(problem: Problem, algorithm: str, end: float) -> tuple[Any, float, dict[str, Any]]:
+    """The state, seconds, and whether they are too few since the time was over."""
+    began = time.monotonic()
+    state = trained(problem, algorithm, end)
+    took = time.monotonic() - began
+    over = time.monotonic() >= end
+    if over:
+        print(f"the CPU's {algorithm} was ended after {took:.0f} s: it takes longer", flush=True)
+    return state, took, {"cpu_unfinished": True} if over else {}
+
+
+def optimum(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
+    """How far objectives are apart where both ended, relative, and the weights, which say less:
+    within the tolerance they may differ."""
+    off = np.abs(ours.objective - theirs.objective) / theirs.objective
+    weights = np.abs(ours.v - theirs.v).max() / np.abs(theirs.v).max()
+    return line(f"{name}, optimum", "<= 1e-6", float(off.max()), weights=float(weights))
+
+
+def many_groups(device: Any, groups: int, threads: int, cpu: bool, end: float) -> Lines:
+    """Newton's method of all at once."""
+    rows = logistic_rows(device, np.full(groups, GROUP_ROWS), GROUP_FEATURES)
+    name = f"{groups:,} groups x {GROUP_ROWS:,} x {GROUP_FEATURES}, logistic, newton"
+    problem = problem_of(rows, 0.01)
+    found: list[Any] = []
+    ours = seconds(device, lambda: found.append(trained(problem, "newton")), 3)
+    converged = float(found[-1].converged.mean())
+    yield line(f"{name}, rows there", "", ours, converged=converged)
+    if not cpu:
+        yield line(f"{name}, against the CPU", ">= 20x", None)
+        return
+    plain, _memory = cpu_rows(rows, threads)
+    theirs, took, met = on_cpu(problem_of(plain, 0.01), "newton", end)
+    yield line(f"{name}, against the CPU", ">= 20x", took / ours, cpu_seconds=took, **met)
+    if not met:
+        yield optimum(name, found[-1], theirs)
+
+
+class Report:
+    """The figures so far, written after each line: what follows may end the program."""
+
+    def __init__(
+        self, device: Any, scale: float, threads: int, file: Path | None, allowed: float = SECONDS
+    ) -> None:
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self.device, self.file, self.began = device, file, time.monotonic()
+        self.end = self.began + allowed
+        self.found: dict[str, Any] = {
+            "device": device.name, "host": machine(), "date": when, "scale": scale,
+            "threads": threads, "failed": {}, "seconds": {}, "lines": [],
+        }  # fmt: skip
+        print(f"{device.name}; {machine()}, {threads} threads; {when}; scale {scale:g}")
+
+    def add(self, part: str, body: Callable[[], Lines]) -> None:
+        """Runs a part; what it raises is printed, and the next one runs."""
+        began = time.monotonic()
+        try:
+            if began >= self.end:
+                raise TimeoutError("no time was left")
+            for entry in body():
+                self.found["lines"].append(entry)
+                self.write()
+        except TimeoutError as error:
+            print(f"{part}: {error}", flush=True)
+            self.found["failed"][part] = str(error)
+        except Exception as error:
+            traceback.print_exc()
+            self.found["failed"][part] = f"{type(error).__name__}: {error}"
+            line(part, "", None)
+        try:
+            self.device.release()
+        except Exception as error:  # after a fault the device may answer no more
+            print(f"memory was not released: {error}", file=sys.stderr)
+        self.found["seconds"][part] = round(time.monotonic() - began, 1)
+        print(f"  [{part}: {self.found['seconds'][part]} s]", file=sys.stderr, flush=True)
+        self.write()
+
+    def write(self) -> None:
+        """The file as a whole, in the place of the last one."""
+        if self.file:
+            new = self.file.with_name(self.file.name + ".new")
+            new.write_text(json.dumps(self.found, indent=1) + "\n")
+            new.replace(self.file)
+
+
+def table(found: dict[str, Any]) -> str:
+    """The figures as rows for `docs/benchmarks.md`, below the device's name and the date."""
+    rows = [f"{found['device']}; {found['host']}; {found['date']}; scale {found['scale']:g}", ""]
+    rows += ["| work | to reach | reached |", "|---|---|---|"]
+    for entry in found["lines"]:
+        reached = "not measured" if entry["reached"] is None else f"{entry['reached']:.4g}"
+        more = (
+            " (the CPU was ended early)"
+            if entry.get("cpu_unfinished") or entry.get("unfinished")
+            else ""
+        )
+        rows.append(f"| {entry['work']} | {entry['asked'] or 'none set'} | {reached}{more} |")
+    return "\n".join(rows)
+
+
+def asked(arguments: list[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="file for all numbers")
+    parser.add_argument("--quick", action="store_true", help=f"--scale {QUICK}, to see it run")
+    parser.add_argument("--scale", type=float, help="of the numbers of rows and groups")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU, 0: all")
+    parser.add_argument("--sql-rows", type=int, help="through SQL, 0: none")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all parts")
+    given = parser.parse_args(arguments)
+    if given.scale is None:
+        given.scale = QUICK if given.quick else 1.0
+    if given.sql_rows is None:
+        given.sql_rows = int(ROWS * given.scale)
+    return given
+
+
+def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, Any]:
+    """Prints the figures; device: what runs the kernels, the GPU unless given."""
+    given = asked(arguments)
+    if device is None:
+        if cuda.availability() is not None:
+            sys.exit(f"no GPU to measure: {cuda.availability()}")
+        device = cuda.device()
+        faulthandler.dump_traceback_later(given.seconds + GRACE, exit=True)
+    from tuskml.schedule import budget
+
+    missing = built()
+    if missing is not None:
+        print(f"no comparison with the CPU: {missing}", file=sys.stderr)
+    threads, cpu = budget.threads(given.threads), missing is None
+    n, groups = int(ROWS * given.scale), max(32, int(GROUPS * given.scale))
+    report = Report(device, given.scale, threads, given.json, given.seconds)
+    size, copied = max(1 << 12, int((4 << 30) * given.scale)), [float("nan")]
+
+    def copy() -> Iterator[dict[str, Any]]:
+        copied[0] = copy_bandwidth(device, size)
+        yield line("device-to-device copy, bytes read and written, GB/s", "", copied[0] / 1e9)
+
+    report.add("copy", copy)
+    report.add("gradient pass, d=28", lambda: gradient_pass(device, n, 28, copied[0]))
+    report.add("gradient pass, d=256", lambda: gradient_pass(device, n, 256, copied[0]))
+    report.add("many groups", lambda: many_groups(device, groups, threads, cpu, report.end))
+    report.add("lbfgs", lambda: lbfgs(device, n, 256, threads, cpu, report.end))
+    if given.sql_rows:
+        report.add("through SQL", lambda: through_sql(device, given.sql_rows, 256, report.end))
+    report.add("factorization", lambda: factorization(device, given.scale, threads, cpu))
+    faulthandler.cancel_dump_traceback_later()
+    print(f"\n{table(report.found)}")
+    return report.found
+
+
+if __name__ == "__main__":
+    main()

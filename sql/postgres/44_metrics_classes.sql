@@ -1,0 +1,191 @@
+-- Metrics that count labels and predicted classes: text, numbers or booleans.
+CREATE TYPE @extschema@.tuskml_confusion_cell AS (label text, predicted text, n bigint);
+
+CREATE FUNCTION _tuskml_classes_number(internal) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_classes_number' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_confusion_rows(internal) RETURNS tuskml_confusion_cell[]
+AS 'MODULE_PATHNAME', 'tuskml_classes_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_classes_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_classes_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_classes_serialize(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'tuskml_classes_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION _tuskml_classes_deserialize(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_classes_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- The transitions.
+CREATE FUNCTION _tuskml_precision_score(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_precision_score(internal, "any", "any", text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_recall_score(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_recall_score(internal, "any", "any", text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_f1_score(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_f1_score(internal, "any", "any", text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_confusion(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_confusion' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- An aggregate needs these rights of its owner only.
+REVOKE ALL ON FUNCTION _tuskml_classes_number(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_confusion_rows(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_classes_combine(internal, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_classes_serialize(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_classes_deserialize(bytea, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_precision_score(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_precision_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_recall_score(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_recall_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_f1_score(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_f1_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_confusion(internal, "any", "any") FROM PUBLIC;
+
+-- The share of rows predicted positive that are: of two classes, or the average ('macro', 'weighted', 'micro') of all.
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted float8) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted float8) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted boolean) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted boolean) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label text, predicted text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted float8, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted boolean, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted boolean, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+
+-- The share of positive rows that are predicted so: of two classes, or the average of all.
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted float8) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted float8) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted boolean) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted boolean) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label text, predicted text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted float8, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted boolean, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted boolean, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+
+-- The harmonic mean of precision and recall: of two classes, or the average of all.
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted float8) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted float8) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted boolean) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted boolean) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label text, predicted text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted float8, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted boolean, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted boolean, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+
+-- How often each label is predicted as each class, as an array of rows.
+CREATE AGGREGATE @extschema@.confusion(label float8, predicted float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label boolean, predicted float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label float8, predicted boolean) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label boolean, predicted boolean) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label text, predicted text) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);

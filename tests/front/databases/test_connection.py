@@ -1,0 +1,213 @@
+"""connect and load: settings, macros, memory, and what they refuse."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import threading
+
+import duckdb
+import pytest
+
+import tuskml
+from tuskml import connection
+
+MACROS = ["sparse", "with_payload", "predict", "predict_proba", "decision", "model_summary"]
+PREDICTED = "SELECT [predict(m, [4]), decision(with_payload(m), [4])] FROM (SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x))"
+FIT = "SELECT train_model('linear', 2 * x + 1, [x]).coef[1] FROM range(9) t(x)"
+
+
+def one(con: duckdb.DuckDBPyConnection, sql: str):
+    return con.execute(sql).fetchall()[0][0]
+
+
+@pytest.mark.smoke
+def test_first_model() -> None:
+    with tuskml.connect() as con:
+        assert one(con, FIT) == pytest.approx(2)
+        assert one(
+            con, "SELECT predict(train_model('linear', 2 * x, [x]), [4]) FROM range(9) t(x)"
+        ) == pytest.approx(8)
+
+
+def test_settings_are_duckdbs(tmp_path) -> None:
+    with tuskml.connect(
+        threads=1, memory_limit="300MB", temp_directory=tmp_path, default_order="DESC"
+    ) as con:
+        assert one(con, "SELECT current_setting('threads')") == 1
+        assert one(con, "SELECT current_setting('temp_directory')") == str(tmp_path)
+        assert one(con, "SELECT current_setting('default_order')").upper().startswith("DESC")
+
+
+@pytest.mark.parametrize(("limit", "budget"), [
+    ("300MB", 300e6), ("1GB", 1e9), ("2GiB", 2**31), ("123456KiB", 123456 * 1024), ("1.5GB", 1.5e9), ("1TB", 1e12),
+])  # fmt: skip
+def test_memory_limit_is_shared(limit: str, budget: float) -> None:
+    """DuckDB shows its setting with one digit after the point, cut off."""
+    with tuskml.connect(memory_limit=limit) as con:
+        assert 0.9 * budget < one(con, "SELECT tuskml_memory().budget") <= budget
+        con.execute("SET memory_limit = '500MB'")
+        tuskml.load(con)
+        assert one(con, "SELECT tuskml_memory().budget") == pytest.approx(500e6, rel=0.05)
+
+
+@pytest.mark.parametrize(("config", "named"), [
+    ({"no_such_setting": 1}, "no_such_setting"), ({"memory_limit": "lots"}, "memory"), ({"threads": 0}, "thread"),
+])  # fmt: skip
+def test_unknown_settings_are_refused(config: dict, named: str) -> None:
+    with pytest.raises(duckdb.Error, match=f"(?i){named}"):
+        tuskml.connect(**config)
+
+
+def test_path_may_be_text_or_path(tmp_path) -> None:
+    for path in (tmp_path / "a'b.duckdb", str(tmp_path / "text.duckdb")):
+        with tuskml.connect(path) as con:
+            con.execute("CREATE TABLE t AS SELECT 1 AS i")
+        with tuskml.connect(path, read_only=True) as con:
+            assert one(con, "SELECT i FROM t") == 1
+
+
+def test_read_only_needs_a_file(tmp_path) -> None:
+    with pytest.raises(duckdb.Error):
+        tuskml.connect(tmp_path / "missing.duckdb", read_only=True)
+    with pytest.raises(duckdb.Error):
+        tuskml.connect(read_only=True)
+
+
+def test_failed_load_closes_the_connection(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """A second connect with other settings fails while the first is open."""
+    monkeypatch.setattr(connection, "VERSION", "0")
+    with pytest.raises(tuskml.ExtensionError):
+        tuskml.connect(tmp_path / "db.duckdb")
+    monkeypatch.undo()
+    with duckdb.connect(str(tmp_path / "db.duckdb"), config={"threads": 1}) as plain:
+        assert one(plain, "SELECT 1") == 1
+
+
+def test_load_into_an_open_connection() -> None:
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
+        con.execute("CREATE TABLE t AS SELECT x FROM range(9) r(x)")
+        assert tuskml.load(con) is con
+        assert one(
+            con, "SELECT train_model('linear', 2 * x + 1, [x]).coef[1] FROM t"
+        ) == pytest.approx(2)
+
+
+def test_load_twice_changes_nothing() -> None:
+    with tuskml.connect() as con:
+        before = con.execute(
+            "SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        for _ in range(3):
+            tuskml.load(con)
+        after = con.execute(
+            "SELECT function_name, count(*) FROM duckdb_functions() GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        assert before == after
+        assert one(con, FIT) == pytest.approx(2)
+
+
+def test_load_from_many_threads() -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                with tuskml.connect(threads=1) as con:
+                    assert one(con, FIT) == pytest.approx(2)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_every_macro_is_there() -> None:
+    with tuskml.connect() as con:
+        found = con.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('macro', 'table_macro')"
+            " AND NOT internal AND function_name IN (SELECT unnest(?))",
+            [MACROS],
+        ).fetchall()
+        assert sorted(name for (name,) in found) == sorted(MACROS)
+
+
+PLACES = {
+    "at once": "",
+    "schema": "CREATE SCHEMA s; USE s",
+    "attached": "ATTACH '{path}' AS other; USE other",
+    "schema of the attached": "ATTACH '{path}' AS other; CREATE SCHEMA other.s; USE other.s",
+    "attached in memory": "ATTACH ':memory:' AS other; USE other",
+    "columns of their names": "CREATE TABLE with_payload AS SELECT 1 AS with_payload, 2 AS model, 3 AS features",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("database", [":memory:", "db.duckdb"])
+def test_macros_find_each_other(tmp_path, database: str, place: str) -> None:
+    """Whatever is in USE, and in cursors."""
+    in_memory = database == ":memory:"
+    with tuskml.connect(database if in_memory else tmp_path / database) as con:
+        con.execute(PLACES[place].format(path=tmp_path / "other.duckdb"))
+        for user in (con, tuskml.load(con.cursor())):
+            assert one(user, PREDICTED) == pytest.approx([8, 8])
+        if in_memory:
+            assert one(con.cursor(), PREDICTED) == pytest.approx([8, 8])
+
+
+def test_a_file_in_a_format_that_older_versions_read(tmp_path) -> None:
+    """DuckDB 1.5 reads formats up to 68; the number stands behind the file's mark."""
+    path = tmp_path / "for_older.duckdb"
+    with tuskml.connect(path, storage_compatibility_version="v1.5.0") as con:
+        con.execute(
+            "CREATE TABLE m AS SELECT train_model('linear', 2 * x, [x]) AS model FROM range(9) t(x)"
+        )
+    head = path.read_bytes()[:20]
+    assert head[8:12] == b"DUCK"
+    assert int.from_bytes(head[12:20], "little") <= 68
+
+
+def test_a_file_keeps_no_macro(tmp_path) -> None:
+    with tuskml.connect(tmp_path / "db.duckdb") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS i")
+    with duckdb.connect(str(tmp_path / "db.duckdb")) as plain:
+        names = plain.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE function_name = 'predict'"
+        ).fetchall()
+        assert names == []
+
+
+def test_extension_path_has_odd_characters(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package may be installed below a folder with quotes and spaces in its name."""
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    copy = folder / "tuskml.duckdb_extension"
+    copy.write_bytes(connection.extension_path().read_bytes())
+    monkeypatch.setattr(connection, "extension_path", lambda: copy)
+    with tuskml.connect() as con:
+        assert one(con, FIT) == pytest.approx(2)
+
+
+def test_closed_connection(tmp_path) -> None:
+    con = tuskml.connect()
+    con.close()
+    with pytest.raises(duckdb.Error):
+        tuskml.load(con)
+
+
+def test_errors_have_one_root() -> None:
+    for error in (tuskml.OptionError, tuskml.DataError, tuskml.Interrupted, tuskml.ExtensionError):
+        assert issubclass(error, tuskml.TuskError)
+    assert issubclass(tuskml.OptionError, ValueError)
+    assert issubclass(tuskml.DataError, ValueError)
+
+
+def test_signed_extensions_are_refused_before_anything_is_loaded() -> None:
+    with duckdb.connect() as plain:
+        with pytest.raises(tuskml.ExtensionError, match="allow_unsigned_extensions"):
+            tuskml.load(plain)
+        assert plain.execute(
+            "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'train_model'"
+        ).fetchall() == [(0,)]

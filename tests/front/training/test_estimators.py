@@ -1,0 +1,248 @@
+"""The scikit-learn estimators: scikit-learn's own checks, and its coefficients."""
+
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tuskml import OptionError, train
+from tuskml.estimators import TuskClassifier, TuskRegressor, model_of
+
+L2 = 0.01
+
+
+@parametrize_with_checks([TuskRegressor(), TuskClassifier()])
+def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # separable data without a penalty
+        check(estimator)
+
+
+@pytest.mark.smoke
+def test_the_classifier_is_logistic_regression() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    ours = TuskClassifier(l2=L2, epsilon=1e-9).fit(X, y)
+    scaled = X / X.std()  # which scikit-learn's solvers need, and the penalty then must follow
+    ours_scaled = TuskClassifier(l2=L2, epsilon=1e-9).fit(scaled, y)
+    peer = LogisticRegression(C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000).fit(scaled, y)
+    np.testing.assert_allclose(ours_scaled.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours_scaled.intercept_, peer.intercept_, atol=1e-5)
+    np.testing.assert_allclose(
+        ours_scaled.predict_proba(scaled), peer.predict_proba(scaled), atol=1e-5
+    )
+    assert ours.score(X, y) > 0.94
+    assert list(ours.models_[0].coefficients) == list(X.columns)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_regressor_is_ridge_and_lasso(dtype: Any) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    X = (X * 20).astype(dtype)
+    ridge = Ridge(alpha=L2 * len(X)).fit(X.astype(float), y)
+    ours = TuskRegressor(l2=L2).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, ridge.coef_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(ours.predict(X), ridge.predict(X.astype(float)), rtol=1e-4)
+    lasso = Lasso(alpha=1.5, tol=1e-10, max_iter=100_000).fit(X.astype(float), y)
+    sparse = TuskRegressor(l1=1.5, epsilon=1e-8).fit(X, y)
+    np.testing.assert_allclose(sparse.coef_, lasso.coef_, atol=0.02)
+    assert ((sparse.coef_ == 0) == (lasso.coef_ == 0)).all()
+
+
+def test_more_classes_are_one_against_the_rest() -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    ours = TuskClassifier(l2=L2, epsilon=1e-9).fit(X, names)
+    one = LogisticRegression(C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000)
+    peer = OneVsRestClassifier(one).fit(X, names)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), atol=1e-5)
+    assert (ours.predict(X) == peer.predict(X)).all()
+    assert ours.coef_.shape == (3, 4)
+    with pytest.raises(OptionError, match="has 3 models, one per class"):
+        model_of(ours)
+
+
+def test_the_svm_s_objective_is_liblinear_s() -> None:
+    X, y = make_classification(300, 5, random_state=1)
+    ours = TuskClassifier("svm", l2=L2, fit_intercept=False).fit(X, y)
+    peer = LinearSVC(C=1 / (L2 * len(X)), loss="hinge", fit_intercept=False, tol=1e-8,
+                     max_iter=1_000_000, dual=True).fit(X, y)  # fmt: skip
+
+    def objective(w: np.ndarray) -> float:
+        return np.maximum(0, 1 - (2 * y - 1) * (X @ w)).mean() + L2 / 2 * w @ w
+
+    assert objective(ours.coef_[0]) == pytest.approx(objective(peer.coef_[0]), rel=1e-3)
+    assert not hasattr(ours, "predict_proba")
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_sparse_rows_give_the_dense_model(kind: Any) -> None:
+    X, y = make_classification(200, 6, random_state=2)
+    X[np.abs(X) < 0.7] = 0
+    X[:, 5] = 0  # an id that is never seen
+    dense, sparse = (TuskClassifier(l2=L2, epsilon=1e-9).fit(rows, y) for rows in (X, kind(X)))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-5)
+    np.testing.assert_allclose(sparse.predict_proba(kind(X)), dense.predict_proba(X), atol=1e-5)
+    assert model_of(sparse).n_features == 6
+
+
+def test_the_model_is_sql_s(con) -> None:
+    X, y = make_classification(100, 3, n_redundant=0, random_state=3)
+    ours = TuskClassifier(l2=L2, options={"threads": 1, "class_weight": "balanced"}).fit(X, y)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    model = train(con, "logistic", source=frame, label="y", features=["a", "b", "c"], l2=L2,
+                  threads=1, class_weight="balanced")  # fmt: skip
+    assert model_of(ours).coef == model.coef
+    assert ours.models_[0].plan == model.plan
+
+
+def test_estimators_compose() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    pipe = make_pipeline(StandardScaler(), TuskClassifier())
+    search = GridSearchCV(pipe, {"tuskclassifier__l2": [0.001, 0.01, 0.1]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.95
+
+
+def test_fits_with_one_seed_are_equal() -> None:
+    X, y = make_classification(3000, 4, random_state=4)
+    one = TuskClassifier(algorithm="sgd", random_state=7, max_iter=3, epsilon=0,
+                         options={"threads": 1})  # fmt: skip
+    first, second = one.fit(X, y).coef_, clone(one).fit(X, y).coef_
+    other = clone(one).set_params(random_state=8).fit(X, y).coef_
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+def test_threads_fit_side_by_side() -> None:
+    X, y = make_classification(2000, 4, random_state=8)
+    alone = TuskClassifier(l2=L2).fit(X, y)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: TuskClassifier(l2=L2).fit(X, y).coef_, range(8)))
+    for coef in found:
+        np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6)
+    assert pickle.loads(pickle.dumps(alone)).score(X, y) == alone.score(X, y)
+
+
+def test_what_is_wrong_is_said() -> None:
+    X, y = make_classification(40, 3, n_redundant=0, random_state=5)
+    with pytest.raises(OptionError, match="task is 'linear', expected 'logistic' or 'svm'"):
+        TuskClassifier("linear").fit(X, y)
+    with pytest.raises(ValueError, match="y has one class"):
+        TuskClassifier().fit(X, np.zeros(40))
+    with pytest.raises(OptionError, match="option 'l2' is -1"):
+        TuskRegressor(l2=-1).fit(X, y)
+    with pytest.raises(OptionError, match="unknown option 'l3'"):
+        TuskRegressor(options={"l3": 1}).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="'separable'.*give l2"):
+        TuskClassifier().fit(X, X[:, 0] > 0)
+
+
+def test_rows_of_many_columns_are_lists() -> None:
+    X = np.random.default_rng(6).normal(size=(5, 100_001))
+    ours = TuskRegressor(l2=1.0, max_iter=3, epsilon=0, options={"threads": 1})
+    model = model_of(ours.fit(X, X[:, 0]))
+    assert (model.n_features, model.n_rows) == (100_001, 5)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 1.0, 1: 5.0}, {1: 3.0}, {0: 2}])
+def test_class_weights_are_scikit_learn_s(weights: Any) -> None:
+    """LogisticRegression does not divide by the sum of weights, neither do we: C = 1 / (l2 n)."""
+    X, y = make_classification(400, 4, weights=[0.8], random_state=11)
+    peer = LogisticRegression(
+        C=1 / (L2 * len(X)), class_weight=weights, tol=1e-10, max_iter=10_000
+    )
+    peer.fit(X, y)
+    ours = TuskClassifier(l2=L2, class_weight=weights, epsilon=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-5)
+    names = np.array(["no", "yes"])
+    named = weights if isinstance(weights, str) else {names[k]: w for k, w in weights.items()}
+    text = TuskClassifier(l2=L2, class_weight=named, epsilon=1e-9).fit(X, names[y])
+    np.testing.assert_array_equal(text.coef_, ours.coef_)
+
+
+def test_weights_of_many_classes_are_liblinear_s() -> None:
+    """Each problem weighs its own class, and the rest 1: Fan et al., LIBLINEAR, JMLR 2008, 4.2."""
+    X, y = load_iris(return_X_y=True)
+    weights = {0: 2.0, 1: 5.0}
+    ours = TuskClassifier(l2=L2, class_weight=weights, epsilon=1e-9).fit(X, y)
+    for k, name in enumerate(ours.classes_):
+        by_class = {True: weights.get(name, 1.0), False: 1.0}
+        peer = LogisticRegression(
+            C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000, class_weight=by_class
+        )
+        np.testing.assert_allclose(ours.coef_[k], peer.fit(X, y == name).coef_[0], atol=1e-4)
+
+
+def test_class_weights_that_are_wrong_are_said() -> None:
+    X, y = make_classification(60, 3, n_redundant=0, random_state=5)
+    wrong = (
+        ({"yes": 2}, "class_weight has the class 'yes', expected classes of y: 0, 1"),
+        ({0: -1}, r"class_weight of the class 0 is -1, expected a number greater than 0"),
+        ([1, 2], r"class_weight is \[1, 2\], expected 'balanced' or a dict of weights by class"),
+        ("balance", "class_weight is 'balance', expected 'balanced' or a dict"),
+    )
+    for given, sentence in wrong:
+        with pytest.raises(OptionError, match=sentence):
+            TuskClassifier(class_weight=given).fit(X, y)
+    with pytest.raises(OptionError, match="class_weight is given twice"):
+        TuskClassifier(class_weight={0: 2}, options={"class_weight": "balanced"}).fit(X, y)
+
+
+SKLEARN = {
+    "C": r"TuskClassifier has no parameter 'C'; scikit-learn's C is l2 = 1 / \(C \* n\)",
+    "alpha": "no parameter 'alpha'; alpha is l2 = alpha / n of scikit-learn's Ridge",
+    "penalty": "no parameter 'penalty'; the penalty is a number here: l2 = 0.01",
+    "tol": "no parameter 'tol'; the tolerance is epsilon here",
+    "solver": "no parameter 'solver'; the solver is algorithm here",
+    "n_jobs": "no parameter 'n_jobs'; n_jobs is threads here",
+    "max_itr": "no parameter 'max_itr'; did you mean 'max_iter'",
+    "threads": "no parameter 'threads'; give options={'threads': ...}",
+    "nonsense": "no parameter 'nonsense', expected algorithm, class_weight, .* or task",
+}
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_scikit_learn_s_names_have_a_sentence(name: str, con) -> None:
+    with pytest.raises(OptionError, match=SKLEARN[name]):
+        TuskClassifier(**{name: 1})
+    if name in ("threads", "nonsense"):
+        return
+    given = {"source": "SELECT x, x > 4 AS y FROM range(9) r(x)", "label": "y", "features": "x"}
+    conversion = SKLEARN[name].partition("; ")[2]
+    with pytest.raises(OptionError, match=f"unknown option '{name}'.*{conversion}"):
+        train(con, "logistic", **given, **{name: 1})
+    with pytest.raises(Exception, match=f"unknown option '{name}'.*{conversion}"):
+        con.execute(f"SELECT train_model('logistic', true, [1.0], '{{\"{name}\": 1}}')")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{0: 1, 1: 5}, {False: 1, True: 5}, {np.int64(1): 5, np.int64(0): 1}],
+)
+def test_an_option_s_weights_by_class(given: dict[Any, float], con) -> None:
+    X, y = make_classification(300, 3, n_redundant=0, weights=[0.8], random_state=6)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    asked = {"source": frame, "label": "y", "features": ["a", "b", "c"], "l2": L2, "threads": 1}
+    by_class = train(con, "logistic", **asked, class_weight=given)
+    assert by_class.coef == train(con, "logistic", **asked, class_weight=[1, 5]).coef
+    for wrong in ({1: 5}, {0: 1, 1: 2, 2: 3}, {"no": 1, "yes": 5}, {"nan": 1, "1": 2}):
+        with pytest.raises(
+            OptionError, match=r"option 'class_weight' is .*, expected 'balanced', "
+        ):
+            train(con, "logistic", **asked, class_weight=wrong)

@@ -1,0 +1,48 @@
+"""The build: what takes longest is begun first, and it says how far it is."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def build(root):
+    sys.path.insert(0, str(root / "scripts/build"))
+    try:
+        return runpy.run_path(str(root / "scripts/build/native.py"))
+    finally:
+        sys.path.remove(str(root / "scripts/build"))
+
+
+def test_sources_that_take_longest_are_there(build, root):
+    folder = root / "kernels/native"
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*.cpp")}
+    assert set(build["LONGEST"]) <= names
+
+
+def test_c_sources_come_last(build, root):
+    paths = [path for name in ("kernels", "udas") for path in sorted((root / name).rglob("*.c*"))]
+    jobs = [build["Job"](path, ["cc"]) for path in paths if path.is_file()]
+    jobs = [job for job in jobs if job.source.suffix in {".c", ".cpp"}]
+    paths = [job.source for job in sorted(jobs, key=lambda job: job.rank)]
+    names = [f"{path.parent.name}/{path.name}" for path in paths]
+    assert tuple(names[: len(build["LONGEST"])]) == build["LONGEST"]
+    first_c = next(place for place, name in enumerate(names) if name.endswith(".c"))
+    assert all(name.endswith(".c") for name in names[first_c:])
+
+
+def test_it_says_how_far_it_is_and_compiles_what_changed_only(
+    build, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.c", "b.c"):
+        Path(name).write_text(f"int {name[0]};\n")
+    jobs = [build["Job"](Path(name), ["cc"]) for name in ("a.c", "b.c")]
+    build["compile_all"]([*jobs, jobs[0]])
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in told] == ["compiled 1 of 2", "compiled 2 of 2"]
+    assert all(job.target.is_file() for job in jobs)
+    build["compile_all"](jobs)
+    assert capsys.readouterr().out == ""

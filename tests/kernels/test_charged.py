@@ -1,0 +1,68 @@
+"""Memory beside rows: arrays that go with their last view, or with the context."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tuskml.kernels.charged import Charges
+
+
+def test_arrays_are_written_and_aligned():
+    with Charges(0) as charges:
+        a = charges.empty((1000, 3), np.int32)
+        b = charges.empty(77)
+        assert a.ctypes.data % 64 == b.ctypes.data % 64 == 0
+        a[:], b[:] = 7, 0.5
+        assert a.sum() == 21_000
+        assert b.sum() == 38.5
+        assert charges.empty(0).shape == (0,)
+
+
+def test_memory_goes_with_the_last_view():
+    with Charges(0) as charges:
+        a = charges.empty(1000)
+        part = a[10:20].reshape(2, 5)
+        part[:] = 3.0
+        del a
+        charges.empty(5)
+        assert len(charges._given) == 2
+        assert part.sum() == 30.0
+        del part
+        kept = charges.empty(5)
+        assert len(charges._given) == 1
+        assert kept.shape == (5,)
+    assert charges._given == []
+
+
+ROWS = 100_000
+
+
+@pytest.mark.parametrize(
+    ("task", "algorithm", "beside"),
+    [("svm", "dcd", 29), ("svm", "newton", 57), ("logistic", "newton_cg", 8)],
+)
+def test_what_is_kept_for_each_row_is_charged_to_the_rows_account(
+    con, tmp_path, task, algorithm, beside
+):
+    """Beyond the limit it lies in the spill file, and the model is the same."""
+    con.execute(
+        "CREATE TABLE t AS SELECT (i * 7919) % 1000 < 400 AS y, "
+        f"[(i * 31) % 97, i % 83]::FLOAT[] AS x FROM range({ROWS}) r(i)"
+    )
+
+    def trained(name):
+        """The model, and the most bytes so far."""
+        given = {"algorithm": name, "l2": 0.1, "max_iter": 5, "deterministic": True}
+        query = f"SELECT train_model('{task}', y, x, '{json.dumps(given)}') FROM t"
+        ((model,),) = con.execute(query).fetchall()
+        ((used,),) = con.execute("SELECT tuskml_memory()").fetchall()
+        assert used["resident"] + used["spilled"] == 0
+        return (model["coef"], model["intercept"], model["loss"]), used["peak"]
+
+    con.execute("SELECT tuskml_set_memory(?, ?)", [1 << 30, str(tmp_path)]).fetchall()
+    _, rows_alone = trained("lbfgs")
+    model, peak = trained(algorithm)
+    assert peak >= rows_alone + beside * ROWS
+    con.execute("SELECT tuskml_set_memory(?, ?)", [500_000, str(tmp_path)]).fetchall()
+    assert trained(algorithm)[0] == model

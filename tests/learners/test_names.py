@@ -1,0 +1,113 @@
+"""A name of an algorithm or a learner is in its own files, and in a few that are listed here."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tuskml.learners.factorization.algorithms import ALGORITHMS as OF_RATINGS
+from tuskml.learners.linear.algorithms import ALGORITHMS
+
+ROOMS = ("front", "groups", "kernels", "learners", "optimizer", "schedule", "udas")
+OF_LINEAR, OF_FACTORIZATION = (f"learners/{one}/algorithms" for one in ("linear", "factorization"))
+COSTS = "learners/linear/estimates/costs.py"
+"""Two kinds of steps have the names of algorithms in calibrations."""
+OUTCOME = "learners/linear/inference/outcome.py"
+"""Takes one more of an algorithm's passes."""
+DEMO = "front/commands/demo.py"
+"""Shows some of the algorithms."""
+ALLOWED = {
+    "als": ("learners/options/other_names.py",),
+    "newton": (
+        f"{OF_LINEAR}/parts/fused_newton.py",
+        "learners/linear/inference/outcome.py",
+        COSTS,
+        DEMO,
+    ),
+    "bgd": (f"{OF_LINEAR}/parts/epochs.py", f"{OF_LINEAR}/parts/sampled.py", COSTS, DEMO),
+    "lbfgs": (DEMO,),
+    "svrg": (DEMO,),
+    "mgd": (f"{OF_LINEAR}/svrg.py", f"{OF_LINEAR}/hogbatch.py", DEMO),
+    "sgd": (f"{OF_LINEAR}/hogwild.py", f"{OF_LINEAR}/parts/epochs.py", "front/commands/train.py"),
+}
+"""By algorithm, files other than its own, its kernel and the registry that name it."""
+
+
+def words(source: str) -> Iterator[str]:
+    """Names, attributes, modules and strings of a file, without its documentation."""
+    tree = ast.parse(source)
+    documentation = {
+        id(node.value) for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield from node.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".")
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documentation
+        ):
+            yield from "".join(c if c.isalnum() or c == "_" else " " for c in node.value).split()
+
+
+@pytest.fixture(scope="module")
+def named(root: Path) -> dict[str, set[str]]:
+    """The words of each Python file of the package."""
+    paths = [path for room in ROOMS for path in (root / room).rglob("*.py")]
+    return {str(path.relative_to(root)): set(words(path.read_text())) for path in paths}
+
+
+@pytest.mark.parametrize("name", sorted({*ALGORITHMS, *OF_RATINGS}))
+def test_an_algorithm_is_named_by_its_own_files(named: dict[str, set[str]], name: str) -> None:
+    files = (f"{name}.py", "__init__.py")
+    own = {f"{folder}/{file}" for folder in (OF_LINEAR, OF_FACTORIZATION) for file in files}
+    elsewhere = {
+        path for path, found in named.items()
+        if name in found and not path.startswith("kernels/")
+    } - own  # fmt: skip
+    assert elsewhere <= set(ALLOWED.get(name, ()))
+
+
+def test_a_learner_s_task_is_named_by_its_folder(named: dict[str, set[str]]) -> None:
+    """The names that other packages use, and sentences, know it too."""
+    elsewhere = {
+        path for path, found in named.items()
+        if "matrix_factorization" in found and not path.startswith("learners/factorization/")
+    }  # fmt: skip
+    assert elsewhere <= {"learners/options/other_names.py", "learners/statuses.py"}
+
+
+def test_no_learner_imports_another(root: Path) -> None:
+    for learner, other in (("linear", "factorization"), ("factorization", "linear")):
+        for path in (root / "learners" / learner).rglob("*.py"):
+            assert f"tuskml.learners.{other}" not in path.read_text(), path
+
+
+def test_what_all_learners_share_knows_none(root: Path) -> None:
+    learners = root / "learners"
+    own = {learners / "linear", learners / "factorization"}
+    for path in learners.rglob("*.py"):
+        if path.name != "registry.py" and own.isdisjoint(path.parents):
+            assert "tuskml.learners.linear" not in path.read_text(), path
+            assert "tuskml.learners.factorization" not in path.read_text(), path
+
+
+BY_FOLDER = ("front/__init__.py", "front/model/scoring.py")
+"""Give users what they register, and predict what that answers."""
+
+
+def test_the_house_reaches_learners_through_the_registry(root: Path) -> None:
+    for room in ROOMS:
+        for path in (root / room).rglob("*.py"):
+            if room != "learners" and str(path.relative_to(root)) not in BY_FOLDER:
+                source = path.read_text()
+                assert "tuskml.learners.linear" not in source, path
+                assert "tuskml.learners.factorization" not in source, path

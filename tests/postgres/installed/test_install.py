@@ -1,0 +1,205 @@
+"""`tuskml postgres` against a real server: install, check, upgrade, uninstall."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from cluster import Cluster, mirror
+
+from tuskml.commands.cli import main
+from tuskml.postgres import install as postgres
+from tuskml.postgres import pgxs
+from tuskml.version import VERSION
+
+CREATED = "tusk_install_created"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _readable(cluster: Cluster) -> None:
+    if cluster.python_path != pgxs.python_path():
+        pytest.skip(f"the server's user cannot read this environment: {pgxs.python_path()}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What one install compiled the next takes: only the first compiles all."""
+    folder = tmp_path_factory.mktemp("objects")
+    with pytest.MonkeyPatch.context() as patch:
+        kept = SimpleNamespace(TemporaryDirectory=lambda **_: nullcontext(folder))
+        patch.setattr(pgxs, "tempfile", kept)
+        yield
+
+
+@pytest.fixture
+def plain(cluster: Cluster):
+    """A database without the extension."""
+    cluster.create_database(CREATED, template="template0")
+    yield cluster.conninfo(CREATED)
+    cluster.drop_database(CREATED)
+
+
+@pytest.fixture
+def ann(cluster: Cluster):
+    """A role without privileges."""
+    with cluster.connect("postgres") as connection:
+        connection.execute("CREATE ROLE tusk_install_ann LOGIN")
+        yield "tusk_install_ann"
+        connection.execute("DROP ROLE tusk_install_ann")
+
+
+def answer(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> dict[str, str]:
+    """What a command that goes well prints as JSON."""
+    status = main(["postgres", *map(str, argv), "--json"])
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> str:
+    """The sentence of a command that fails."""
+    assert main(["postgres", *map(str, argv)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("tuskml: ")
+    assert err.count("\n") == 1
+    return err.removeprefix("tuskml: ").rstrip("\n")
+
+
+@pytest.mark.smoke
+def test_install_creates_the_extension_and_check_trains(
+    cluster: Cluster, plain: str, capsys
+) -> None:
+    pg_config = cluster.server.pg_config
+    done = answer(capsys, "install", "--pg-config", pg_config, "--database", plain)
+    assert done["database"] == f"{CREATED}, created"
+    assert str(cluster.server.library) in done["installed"].split()
+
+    found = answer(capsys, "check", "--database", plain)
+    assert found["package"] == found["extension"] == VERSION
+    assert found["server"].startswith("PostgreSQL ")
+    assert found["plpython3u"].startswith("Python 3.")
+    assert found["python path"] == pgxs.python_path()
+    assert found["training"] == "y = 2x + 1 has coefficient 2 and intercept 1"
+
+    again = answer(capsys, "install", "--pg-config", pg_config, "--database", plain)
+    assert again["database"] == f"{CREATED}, has it"
+    up = answer(capsys, "upgrade", "--pg-config", pg_config, "--database", plain)
+    assert up["database"] == f"{CREATED}, from {VERSION} to {VERSION}"
+
+
+def test_check_says_that_a_database_has_no_extension(plain: str, capsys) -> None:
+    assert complaint(capsys, "check", "--database", plain) == (
+        f"the database {CREATED} has no extension tuskml: "
+        "a superuser creates it by CREATE EXTENSION tuskml CASCADE"
+    )
+
+
+def test_check_prints_what_it_found_before_the_error(plain: str, capsys) -> None:
+    assert main(["postgres", "check", "--database", plain, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["database"] == CREATED
+    assert "CREATE EXTENSION" in found["error"]
+
+
+def test_check_finds_another_version(cluster: Cluster, database: str, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(postgres, "VERSION", "9.9.9")
+    assert complaint(capsys, "check", "--database", cluster.conninfo(database)) == (
+        f"the database {database} has version {VERSION} of the extension, and the package is "
+        f"version 9.9.9, expected the same: tuskml postgres upgrade --database {database}"
+    )
+
+
+def test_check_finds_a_wrong_python_path(cluster: Cluster, plain: str, capsys) -> None:
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        connection.execute(f"ALTER DATABASE {CREATED} SET tuskml.python_path = '/nowhere'")
+    found = complaint(capsys, "check", "--database", plain)
+    assert "No module named 'tuskml'" in found
+    assert "tuskml.python_path, which is '/nowhere': tuskml postgres install" in found
+
+
+def test_the_extension_can_live_in_any_schema(cluster: Cluster, plain: str, capsys) -> None:
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION plpython3u")
+        connection.execute('CREATE SCHEMA "ML stuff"')
+        connection.execute('CREATE EXTENSION tuskml SCHEMA "ML stuff"')
+    assert answer(capsys, "check", "--database", plain)["training"]
+
+
+def test_check_says_who_may_train(cluster: Cluster, plain: str, ann: str, capsys) -> None:
+    target = plain.replace("user=postgres", f"user={ann}")
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        assert complaint(capsys, "check", "--database", target) == (
+            f"the user {ann} may not train: a superuser says GRANT tuskml_user TO {ann}"
+        )
+        connection.execute(f"GRANT tuskml_user TO {ann}")
+    found = answer(capsys, "check", "--database", target)
+    assert found["training"]
+    assert found["plpython3u"] == "installed; superusers see its version"
+
+
+def test_upgrade_needs_the_extension(cluster: Cluster, plain: str, capsys) -> None:
+    pg_config = cluster.server.pg_config
+    found = complaint(capsys, "upgrade", "--pg-config", pg_config, "--database", plain)
+    assert found.startswith(f"the database {CREATED} has no tuskml to upgrade")
+
+
+def test_uninstall_drops_and_removes(cluster: Cluster, plain: str, tmp_path, capsys) -> None:
+    other = mirror(cluster.server, tmp_path / "installation")
+    pgxs.install(other, "/some/where")
+    assert len(other.files()) == 3
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml CASCADE")
+    done = answer(capsys, "uninstall", "--pg-config", other.pg_config, "--database", plain)
+    assert done["database"] == f"{CREATED}, dropped"
+    assert len(done["removed"].split()) == 3
+    assert other.files() == []
+
+
+def test_uninstall_leaves_a_database_whose_models_need_it(
+    cluster: Cluster, plain: str, tmp_path: Path, capsys
+) -> None:
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        connection.execute("CREATE TABLE models (model tuskml_model)")
+    pg_config = cluster.server.pg_config
+    found = complaint(capsys, "uninstall", "--pg-config", pg_config, "--database", plain)
+    assert found.startswith("cannot drop extension tuskml because other objects depend on it")
+    assert cluster.server.library.exists()
+
+
+def test_a_database_that_is_not_there(cluster: Cluster, capsys) -> None:
+    target = cluster.conninfo("no_such_database")
+    found = complaint(capsys, "check", "--database", target)
+    assert 'database "no_such_database" does not exist' in found
+
+
+def test_the_path_is_set_by_superusers(cluster: Cluster, database: str, pg, ann: str) -> None:
+    pg.execute(f"GRANT tuskml_user TO {ann}")
+    with cluster.connect(database, user=ann) as session:
+        session.execute("SELECT train_model('linear', 1.0, ARRAY[1.0]) WHERE false")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute("SET tuskml.python_path = '/tmp'")
+
+
+def test_the_readme_s_first_query(root: Path, pg) -> None:
+    readme = (root / "README.md").read_text()
+    (block,) = re.findall(r"^```pgsql\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    *before, last = block.split(";\n\n")
+    for statement in before:
+        pg.execute(statement)
+    rows = pg.execute(last).fetchall()
+    assert [(shop, round(at_25, 4)) for shop, *_, at_25 in rows] == [(0, 75), (1, 100), (2, 125)]
+
+
+def test_the_readme_s_commands_exist(root: Path, capsys) -> None:
+    readme = (root / "README.md").read_text()
+    found = re.findall(r"tuskml (postgres \w+) --database (\w+)$", readme, re.MULTILINE)
+    assert {"postgres install", "postgres check"} <= {command for command, _ in found}
+    for command, _ in found:
+        assert main([*command.split(), "--help"]) == 0

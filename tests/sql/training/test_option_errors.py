@@ -1,0 +1,145 @@
+"""Each option refuses a bad value in one sentence, which says what is allowed."""
+
+# ruff: noqa: E501, sentences are read better on one line
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tuskml.learners.options.kinds import Option
+from tuskml.learners.registry import LEARNERS, TASKS, learner_of
+
+sys.path.append(str(Path(__file__).parent))
+
+from asking import sentence, train
+
+INVALID: dict[str, tuple[object, str]] = {
+    "algorithm": ("newtn", "'auto', 'newton', 'newton_cg', 'lbfgs', 'bgd', 'dcd', 'svrg', 'mgd', 'sgd', 'hogbatch' or 'hogwild'; did you mean 'newton'?"),
+    "max_iter": (0, "a whole number from 1 to 2147483647"),
+    "epsilon": (-1, "a number of at least 0"),
+    "time": ("soon", "a duration such as '90s', '15m' or '1h30m'"),
+    "converge": ("wieghts", "'gradient', 'weights' or 'loss'; did you mean 'weights'?"),
+    "step": (0, "a number greater than 0 or 'auto'"),
+    "schedule": ("1/sqrt", "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'line_search'; did you mean '1/sqrt(i)'?"),
+    "batch_size": (2.5, "a whole number from 1 to 1048576"),
+    "sampler": ("shuffled", "'shuffled-partition' or 'sequential'; did you mean 'shuffled-partition'?"),
+    "transform": ("eager", "'lazy'"),
+    "l1": ("0.1", "a number of at least 0"),
+    "l2": (True, "a number of at least 0"),
+    "fit_intercept": (1, "true or false"),
+    "class_weight": (
+        [1, -1],
+        "'balanced', [weight of lower class, weight of higher class] or {class: weight} of both classes",
+    ),
+    "classes": ([2, 1], "a list of two labels, the lower first, such as [1, 2]"),
+    "feature_names": (["age", "age"], "a list of names, each once, such as [\"age\", \"income\"]"),
+    "threads": (0, "a whole number from 1 to 1024"),
+    "seed": (-1, "a whole number from 0 to 9007199254740992"),
+    "deterministic": ("yes", "true or false"),
+    "validation": (1, "a number of at least 0 and less than 1"),
+    "warm_start": ({"coef": []}, "a model as JSON, an object with coef and intercept"),
+    "store": ("../ads", "a name of at most 63 letters, digits and _ . -, not starting with . or -"),
+    "cache": ("lots", "a size of at least '16MB', such as '256MB' or '1GB'"),
+    "partition": (-1, "a whole number from 0 to 1048576"),
+    "resume": (1, "true or false"),
+    "rank": (0, "a whole number from 1 to 4096"),
+    "biases": ("no", "true or false"),
+    "device": ("cpus", "'auto', 'gpu' or 'cpu'; did you mean 'cpu'?"),
+    "explain": (1, "true or false"),
+    "format": ("jsn", "'text' or 'json'; did you mean 'json'?"),
+}  # fmt: skip
+"""A value that each option refuses, and what the sentence says is allowed."""
+
+CANDIDATES: tuple[object, ...] = (
+    "no such value", -1, 0, 0.5, 2**70, True, None, [], [1, 2], {}, {"a": 1}, "", "1",
+)  # fmt: skip
+
+OF_FACTORIZATION = {
+    "algorithm": ("newton", "'auto', 'als', 'sgd' or 'hogwild'"),
+    "converge": ("weights", "'loss'"),
+    "schedule": (
+        "line_search",
+        "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'linear'; did you mean 'linear'?",
+    ),
+}
+"""The same, where a learner allows other values."""
+LINEAR = learner_of(TASKS["linear"]).options.by_name
+EACH = [
+    (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name
+]
+"""Each option of each learner, with a task of it."""
+NAMES = ", ".join(LINEAR)
+
+
+def is_refused(option: Option, value: object) -> bool:
+    try:
+        option.kind.parse(value)
+    except (ValueError, OverflowError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("task", "name"), EACH)
+def test_every_option_refuses_a_bad_value(
+    db: duckdb.DuckDBPyConnection, task: str, name: str
+) -> None:
+    invalid = INVALID if task == "linear" else INVALID | OF_FACTORIZATION
+    given, allowed = invalid[name]
+    expected = f"train_model: option '{name}' is {json.dumps(given)}, expected {allowed}"
+    assert sentence(db, train(f"'{json.dumps({name: given})}'", f"'{task}'")) == expected
+
+
+@pytest.mark.parametrize(("task", "name"), [("linear", "rank"), ("matrix_factorization", "l1")])
+def test_options_of_other_learners(db: duckdb.DuckDBPyConnection, task: str, name: str) -> None:
+    """The sentence says which options the task has."""
+    there = ", ".join(learner_of(TASKS[task]).options.by_name)
+    found = sentence(db, train(f"'{json.dumps({name: 1})}'", f"'{task}'"))
+    started = (
+        f"train_model: option '{name}' is not available with task '{task}', which has {there}"
+    )
+    assert found.startswith(started)
+
+
+@pytest.mark.parametrize(("task", "name"), EACH)
+def test_every_option_says_what_is_allowed(
+    db: duckdb.DuckDBPyConnection, task: str, name: str
+) -> None:
+    """Whatever the wrong value, the sentence names the key, what was given and what is allowed."""
+    option = learner_of(TASKS[task]).options.by_name[name]
+    refused = [value for value in CANDIDATES if is_refused(option, value)]
+    assert len(refused) > 5
+    for value in refused:
+        found = sentence(db, train("?", f"'{task}'"), (json.dumps({name: value}),))
+        shown = json.dumps(value)
+        assert found.startswith(
+            f"train_model: option '{name}' is {shown}, expected {option.kind.allowed}"
+        )
+        assert "\n" not in found
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_nearest_option(db: duckdb.DuckDBPyConnection, name: str) -> None:
+    mistyped = name + "s" if len(name) < 5 else name[:2] + name[3:]
+    found = sentence(db, train(f"'{{\"{mistyped}\": 1}}'"))
+    assert found.startswith(f"train_model: unknown option '{mistyped}', expected one of ")
+    assert "; did you mean '" in found
+
+
+def test_long_options_give_a_short_sentence(db: duckdb.DuckDBPyConnection) -> None:
+    long = sentence(db, train("?"), (json.dumps({"algorithm": "x" * 5000}),))
+    assert len(long) < 400
+    assert long.endswith("'hogbatch' or 'hogwild'")
+    name = sentence(db, train("?"), (json.dumps({"日" * 5000: 1}),))
+    assert len(name) < 800
+    assert f"expected one of {NAMES}" in name
+    much = sentence(db, train("?"), (" " * 70000 + "{}",))
+    assert much == "train_model: options have 70002 characters, at most 65536 are allowed"
+    deep = sentence(db, train("?"), ("[" * 50000,))
+    assert deep.startswith("train_model: options are not valid JSON")
+
+
+def test_null_options_are_no_options(db: duckdb.DuckDBPyConnection) -> None:
+    assert db.execute(train("NULL")).fetchall()[0][0]["n_rows"] == 3

@@ -1,0 +1,131 @@
+"""The folders are one package: one import name each, arrows one way, every tool knows all."""
+
+import ast
+import importlib
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tuskml
+
+pytestmark = pytest.mark.smoke
+
+# A folder may import those that come after it. `front/errors`, the budget and the pool of
+# threads are for all; `sql` holds no code.
+ORDER = [
+    "front",
+    "groups",
+    "learners",
+    "schedule",
+    "optimizer",
+    "kernels",
+    "udas",
+    "kvstore",
+    "partitioner",
+    "sql",
+]
+FOR_ALL = ("tuskml.errors", "tuskml.schedule.budget", "tuskml.schedule.pool")
+
+
+@pytest.fixture(scope="module")
+def config(root: Path) -> dict:
+    return tomllib.loads((root / "pyproject.toml").read_text())["tool"]
+
+
+def test_every_folder_is_imported_by_its_name_only(root: Path, folders: dict[str, str]) -> None:
+    for name in folders.values():
+        importlib.import_module(name)
+    files = {folder: getattr(sys.modules.get(folder), "__file__", None) for folder in folders}
+    twins = [folder for folder, file in files.items() if file and root in Path(file).parents]
+    assert twins == []
+
+
+@pytest.mark.parametrize("name", tuskml.__all__)
+def test_every_public_name_is_found(name: str) -> None:
+    """Most are imported only when they are used, from a module that is named in a text."""
+    assert getattr(tuskml, name) is not None
+
+
+def test_every_folder_is_a_package_in_the_order(root: Path, folders: dict[str, str]) -> None:
+    assert set(folders) <= set(ORDER)
+    assert [folder for folder in folders if not (root / folder / "__init__.py").is_file()] == []
+    assert (root / "front" / "py.typed").is_file()
+    existing = {folder for folder in ORDER if (root / folder / "__init__.py").is_file()}
+    assert existing == set(folders)
+
+
+def test_dbt_is_not_a_package(root: Path) -> None:
+    assert not (root / "dbt" / "__init__.py").exists()
+
+
+def test_coverage_lists_every_room(config: dict, folders: dict[str, str]) -> None:
+    run, paths = config["coverage"]["run"], config["coverage"]["paths"]
+    assert sorted(run["source"]) == sorted(folders)
+    assert {folder: places[0] for folder, places in paths.items()} == {
+        folder: folder for folder in folders
+    }
+    assert list(paths)[-1] == "front", "its pattern matches every other folder's files"
+
+
+def test_folder_names_are_banned_as_imports(config: dict, folders: dict[str, str]) -> None:
+    banned = config["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
+    assert {folder: ban["msg"] for folder, ban in banned.items()} == {
+        folder: f"import {name}" for folder, name in folders.items()
+    }
+
+
+def test_arrows_between_folders_go_one_way(root: Path, folders: dict[str, str]) -> None:
+    wrong = [
+        f"{path.relative_to(root)} imports {name}"
+        for folder in folders
+        for path in sorted((root / folder).rglob("*.py"))
+        for name in imported_names(path.read_text())
+        if not may_import(folder, name)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed"),
+    [
+        ("from tuskml.udas import kernels", True),
+        ("import tuskml.kernels.native", True),
+        ("from tuskml import errors", True),
+        ("from tuskml.errors import TuskmlError", True),
+        ("import numpy", True),
+        ("from tuskml.schedule import budget", True),
+        ("from tuskml.schedule import smp", False),
+        ("from tuskml.groups import trainer", False),
+        ("from tuskml import groups", False),
+        ("from tuskml import connect", False),
+        ("import tuskml", False),
+        ("def late():\n    import tuskml.commands.cli", False),
+        ("from . import plan", False),
+    ],
+)
+def test_the_arrow_check_itself(source: str, allowed: bool) -> None:
+    assert all(may_import("optimizer", name) for name in imported_names(source)) is allowed
+
+
+def imported_names(source: str) -> Iterator[str]:
+    """Full names that a module imports, inside functions too; relative ones start with a dot."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def may_import(folder: str, name: str) -> bool:
+    """Whether a module of this folder may import this name."""
+    package, *rest = name.split(".")
+    if package != "tuskml":
+        return package != ""
+    if any(name == one or name.startswith(one + ".") for one in FOR_ALL):
+        return True
+    target = rest[0] if rest and rest[0] in ORDER[1:] else "front"
+    return ORDER.index(target) >= ORDER.index(folder)

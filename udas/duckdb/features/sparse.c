@@ -1,0 +1,108 @@
+/* sparse(indices, values). A macro of the same name is faster. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../any_type.h"
+
+/* --- sparse --- */
+
+static bool refuse_id(duckdb_function_info info, double id) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "sparse: indices hold %.15g, expected whole numbers from 0 to 2147483647", id);
+    duckdb_scalar_function_set_error(info, text);
+    return false;
+}
+
+/* Writes the ids that rows use, as INTEGER. Other items, behind a NULL or in no row, may be
+ * anything. */
+static bool put_ids(duckdb_function_info info, const list_column *l, idx_t n, int32_t *out) {
+    for (idx_t row = 0; row < n; row++) {
+        if (!is_valid(&l->self, row))
+            continue;
+        duckdb_list_entry e = list_entry(l, row);
+        for (idx_t i = e.offset; i < e.offset + e.length; i++) {
+            double id = ((const double *)l->child.data)[i];
+            if (!is_valid(&l->child, i))
+                continue;
+            if (!(id >= INT32_MIN && id <= INT32_MAX) || id != floor(id))
+                return refuse_id(info, id);
+            out[i] = (int32_t)id;
+        }
+    }
+    return true;
+}
+
+/* A list with the same rows, whose items are `data`. */
+static void put_rows(duckdb_vector v, const list_column *l, idx_t n, const void *data,
+                     size_t width) {
+    duckdb_list_vector_reserve(v, l->items);
+    duckdb_list_vector_set_size(v, l->items);
+    duckdb_vector child = duckdb_list_vector_get_child(v);
+    if (l->items)
+        memcpy(duckdb_vector_get_data(child), data, l->items * width);
+    for (idx_t i = 0; l->child.validity && i < l->items; i++)
+        if (!is_valid(&l->child, i))
+            set_null(child, i);
+    duckdb_list_entry *entries = duckdb_vector_get_data(v);
+    for (idx_t row = 0; row < n; row++)
+        if (is_valid(&l->self, row))
+            entries[row] = list_entry(l, row);
+        else
+            set_null(v, row);
+}
+
+static void sparse(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    bool wide = !duckdb_scalar_function_get_extra_info(info), f64;
+    scratch kept = {0};
+    list_column ids, values;
+    int32_t *whole = NULL;
+    if (!numbers_list_of_any(duckdb_data_chunk_get_vector(chunk, 0), n, &kept, &ids, NULL) ||
+        !numbers_list_of_any(duckdb_data_chunk_get_vector(chunk, 1), n, &kept, &values,
+                             wide ? NULL : &f64) ||
+        !(whole = piece(&kept, ids.items * sizeof *whole))) {
+        char text[REFUSAL_ROOM] = "sparse: out of memory";
+        if (!kept.out_of_memory)
+            write_refusal("sparse", chunk, text);
+        duckdb_scalar_function_set_error(info, text);
+    } else if (put_ids(info, &ids, n, whole)) {
+        put_rows(duckdb_struct_vector_get_child(result, 0), &ids, n, whole, sizeof *whole);
+        put_rows(duckdb_struct_vector_get_child(result, 1), &values, n, values.child.data,
+                 wide ? sizeof(double) : sizeof(float));
+    }
+    scratch_free(&kept);
+}
+
+/* --- registration --- */
+
+/* values: DUCKDB_TYPE_FLOAT, or ANY, whose values become DOUBLE. */
+static bool add_sparse(duckdb_scalar_function_set set, bool wide) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
+    duckdb_logical_type values = wide ? any : make_list_type(DUCKDB_TYPE_FLOAT);
+    duckdb_logical_type result = make_feature_type((feature_type){.sparse = true, .f64 = wide});
+    duckdb_scalar_function_set_name(f, "sparse");
+    duckdb_scalar_function_add_parameter(f, any);
+    duckdb_scalar_function_add_parameter(f, values);
+    duckdb_scalar_function_set_return_type(f, result);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_extra_info(f, wide ? NULL : (void *)"FLOAT", NULL);
+    duckdb_scalar_function_set_function(f, sparse);
+    bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
+    if (!wide)
+        duckdb_destroy_logical_type(&values);
+    duckdb_destroy_logical_type(&any);
+    duckdb_destroy_logical_type(&result);
+    duckdb_destroy_scalar_function(&f);
+    return added;
+}
+
+bool register_sparse(duckdb_connection connection) {
+    duckdb_scalar_function_set set = duckdb_create_scalar_function_set("sparse");
+    bool done = add_sparse(set, false) && add_sparse(set, true) &&
+                duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_scalar_function_set(&set);
+    return done;
+}

@@ -1,0 +1,77 @@
+/* Registers the metrics' aggregates. */
+#include "metrics.h"
+
+void metric_refuse(duckdb_function_info info, const char *sentence) {
+    char text[TUSK_SENTENCE + 32];
+    snprintf(text, sizeof text, "%s: %s", overload_of(info)->name, sentence);
+    duckdb_aggregate_function_set_error(info, text);
+}
+
+static void *grow(void *memory, size_t bytes, void *context) {
+    (void)context;
+    return realloc(memory, bytes);
+}
+
+const tusk_grow HEAP = {grow, NULL};
+
+static void add_parameter(duckdb_aggregate_function f, argument_kind kind) {
+    static const duckdb_type TYPES[] = {[A_NUMBER] = DUCKDB_TYPE_DOUBLE,
+                                        [A_BOOLEAN] = DUCKDB_TYPE_BOOLEAN,
+                                        [A_TEXT] = DUCKDB_TYPE_VARCHAR,
+                                        [A_WHOLE] = DUCKDB_TYPE_BIGINT};
+    duckdb_logical_type type = duckdb_create_logical_type(TYPES[kind]);
+    duckdb_aggregate_function_add_parameter(f, type);
+    duckdb_destroy_logical_type(&type);
+}
+
+static void overload_free(void *p) {
+    overload *o = p;
+    database_release(o->database);
+    free(o);
+}
+
+static void describe(duckdb_aggregate_function f, const overload *o) {
+    const metric_family *family = o->family;
+    duckdb_aggregate_function_set_name(f, o->name);
+    for (int i = 0; i < o->n_arguments; i++)
+        add_parameter(f, o->arguments[i]);
+    duckdb_logical_type result =
+        o->table ? make_table_type(o->table) : duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+    duckdb_aggregate_function_set_return_type(f, result);
+    duckdb_destroy_logical_type(&result);
+    duckdb_aggregate_function_set_functions(f, family->size, family->init, family->update,
+                                            family->combine, family->finalize);
+    duckdb_aggregate_function_set_destructor(f, family->destroy);
+    duckdb_aggregate_function_set_special_handling(f);
+}
+
+bool add_overload(duckdb_aggregate_function_set set, const overload *like) {
+    overload *o = malloc(sizeof *o);
+    if (!o)
+        return false;
+    *o = *like;
+    database_retain(o->database);
+    duckdb_aggregate_function f = duckdb_create_aggregate_function();
+    describe(f, o);
+    duckdb_aggregate_function_set_extra_info(f, o, overload_free);
+    bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function(&f);
+    return added;
+}
+
+bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text) {
+    bool done = true;
+    for (int label = A_NUMBER; label <= (text ? A_TEXT : A_BOOLEAN); label++)
+        for (int second = A_NUMBER; second <= (text ? A_TEXT : A_BOOLEAN); second++) {
+            overload o = *like;
+            o.arguments[0] = (argument_kind)label;
+            o.arguments[1] = (argument_kind)second;
+            done = done && add_overload(set, &o);
+        }
+    return done;
+}
+
+bool register_metrics(duckdb_connection connection, database *d) {
+    return register_sums(connection, d) && register_rankings(connection, d) &&
+           register_class_metrics(connection, d);
+}

@@ -1,0 +1,133 @@
+/* What the metrics' aggregates share: their overloads, the rows of a chunk, and results that
+ * are tables.
+ *
+ * A row with a NULL is not counted; without rows the answer is NULL. Combine leaves its source
+ * unchanged, because a window uses one state as the source of many.
+ */
+#ifndef TUSK_DUCKDB_METRICS_H
+#define TUSK_DUCKDB_METRICS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../scalars/metrics/scored.h"
+#include "../../scalars/metrics/table.h"
+#include "../database.h"
+
+typedef enum argument_kind { A_NUMBER, A_BOOLEAN, A_TEXT, A_WHOLE } argument_kind;
+
+#define METRIC_ARGUMENTS 3
+
+struct overload;
+
+/* What aggregates with the same kind of state have in common. */
+typedef struct metric_family {
+    duckdb_aggregate_state_size size;
+    duckdb_aggregate_init_t init;
+    duckdb_aggregate_update_t update;
+    duckdb_aggregate_combine_t combine;
+    duckdb_aggregate_finalize_t finalize;
+    /* Every aggregate needs a destructor. Without one, DuckDB 1.5 and 2.0 run a window without
+     * ORDER BY row by row over a growing frame, and then pass an aggregate in C the first row
+     * every time. */
+    duckdb_aggregate_destroy_t destroy;
+} metric_family;
+
+/* What the callbacks of one overload need to know. */
+typedef struct overload {
+    database *database;
+    const char *name;
+    const metric_family *family;
+    int kind; /* which aggregate of the family */
+    int n_arguments;
+    argument_kind arguments[METRIC_ARGUMENTS];
+    bool third_skips;        /* a row whose third argument is NULL is not counted */
+    const tusk_table *table; /* of the result; NULL if the result is a number */
+} overload;
+
+static inline const overload *overload_of(duckdb_function_info info) {
+    return duckdb_aggregate_function_get_extra_info(info);
+}
+
+void metric_refuse(duckdb_function_info info, const char *sentence);
+/* The realloc that states grow with. */
+extern const tusk_grow HEAP;
+
+/* One row of a chunk. */
+typedef struct metric_row {
+    const overload *o;
+    const column *columns;
+    idx_t at;
+} metric_row;
+
+static inline double number_at(const metric_row *row, int argument) {
+    const void *data = row->columns[argument].data;
+    return row->o->arguments[argument] == A_BOOLEAN ? ((const bool *)data)[row->at]
+                                                    : ((const double *)data)[row->at];
+}
+static inline duckdb_string_t *text_at(const metric_row *row, int argument) {
+    return (duckdb_string_t *)row->columns[argument].data + row->at;
+}
+/* Whether the row has the optional third argument. */
+static inline bool has_third(const metric_row *row) {
+    return row->o->n_arguments > 2 && is_valid(&row->columns[2], row->at);
+}
+
+/* Whether one argument is text and the other is not. */
+static inline bool mixes_text(const overload *o) {
+    return (o->arguments[0] == A_TEXT) != (o->arguments[1] == A_TEXT);
+}
+
+typedef bool (*take_row)(duckdb_function_info info, duckdb_aggregate_state state,
+                         const metric_row *row);
+
+/* Calls take for each row of the chunk without NULLs, until it returns false. Inlined so that
+ * take is inlined too. */
+static inline __attribute__((always_inline)) void each_row(duckdb_function_info info,
+                                                           duckdb_data_chunk chunk,
+                                                           duckdb_aggregate_state *states,
+                                                           const void *caller, take_row take) {
+    const overload *o = overload_of(info);
+    column columns[METRIC_ARGUMENTS];
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    duckdb_aggregate_state same[CHUNK_ROWS];
+    states = states_of_rows(o->database, states, n, caller, same);
+    if (!states) {
+        metric_refuse(info, LONE_STATE);
+        return;
+    }
+    for (int i = 0; i < o->n_arguments; i++)
+        columns[i] = chunk_column(chunk, (idx_t)i);
+    metric_row row = {o, columns, 0};
+    for (; row.at < n; row.at++)
+        if (is_valid(&columns[0], row.at) && is_valid(&columns[1], row.at) &&
+            !(o->third_skips && !is_valid(&columns[2], row.at)) &&
+            !take(info, states[row.at], &row))
+            return;
+}
+
+/* Adds an overload with the argument kinds of `like`; false if DuckDB refuses. */
+bool add_overload(duckdb_aggregate_function_set set, const overload *like);
+/* Adds all overloads whose label and prediction are booleans, numbers or, if text is true,
+ * text. Text paired with another kind has an overload too, which refuses its rows: otherwise
+ * DuckDB would convert the other argument to text, such as 1 to '1.0'. */
+bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text);
+
+bool register_sums(duckdb_connection connection, database *d);
+bool register_rankings(duckdb_connection connection, database *d);
+bool register_class_metrics(duckdb_connection connection, database *d);
+
+/* Writes a result row by row, as a LIST of STRUCTs of the table's columns. */
+typedef struct list_writer {
+    const tusk_table *table;
+    duckdb_vector list;
+    idx_t first; /* in the list's items */
+} list_writer;
+
+duckdb_logical_type make_table_type(const tusk_table *table);
+list_writer list_begin(const tusk_table *table, duckdb_vector list);
+tusk_writer list_rows(list_writer *w);
+/* Makes the rows written so far the list at row `at`. */
+void list_end(const list_writer *w, idx_t at);
+
+#endif

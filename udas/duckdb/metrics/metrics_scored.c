@@ -1,0 +1,140 @@
+/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve, calibration
+ * and lift. */
+#include "../../scalars/metrics/curves.h"
+#include "metrics.h"
+
+typedef struct scored_state {
+    tusk_scored scored;
+} scored_state;
+
+static tusk_scored *scored_in(duckdb_aggregate_state state) {
+    return &((scored_state *)state)->scored;
+}
+
+static enum tusk_ranking_kind kind_of(const overload *o) {
+    return (enum tusk_ranking_kind)o->kind;
+}
+
+static int64_t bins_of(const metric_row *row) {
+    return has_third(row) ? ((const int64_t *)row->columns[2].data)[row->at] : TUSK_BINS;
+}
+
+static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
+                        const metric_row *row) {
+    char sentence[TUSK_SENTENCE];
+    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), number_at(row, 0),
+                         number_at(row, 1), bins_of(row), HEAP, sentence))
+        return true;
+    metric_refuse(info, sentence);
+    return false;
+}
+
+static idx_t scored_size(duckdb_function_info info) {
+    (void)info;
+    return sizeof(scored_state);
+}
+
+static void scored_init(duckdb_function_info info, duckdb_aggregate_state state) {
+    (void)info;
+    *(scored_state *)state = (scored_state){0};
+}
+
+static void scored_destroy(duckdb_aggregate_state *states, idx_t n) {
+    for (idx_t i = 0; i < n; i++) {
+        scored_state *s = (scored_state *)states[i];
+        for (int l = 0; l < 2; l++)
+            free(s->scored.lists[l].keys);
+        *s = (scored_state){0};
+    }
+}
+
+static void scored_update(duckdb_function_info info, duckdb_data_chunk chunk,
+                          duckdb_aggregate_state *states) {
+    each_row(info, chunk, states, CALLER, scored_take);
+}
+
+static void scored_combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+                           duckdb_aggregate_state *targets, idx_t n) {
+    const tusk_ranking *ranking = tusk_ranking_of(kind_of(overload_of(info)));
+    char sentence[TUSK_SENTENCE];
+    for (idx_t i = 0; i < n; i++)
+        if (!tusk_scored_merge(scored_in(targets[i]), scored_in(sources[i]), ranking, HEAP,
+                               sentence)) {
+            metric_refuse(info, sentence);
+            return;
+        }
+}
+
+static void put_number(const overload *o, const tusk_ranks *ranks, duckdb_vector result,
+                       idx_t at) {
+    bool null;
+    double number = tusk_ranks_number(ranks, kind_of(o), &null);
+    if (null)
+        set_null(result, at);
+    else
+        ((double *)duckdb_vector_get_data(result))[at] = number;
+}
+
+static void put_table(const overload *o, const tusk_ranks *ranks, int64_t bins,
+                      duckdb_vector result, idx_t at) {
+    if (!tusk_ranks_known(ranks, kind_of(o))) {
+        set_null(result, at);
+        return;
+    }
+    list_writer w = list_begin(o->table, result);
+    tusk_ranks_write(ranks, kind_of(o), bins, list_rows(&w));
+    list_end(&w, at);
+}
+
+static bool give(const overload *o, const tusk_scored *s, duckdb_vector result, idx_t at) {
+    uint64_t *work = malloc(tusk_scored_work(s) + 1);
+    if (!work)
+        return false;
+    tusk_ranks ranks = tusk_rank(s, work, NULL);
+    if (o->table)
+        put_table(o, &ranks, s->bins, result, at);
+    else
+        put_number(o, &ranks, result, at);
+    free(work);
+    return true;
+}
+
+static void scored_finalize(duckdb_function_info info, duckdb_aggregate_state *states,
+                            duckdb_vector result, idx_t n, idx_t offset) {
+    for (idx_t i = 0; i < n; i++)
+        if (!give(overload_of(info), scored_in(states[i]), result, offset + i)) {
+            metric_refuse(info, "out of memory");
+            return;
+        }
+}
+
+static const metric_family RANKINGS = {scored_size,    scored_init,     scored_update,
+                                       scored_combine, scored_finalize, scored_destroy};
+
+static bool register_ranking(duckdb_connection connection, database *d,
+                             enum tusk_ranking_kind kind) {
+    const tusk_ranking *r = tusk_ranking_of(kind);
+    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(r->name);
+    bool done = true;
+    for (int n = 2; n <= (r->bins ? 3 : 2); n++)
+        for (int label = A_NUMBER; label <= A_BOOLEAN; label++) {
+            overload o = {.database = d,
+                          .name = r->name,
+                          .family = &RANKINGS,
+                          .kind = kind,
+                          .n_arguments = n,
+                          .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
+                          .table = tusk_ranking_table(kind)};
+            done = done && add_overload(set, &o);
+        }
+    done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function_set(&set);
+    return done;
+}
+
+bool register_rankings(duckdb_connection connection, database *d) {
+    bool done = true;
+    for (int kind = 0; kind < TUSK_RANKINGS; kind++)
+        done = done && register_ranking(connection, d, (enum tusk_ranking_kind)kind);
+    return done;
+}

@@ -1,0 +1,123 @@
+/* The metrics that are sums over rows. */
+#include <string.h>
+
+#include "../../scalars/metrics/metric.h"
+#include "metrics.h"
+
+typedef struct score_state {
+    tusk_score score;
+} score_state;
+
+static tusk_score *score_of(duckdb_aggregate_state state) {
+    return &((score_state *)state)->score;
+}
+
+static const tusk_metric *metric_of(const overload *o) {
+    return tusk_metric_of((enum tusk_metric_kind)o->kind);
+}
+
+static bool same_text(duckdb_string_t *a, duckdb_string_t *b) {
+    uint32_t n = duckdb_string_t_length(*a);
+    return n == duckdb_string_t_length(*b) &&
+           !memcmp(duckdb_string_t_data(a), duckdb_string_t_data(b), n);
+}
+
+/* For two texts it only matters whether they are equal. */
+static tusk_judged judged_of(const metric_row *row) {
+    if (row->o->arguments[0] == A_TEXT)
+        return (tusk_judged){1, same_text(text_at(row, 0), text_at(row, 1)), 0};
+    return (tusk_judged){number_at(row, 0), number_at(row, 1),
+                         row->o->n_arguments > 2 ? number_at(row, 2) : 0};
+}
+
+static bool score_take(duckdb_function_info info, duckdb_aggregate_state state,
+                       const metric_row *row) {
+    if (mixes_text(row->o)) {
+        metric_refuse(info, TUSK_MIXED);
+        return false;
+    }
+    char sentence[TUSK_SENTENCE];
+    tusk_judged judged = judged_of(row);
+    if (tusk_score_take(score_of(state), metric_of(row->o), &judged, sentence))
+        return true;
+    metric_refuse(info, sentence);
+    return false;
+}
+
+static idx_t score_size(duckdb_function_info info) {
+    (void)info;
+    return sizeof(score_state);
+}
+
+static void score_init(duckdb_function_info info, duckdb_aggregate_state state) {
+    (void)info;
+    *(score_state *)state = (score_state){0};
+}
+
+static void score_update(duckdb_function_info info, duckdb_data_chunk chunk,
+                         duckdb_aggregate_state *states) {
+    each_row(info, chunk, states, CALLER, score_take);
+}
+
+static void score_combine(duckdb_function_info info, duckdb_aggregate_state *sources,
+                          duckdb_aggregate_state *targets, idx_t n) {
+    char sentence[TUSK_SENTENCE];
+    for (idx_t i = 0; i < n; i++)
+        if (!tusk_score_merge(score_of(targets[i]), score_of(sources[i]), sentence)) {
+            metric_refuse(info, sentence);
+            return;
+        }
+}
+
+static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *states,
+                           duckdb_vector result, idx_t n, idx_t offset) {
+    const tusk_metric *metric = metric_of(overload_of(info));
+    double *out = duckdb_vector_get_data(result);
+    for (idx_t i = 0; i < n; i++) {
+        bool null;
+        double score = tusk_score_give(score_of(states[i]), metric, &null);
+        if (null)
+            set_null(result, offset + i);
+        else
+            out[offset + i] = score;
+    }
+}
+
+/* Sums own no memory; metrics.h says why they need a destructor all the same. */
+static void score_destroy(duckdb_aggregate_state *states, idx_t n) {
+    (void)states;
+    (void)n;
+}
+
+static const metric_family SUMS = {score_size,    score_init,     score_update,
+                                   score_combine, score_finalize, score_destroy};
+
+static bool register_sum(duckdb_connection connection, database *d, enum tusk_metric_kind kind) {
+    const tusk_metric *m = tusk_metric_of(kind);
+    overload o = {.database = d,
+                  .name = m->name,
+                  .family = &SUMS,
+                  .kind = kind,
+                  .n_arguments = m->parameter ? 3 : 2,
+                  .third_skips = m->parameter};
+    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(m->name);
+    bool done = true;
+    if (m->classes) {
+        done = add_class_overloads(set, &o, true);
+    } else {
+        for (int label = A_NUMBER; label <= A_BOOLEAN; label++) {
+            o.arguments[0] = (argument_kind)label;
+            done = done && add_overload(set, &o);
+        }
+    }
+    done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_aggregate_function_set(&set);
+    return done;
+}
+
+bool register_sums(duckdb_connection connection, database *d) {
+    bool done = true;
+    for (int kind = 0; kind < TUSK_METRICS; kind++)
+        done = done && register_sum(connection, d, (enum tusk_metric_kind)kind);
+    return done;
+}

@@ -1,0 +1,80 @@
+#include "model_column.h"
+
+#include <string.h>
+
+enum used_field { U_TASK, U_COEF, U_INTERCEPT, U_CLASSES, U_OPTIONS, USED_FIELDS };
+static const enum model_field USED[USED_FIELDS] = {M_TASK, M_COEF, M_INTERCEPT, M_CLASSES,
+                                                   M_OPTIONS};
+
+duckdb_vector field_of(duckdb_vector v, const char *name) {
+    duckdb_logical_type whole = duckdb_vector_get_column_type(v);
+    duckdb_vector field = NULL;
+    if (duckdb_get_type_id(whole) == DUCKDB_TYPE_STRUCT) {
+        idx_t n = duckdb_struct_type_child_count(whole);
+        for (idx_t i = 0; i < n && !field; i++) {
+            char *found = duckdb_struct_type_child_name(whole, i);
+            if (found && strcmp(found, name) == 0)
+                field = duckdb_struct_vector_get_child(v, i);
+            duckdb_free(found);
+        }
+    }
+    duckdb_destroy_logical_type(&whole);
+    return field;
+}
+
+bool is_null_type(duckdb_vector v) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    bool null = duckdb_get_type_id(type) == DUCKDB_TYPE_SQLNULL;
+    duckdb_destroy_logical_type(&type);
+    return null;
+}
+
+static bool no_models(idx_t n, scratch *s, model_column *m) {
+    column none = {0};
+    if (!all_null(n, s, &none))
+        return false;
+    list_column list = {none, none, 0};
+    *m = (model_column){none, none, none, none, list, list};
+    return true;
+}
+
+bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) {
+    if (is_null_type(v))
+        return no_models(n, s, m);
+    duckdb_vector f[USED_FIELDS];
+    for (int i = 0; i < USED_FIELDS; i++)
+        if (!(f[i] = field_of(v, MODEL_FIELD[USED[i]].name)))
+            return false;
+    m->self = column_of(v);
+    return text_of_any(f[U_TASK], n, s, &m->task) &&
+           text_of_any(f[U_OPTIONS], n, s, &m->options) &&
+           numbers_of_any(f[U_INTERCEPT], n, s, &m->intercept, NULL) &&
+           numbers_list_of_any(f[U_COEF], n, s, &m->coef, NULL) &&
+           numbers_list_of_any(f[U_CLASSES], n, s, &m->classes, NULL);
+}
+
+tusk_text text_in(const column *c, idx_t row) {
+    if (!is_valid(c, row))
+        return (tusk_text){NULL, 0};
+    duckdb_string_t *s = (duckdb_string_t *)c->data + row;
+    return (tusk_text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
+}
+
+static tusk_numbers numbers_at(const list_column *l, idx_t row) {
+    if (!is_valid(&l->self, row))
+        return (tusk_numbers){NULL, 0, true};
+    duckdb_list_entry e = list_entry(l, row);
+    return (tusk_numbers){(const double *)l->child.data + e.offset, e.length,
+                          all_valid(&l->child, e.offset, e.length)};
+}
+
+tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
+    return (tusk_model_fields){
+        .task = text_in(&m->task, row),
+        .options = text_in(&m->options, row),
+        .coef = numbers_at(&m->coef, row),
+        .classes = numbers_at(&m->classes, row),
+        .has_intercept = is_valid(&m->intercept, row),
+        .intercept = ((const double *)m->intercept.data)[row],
+    };
+}

@@ -1,0 +1,26 @@
+/* The fields of a model from which its payload is made. */
+#ifndef TUSK_MODEL_COLUMN_H
+#define TUSK_MODEL_COLUMN_H
+
+#include "../../scalars/models/score.h"
+#include "../any_type.h"
+
+typedef struct model_column {
+    column self, task, intercept, options;
+    list_column coef, classes;
+} model_column;
+
+/* Reads a STRUCT that has these fields, perhaps among others, or NULL; false if it is neither.
+ * n: rows. */
+bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m);
+
+/* The fields of the model in a row that is not NULL. */
+tusk_model_fields model_fields_at(const model_column *m, idx_t row);
+tusk_text text_in(const column *c, idx_t row);
+
+/* The field of a STRUCT with this name; NULL if there is none. */
+duckdb_vector field_of(duckdb_vector v, const char *name);
+/* Whether the type is that of NULL without a cast. */
+bool is_null_type(duckdb_vector v);
+
+#endif

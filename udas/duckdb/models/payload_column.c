@@ -1,0 +1,84 @@
+/* model_payload(model): makes the payload from a model's other fields. The macro with_payload
+ * puts it into the model. */
+#include "payload_column.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model_column.h"
+
+#define NAME "model_payload"
+#define FROM_STACK 4096 /* a payload of up to this many bytes needs no allocation */
+
+bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields, char *sentence) {
+    tusk_payload_parts parts;
+    if (!tusk_payload_of(fields, &parts, sentence))
+        return false;
+    char small[FROM_STACK];
+    size_t size = tusk_payload_size(&parts);
+    char *bytes = size <= sizeof small ? small : malloc(size);
+    if (!bytes) {
+        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+        return false;
+    }
+    tusk_payload_write(&parts, bytes);
+    duckdb_vector_assign_string_element_len(v, row, bytes, size);
+    if (bytes != small)
+        free(bytes);
+    return true;
+}
+
+static void refuse(duckdb_function_info info, const char *sentence) {
+    char text[TUSK_SENTENCE + sizeof NAME + 2];
+    snprintf(text, sizeof text, NAME ": %s", sentence);
+    duckdb_scalar_function_set_error(info, text);
+}
+
+static void put_payloads(duckdb_function_info info, const model_column *models, idx_t n,
+                         duckdb_vector result) {
+    char sentence[TUSK_SENTENCE];
+    for (idx_t row = 0; row < n; row++) {
+        if (!is_valid(&models->self, row)) {
+            set_null(result, row);
+            continue;
+        }
+        tusk_model_fields fields = model_fields_at(models, row);
+        if (!put_payload_of(result, row, &fields, sentence)) {
+            refuse(info, sentence);
+            return;
+        }
+    }
+}
+
+static void make_payloads(duckdb_function_info info, duckdb_data_chunk chunk,
+                          duckdb_vector result) {
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    scratch kept = {0};
+    model_column models;
+    if (model_column_of_any(duckdb_data_chunk_get_vector(chunk, 0), n, &kept, &models)) {
+        put_payloads(info, &models, n, result);
+    } else if (kept.out_of_memory) {
+        refuse(info, "out of memory");
+    } else {
+        char text[REFUSAL_ROOM];
+        write_refusal(NAME, chunk, text);
+        duckdb_scalar_function_set_error(info, text);
+    }
+    scratch_free(&kept);
+}
+
+bool register_payload(duckdb_connection connection) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
+    duckdb_logical_type bytes = duckdb_create_logical_type(DUCKDB_TYPE_BLOB);
+    duckdb_scalar_function_set_name(f, NAME);
+    duckdb_scalar_function_add_parameter(f, any);
+    duckdb_scalar_function_set_return_type(f, bytes);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_function(f, make_payloads);
+    bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
+    duckdb_destroy_logical_type(&any);
+    duckdb_destroy_logical_type(&bytes);
+    duckdb_destroy_scalar_function(&f);
+    return done;
+}

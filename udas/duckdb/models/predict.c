@@ -1,0 +1,337 @@
+/* predict, predict_proba and decision: compute a number from a model's payload and a row's
+ * features.
+ *
+ * SQL macros give them their public names and pass only the model's field `payload`, so that
+ * DuckDB reads none of the model's lists.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../kvstore/mapped/clones.h"
+#include "../../scalars/models/payload.h"
+#include "../any_type.h"
+#include "../database.h"
+#include "model_column.h"
+
+typedef struct overload {
+    database *database;
+    enum tusk_answer answer;
+    feature_type features;
+    bool any;   /* features of any type */
+    bool whole; /* takes models with all their fields, instead of payloads */
+} overload;
+
+/* One chunk of rows. */
+typedef struct call {
+    duckdb_function_info info;
+    const overload *o;
+    tusk_stores stores;
+    idx_t n;
+    column models; /* of any type; only for whole models */
+    column payloads;
+    feature_column features;
+    bool features_complete; /* no feature of the chunk is NULL */
+    duckdb_vector result;
+    double *out;
+    uint64_t *validity; /* of the result; NULL until the first NULL is written */
+} call;
+
+/* --- reading the model --- */
+
+static bool refuse(const call *c, const char *sentence) {
+    char text[TUSK_SENTENCE + 32];
+    snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
+    duckdb_scalar_function_set_error(c->info, text);
+    return false;
+}
+
+/* Whether a row without a payload still has a model. */
+static bool has_model(const call *c, idx_t row) {
+    return c->o->whole && is_valid(&c->models, row);
+}
+
+/* Counts how many of the n items, starting with the first, have the same bytes as the first. An
+ * array of equal items equals itself shifted by one, so the usual case takes one memcmp. */
+static idx_t same_bytes(const duckdb_string_t *first, idx_t n) {
+    if (n == 1 || memcmp(first, first + 1, (n - 1) * sizeof *first) == 0)
+        return n;
+    idx_t i = 1;
+    while (memcmp(first, first + i, sizeof *first) == 0)
+        i++;
+    return i;
+}
+
+/* Counts the rows from `row` on whose payload is at the same address, or that all have none. */
+static idx_t model_run(const call *c, idx_t row) {
+    const column *p = &c->payloads;
+    idx_t n = c->n - row, i = 1;
+    bool valid = is_valid(p, row);
+    if (valid)
+        n = same_bytes((const duckdb_string_t *)p->data + row, n);
+    if (!p->validity)
+        return n;
+    while (i < n && is_valid(p, row + i) == valid &&
+           (valid || has_model(c, row + i) == has_model(c, row)))
+        i++;
+    return i;
+}
+
+static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
+    char sentence[TUSK_SENTENCE];
+    *s = (tusk_scorer){.null = true};
+    if (is_valid(&c->payloads, row)) {
+        duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
+        tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
+        return tusk_read_model(payload, &c->stores, c->o->answer, s, sentence) ||
+               refuse(c, sentence);
+    }
+    return !has_model(c, row) || refuse(c, TUSK_NO_PAYLOAD);
+}
+
+/* --- scoring --- */
+
+static void put_null(call *c, idx_t row) {
+    if (!c->validity) {
+        duckdb_vector_ensure_validity_writable(c->result);
+        c->validity = duckdb_vector_get_validity(c->result);
+    }
+    duckdb_validity_set_row_invalid(c->validity, row);
+    c->out[row] = 0;
+}
+
+/* Checks the mask a word at a time, so that a mask without zeros costs almost nothing. */
+static bool column_complete(const column *c, idx_t n) {
+    if (!c->validity)
+        return true;
+    for (idx_t word = 0; word < n / 64; word++)
+        if (~c->validity[word])
+            return false;
+    return all_valid(c, n / 64 * 64, n % 64);
+}
+
+static bool list_column_complete(const list_column *l, idx_t n) {
+    return column_complete(&l->self, n) && column_complete(&l->child, l->items);
+}
+
+static bool features_complete(const feature_column *f, idx_t n) {
+    return column_complete(&f->self, n) && list_column_complete(&f->values, n) &&
+           (!f->type.sparse || list_column_complete(&f->indices, n));
+}
+
+static bool usable(const call *c, idx_t row) {
+    return c->features_complete || features_valid(&c->features, row);
+}
+
+/* Whether these n lists have the same length and lie one behind the other. */
+CLONES static bool is_matrix(const duckdb_list_entry *e, idx_t n) {
+    uint64_t d = e->length, next = e->offset, wrong = 0;
+    for (idx_t i = 0; i < n; i++, next += d)
+        wrong |= (e[i].length ^ d) | (e[i].offset ^ next);
+    return !wrong;
+}
+
+/* Counts the rows from `row` on that form one matrix. */
+static idx_t dense_run(const call *c, idx_t row, idx_t end) {
+    const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
+    idx_t n = 1, d = e->length;
+    while (row + n < end && e[n].length == d && e[n].offset == e->offset + n * d &&
+           usable(c, row + n))
+        n++;
+    return n;
+}
+
+static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
+    duckdb_list_entry e = list_entry(&c->features.values, row);
+    bool f64 = c->features.type.f64;
+    const char *x = c->features.values.child.data;
+    x += e.offset * (f64 ? sizeof(double) : sizeof(float));
+    char sentence[TUSK_SENTENCE];
+    return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
+}
+
+static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
+    duckdb_list_entry i = list_entry(&c->features.indices, row),
+                      v = list_entry(&c->features.values, row);
+    bool f64 = c->features.type.f64;
+    const char *x = c->features.values.child.data;
+    tusk_sparse_row features = {
+        .ids = (const int32_t *)c->features.indices.child.data + i.offset,
+        .values = x + v.offset * (f64 ? sizeof(double) : sizeof(float)),
+        .n_ids = i.length,
+        .n_values = v.length,
+    };
+    char sentence[TUSK_SENTENCE];
+    return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) || refuse(c, sentence);
+}
+
+/* Computes the margins of rows that share a model. */
+static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
+    if (!s->null && c->features_complete && !c->features.type.sparse && is_matrix(e, end - row))
+        return score_dense(c, s, row, end - row);
+    idx_t n;
+    for (; row < end; row += n) {
+        n = 1;
+        if (s->null || !usable(c, row)) {
+            put_null(c, row);
+        } else if (c->features.type.sparse) {
+            if (!score_sparse(c, s, row))
+                return false;
+        } else {
+            n = dense_run(c, row, end);
+            if (!score_dense(c, s, row, n))
+                return false;
+        }
+    }
+    return true;
+}
+
+static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
+                            sealed_error *e) {
+    (void)reference;
+    (void)length;
+    char sentence[FILES_SENTENCE];
+    if (!stores->root || stores_readable(stores->asker, stores->root, sentence))
+        return stores->root;
+    sealed_refuse(e, "42501", "%s", sentence);
+    return NULL;
+}
+
+/* Files of stores may use a quarter of the memory that rows may use. */
+static tusk_stores stores_of(database *d) {
+    tusk_memory_use use;
+    tusk_memory_used(d->memory, &use);
+    int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
+    return (tusk_stores){.cache = d->models,
+                         .root = store_root(d),
+                         .memory = memory,
+                         .readable = readable,
+                         .asker = d};
+}
+
+static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *kept) {
+    if (kept->out_of_memory)
+        return refuse(c, "out of memory");
+    char text[REFUSAL_ROOM];
+    write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
+    duckdb_scalar_function_set_error(c->info, text);
+    return false;
+}
+
+static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
+    duckdb_vector model = duckdb_data_chunk_get_vector(chunk, 0);
+    duckdb_vector features = duckdb_data_chunk_get_vector(chunk, 1);
+    duckdb_vector payloads = c->o->whole ? field_of(model, "payload") : model;
+    c->models = column_of(model);
+    if (payloads && !is_null_type(payloads))
+        c->payloads = column_of(payloads);
+    else if (!is_null_type(model) || !all_null(c->n, kept, &c->payloads))
+        return refuse_types(c, chunk, kept);
+    if (!c->o->any)
+        c->features = feature_column_of(features, c->o->features);
+    else if (!features_of_any(features, c->n, kept, &c->features))
+        return refuse_types(c, chunk, kept);
+    c->features_complete = features_complete(&c->features, c->n);
+    return true;
+}
+
+static bool score(call *c) {
+    tusk_scorer s;
+    for (idx_t row = 0, n; row < c->n; row += n) {
+        n = model_run(c, row);
+        bool done = read_model(c, row, &s) && score_run(c, &s, row, row + n);
+        tusk_forget_model(&s);
+        if (!done)
+            return false;
+        if (c->o->answer == TUSK_PREDICT)
+            tusk_to_predictions(&s, c->out + row, n);
+    }
+    return true;
+}
+
+static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    const overload *o = duckdb_scalar_function_get_extra_info(info);
+    call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
+    scratch kept = {0};
+    c.stores = stores_of(o->database);
+    c.out = duckdb_vector_get_data(result);
+    bool done = read_arguments(&c, chunk, &kept) && score(&c);
+    if (done && o->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(c.out, c.n);
+    scratch_free(&kept);
+}
+
+/* --- registration --- */
+
+static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
+    duckdb_scalar_function_add_parameter(f, type);
+    duckdb_destroy_logical_type(&type);
+}
+
+static void overload_free(void *p) {
+    overload *o = p;
+    database_release(o->database);
+    free(o);
+}
+
+static bool add_overload(duckdb_scalar_function_set set, const char *name, overload like) {
+    overload *o = malloc(sizeof *o);
+    if (!o)
+        return false;
+    *o = like;
+    database_retain(o->database);
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_scalar_function_set_name(f, name);
+    add_parameter(f, duckdb_create_logical_type(o->whole ? DUCKDB_TYPE_ANY : DUCKDB_TYPE_BLOB));
+    add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
+                            : make_feature_type(o->features));
+    duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+    duckdb_scalar_function_set_return_type(f, number);
+    duckdb_destroy_logical_type(&number);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_extra_info(f, o, overload_free);
+    duckdb_scalar_function_set_function(f, score_chunk);
+    bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
+    duckdb_destroy_scalar_function(&f);
+    return added;
+}
+
+static bool register_one(duckdb_connection connection, database *d, enum tusk_answer answer) {
+    char name[32];
+    snprintf(name, sizeof name, "_tusk_%s", TUSK_ANSWER_NAMES[answer]);
+    duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
+    bool done = true;
+    for (int f = 0; f < N_FEATURE_TYPES; f++)
+        done =
+            done && add_overload(
+                        set, name,
+                        (overload){.database = d, .answer = answer, .features = FEATURE_TYPES[f]});
+    done =
+        done && add_overload(set, name, (overload){.database = d, .answer = answer, .any = true});
+    done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_scalar_function_set(&set);
+    return done;
+}
+
+/* Registers the functions that take whole models, for connections without the macros. They are
+ * slower: DuckDB copies a model with all its lists for each row that is joined to it. */
+static bool register_whole(duckdb_connection connection, database *d, enum tusk_answer answer) {
+    const char *name = TUSK_ANSWER_NAMES[answer];
+    duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
+    bool done =
+        add_overload(set, name,
+                     (overload){.database = d, .answer = answer, .any = true, .whole = true}) &&
+        add_refusals(set, name, 2) &&
+        duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    duckdb_destroy_scalar_function_set(&set);
+    return done;
+}
+
+bool register_predict(duckdb_connection connection, database *d) {
+    bool done = true;
+    for (int a = 0; a < TUSK_ANSWERS; a++)
+        done = done && register_one(connection, d, (enum tusk_answer)a) &&
+               register_whole(connection, d, (enum tusk_answer)a);
+    return done;
+}

@@ -1,0 +1,279 @@
+/* model_summary(model): returns a list with a STRUCT for each coefficient, the intercept first.
+ * The macro of the same name turns it into rows. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../scalars/models/json_member.h"
+#include "../../scalars/models/note.h"
+#include "../any_type.h"
+#include "distribution.h"
+#include "model_column.h"
+
+enum term_field {
+    T_FEATURE,
+    T_TERM,
+    T_ESTIMATE,
+    T_STD_ERR,
+    T_TEST,
+    T_STATISTIC,
+    T_P_VALUE,
+    T_NOTE,
+    TERM_FIELDS
+};
+
+static const struct term_type {
+    const char *name;
+    duckdb_type type;
+} TERM[TERM_FIELDS] = {
+    [T_FEATURE] = {"feature", DUCKDB_TYPE_INTEGER},
+    [T_TERM] = {"term", DUCKDB_TYPE_VARCHAR},
+    [T_ESTIMATE] = {"estimate", DUCKDB_TYPE_DOUBLE},
+    [T_STD_ERR] = {"std_err", DUCKDB_TYPE_DOUBLE},
+    [T_TEST] = {"test", DUCKDB_TYPE_VARCHAR},
+    [T_STATISTIC] = {"statistic", DUCKDB_TYPE_DOUBLE},
+    [T_P_VALUE] = {"p_value", DUCKDB_TYPE_DOUBLE},
+    [T_NOTE] = {"note", DUCKDB_TYPE_VARCHAR},
+};
+
+/* Models, as the fields that a summary needs. */
+typedef struct models {
+    model_column used;
+    column n_rows, status, store;
+    list_column std_err;
+} models;
+
+/* The terms being written, appended to those of earlier rows. */
+typedef struct terms {
+    duckdb_vector list;
+    duckdb_vector fields[TERM_FIELDS];
+    idx_t used;
+    double *statistic, *freedom, *p; /* of all terms; NaN if undefined */
+} terms;
+
+static bool is(tusk_text t, const char *word) {
+    return t.data && t.length == strlen(word) && memcmp(t.data, word, t.length) == 0;
+}
+
+static bool text_or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
+    return v ? text_of_any(v, n, s, c) : all_null(n, s, c);
+}
+
+static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
+    if (!model_column_of_any(v, n, s, &m->used))
+        return false;
+    column none = m->used.self;
+    *m = (models){m->used, none, none, none, {none, none, 0}};
+    if (!none.vector)
+        return true;
+    duckdb_vector rows = field_of(v, "n_rows"), errors = field_of(v, "std_err");
+    return rows && errors && numbers_of_any(rows, n, s, &m->n_rows, NULL) &&
+           numbers_list_of_any(errors, n, s, &m->std_err, NULL) &&
+           text_or_null(field_of(v, "status"), n, s, &m->status) &&
+           text_or_null(field_of(v, "store"), n, s, &m->store);
+}
+
+static bool has_terms(const models *m, idx_t row) {
+    return is_valid(&m->used.self, row) && is_valid(&m->used.coef.self, row);
+}
+
+static double item(const list_column *l, idx_t row, idx_t i) {
+    if (!is_valid(&l->self, row))
+        return NAN;
+    duckdb_list_entry e = list_entry(l, row);
+    if (i >= e.length || !is_valid(&l->child, e.offset + i))
+        return NAN;
+    return ((const double *)l->child.data)[e.offset + i];
+}
+
+static void put_number(duckdb_vector v, idx_t at, double x, bool known) {
+    ((double *)duckdb_vector_get_data(v))[at] = x;
+    if (!known)
+        set_null(v, at);
+}
+
+static void put_text(duckdb_vector v, idx_t at, const char *text) {
+    if (text)
+        duckdb_vector_assign_string_element(v, at, text);
+    else
+        set_null(v, at);
+}
+
+static idx_t count_known(const list_column *l, idx_t row) {
+    idx_t known = 0;
+    if (is_valid(&l->self, row)) {
+        duckdb_list_entry e = list_entry(l, row);
+        for (idx_t i = 0; i < e.length; i++)
+            known += is_valid(&l->child, e.offset + i);
+    }
+    return known;
+}
+
+/* What all terms of a model share. */
+typedef struct facts {
+    const char *test;
+    double freedom;
+    bool intercept;
+    char none[TUSK_NOTE]; /* why there are no standard errors; '': there are some */
+} facts;
+
+/* Degrees of freedom: given by the options if rows were held out, otherwise the usual number. */
+static double freedom_of(tusk_text options, double usual) {
+    tusk_text given = tusk_json_member(options, "freedom");
+    char text[32] = "";
+    if (!given.data || given.length >= sizeof text)
+        return usual;
+    memcpy(text, given.data, given.length);
+    return strtod(text, NULL);
+}
+
+static facts facts_of(const models *m, idx_t row) {
+    tusk_text task = text_in(&m->used.task, row), options = text_in(&m->used.options, row);
+    bool linear = is(task, "linear"), errors = is_valid(&m->std_err.self, row);
+    idx_t known = count_known(&m->std_err, row);
+    facts f = {.test = linear                           ? "t"
+                       : is(task, "logistic") || errors ? "z"
+                                                        : NULL,
+               .freedom = INFINITY,
+               .intercept = tusk_has_intercept(options)};
+    if (linear) {
+        double rows = is_valid(&m->n_rows, row) ? ((const double *)m->n_rows.data)[row] : NAN;
+        f.freedom = freedom_of(options, rows - (double)known);
+    }
+    tusk_noted noted = {task, options, text_in(&m->status, row), text_in(&m->store, row)};
+    if (!known)
+        tusk_note_none(&noted, f.none);
+    return f;
+}
+
+static const char *note_of(const facts *f, idx_t feature, bool known) {
+    if (f->none[0])
+        return f->none;
+    if (known)
+        return NULL;
+    return !feature && !f->intercept ? TUSK_NOTE_INTERCEPT : TUSK_NOTE_UNDETERMINED;
+}
+
+static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f) {
+    idx_t at = t->used++;
+    char name[32] = "intercept";
+    if (feature)
+        snprintf(name, sizeof name, "x%llu", (unsigned long long)feature);
+    bool valid = feature || is_valid(&m->used.intercept, row);
+    double estimate = feature ? item(&m->used.coef, row, feature - 1)
+                      : valid ? ((const double *)m->used.intercept.data)[row]
+                              : NAN,
+           error = item(&m->std_err, row, feature);
+    bool known = error == error;
+    t->statistic[at] = estimate / error;
+    t->freedom[at] = f->freedom;
+    ((int32_t *)duckdb_vector_get_data(t->fields[T_FEATURE]))[at] = (int32_t)feature;
+    put_text(t->fields[T_TERM], at, name);
+    put_number(t->fields[T_ESTIMATE], at, estimate, estimate == estimate);
+    put_number(t->fields[T_STD_ERR], at, error, known);
+    put_text(t->fields[T_TEST], at, f->test);
+    put_number(t->fields[T_STATISTIC], at, t->statistic[at], known && estimate == estimate);
+    put_text(t->fields[T_NOTE], at, note_of(f, feature, known));
+}
+
+static void put_model(terms *t, const models *m, idx_t row) {
+    idx_t first = t->used, n = list_entry(&m->used.coef, row).length + 1;
+    facts f = facts_of(m, row);
+    for (idx_t i = 0; i < n; i++)
+        put_term(t, m, row, i, &f);
+    ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
+}
+
+static bool terms_new(terms *t, const models *m, idx_t n, duckdb_vector result, scratch *s) {
+    idx_t total = 0;
+    for (idx_t row = 0; row < n; row++)
+        total += has_terms(m, row) ? list_entry(&m->used.coef, row).length + 1 : 0;
+    *t = (terms){.list = result};
+    duckdb_list_vector_reserve(result, total);
+    duckdb_list_vector_set_size(result, total);
+    duckdb_vector child = duckdb_list_vector_get_child(result);
+    for (idx_t f = 0; f < TERM_FIELDS; f++)
+        t->fields[f] = duckdb_struct_vector_get_child(child, f);
+    t->statistic = piece(s, total * sizeof(double));
+    t->freedom = piece(s, total * sizeof(double));
+    t->p = piece(s, total * sizeof(double));
+    return !s->out_of_memory;
+}
+
+/* Returns false if a model does not contain its coefficients. */
+static bool put_models(duckdb_function_info info, terms *t, const models *m, idx_t n) {
+    for (idx_t row = 0; row < n; row++) {
+        if (has_terms(m, row)) {
+            put_model(t, m, row);
+            continue;
+        }
+        tusk_text store = {NULL, 0};
+        if (is_valid(&m->used.self, row))
+            store = text_in(&m->store, row);
+        if (store.data) {
+            char text[REFUSAL_ROOM];
+            snprintf(text, sizeof text,
+                     "model_summary: the coefficients lie in the store, tuskml store export %.*s "
+                     "FILE writes them to a file",
+                     (int)store.length, store.data);
+            duckdb_scalar_function_set_error(info, text);
+            return false;
+        }
+        set_null(t->list, row);
+    }
+    return true;
+}
+
+static void summarise(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    scratch kept = {0};
+    models m;
+    terms t;
+    char text[REFUSAL_ROOM] = "model_summary: out of memory";
+    bool good = models_of_any(duckdb_data_chunk_get_vector(chunk, 0), n, &kept, &m);
+    if (!good && !kept.out_of_memory)
+        write_refusal("model_summary", chunk, text);
+    if (!good || !terms_new(&t, &m, n, result, &kept)) {
+        duckdb_scalar_function_set_error(info, text);
+    } else if (put_models(info, &t, &m, n)) {
+        if (!two_sided_p((int64_t)t.used, t.statistic, t.freedom, t.p))
+            duckdb_scalar_function_set_error(info, NO_P_VALUES);
+        for (idx_t i = 0; i < t.used; i++)
+            put_number(t.fields[T_P_VALUE], i, t.p[i], t.p[i] == t.p[i]);
+    }
+    scratch_free(&kept);
+}
+
+/* --- registration --- */
+
+static duckdb_logical_type make_summary_type(void) {
+    duckdb_logical_type types[TERM_FIELDS];
+    const char *names[TERM_FIELDS];
+    for (int i = 0; i < TERM_FIELDS; i++) {
+        names[i] = TERM[i].name;
+        types[i] = duckdb_create_logical_type(TERM[i].type);
+    }
+    duckdb_logical_type term = duckdb_create_struct_type(types, names, TERM_FIELDS);
+    for (int i = 0; i < TERM_FIELDS; i++)
+        duckdb_destroy_logical_type(&types[i]);
+    duckdb_logical_type list = duckdb_create_list_type(term);
+    duckdb_destroy_logical_type(&term);
+    return list;
+}
+
+bool register_summary(duckdb_connection connection) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
+    duckdb_logical_type summary = make_summary_type();
+    duckdb_scalar_function_set_name(f, "model_summary");
+    duckdb_scalar_function_add_parameter(f, any);
+    duckdb_scalar_function_set_return_type(f, summary);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_function(f, summarise);
+    bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
+    duckdb_destroy_logical_type(&any);
+    duckdb_destroy_logical_type(&summary);
+    duckdb_destroy_scalar_function(&f);
+    return done;
+}

@@ -1,0 +1,20 @@
+/* Ctrl-C and tuskml.cancel() while rows are packed. */
+#ifndef TUSK_INTERRUPT_H
+#define TUSK_INTERRUPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The kernels' tk_cancel_count and tk_watch_sigint. The Python package passes them in. */
+typedef int64_t (*cancel_counter)(void);
+typedef void (*sigint_watcher)(int on);
+
+int64_t cancels_so_far(void);
+/* Called around code that takes rows in. Packing lasts from the first call to the second,
+ * whichever thread makes them and however often.
+ */
+/* False if a cancel came since packing began. */
+bool packing_goes_on(void);
+void packing_ends(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* The (task, options) texts of the groups alive. Each distinct text has one object, so that
+ * states compare pointers. */
+#ifndef TUSK_SPECS_H
+#define TUSK_SPECS_H
+
+#include <stddef.h>
+
+typedef struct spec_table spec_table;
+
+typedef struct spec {
+    char *task;
+    char *options;
+    size_t task_length, options_length;
+    spec_table *table;
+    struct spec *next;
+    size_t bucket;
+    int references;
+} spec;
+
+typedef struct text {
+    const char *data;
+    size_t length;
+} text;
+
+spec_table *spec_table_new(void);
+void spec_table_free(spec_table *table);
+/* The spec with these texts, with one more reference; NULL if memory is out. */
+spec *spec_intern(spec_table *table, text task, text options);
+void spec_retain(spec *s);
+void spec_release(spec *s);
+
+#endif

@@ -1,0 +1,259 @@
+/* train_model and explain_training: pack the rows of a chunk into blocks. */
+#include <string.h>
+
+#include "../any_type.h"
+#include "interrupt.h"
+#include "train_model.h"
+
+#define RUN 2048
+
+static _Atomic int64_t rows_read;
+
+/* The number of rows that trainings of this process have packed or skipped so far, for progress
+ * bars. */
+TUSK_EXPORT int64_t tusk_rows_read(void) {
+    return atomic_load_explicit(&rows_read, memory_order_relaxed);
+}
+
+spec *spec_of_texts(duckdb_function_info info, text task, text options) {
+    bool task_ends = memchr(task.data, 0, task.length);
+    if (task_ends || memchr(options.data, 0, options.length)) {
+        refuse(info, task_ends ? "the task has a character of code 0, expected none"
+                               : "the options have a character of code 0, expected none");
+        return NULL;
+    }
+    spec *s = spec_intern(overload_of(info)->database->specs, task, options);
+    if (!s)
+        refuse(info, "out of memory");
+    return s;
+}
+
+typedef struct rows {
+    idx_t n;
+    column task, label, options;
+    feature_column features;
+    bool boolean_label, has_options;
+} rows;
+
+static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
+    rows r = {.n = duckdb_data_chunk_get_size(chunk),
+              .boolean_label = o->boolean_label,
+              .has_options = o->has_options};
+    r.task = chunk_column(chunk, 0);
+    r.label = chunk_column(chunk, 1);
+    r.features = feature_column_of(duckdb_data_chunk_get_vector(chunk, 2), o->features);
+    if (o->has_options)
+        r.options = chunk_column(chunk, 3);
+    return r;
+}
+
+/* The same for arguments of any type; false if they cannot be trained on. */
+static bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r) {
+    *r = (rows){.n = duckdb_data_chunk_get_size(chunk), .has_options = o->has_options};
+    duckdb_vector given[FULL];
+    for (int i = 0; i < FULL && i < o->arguments; i++)
+        given[i] = duckdb_data_chunk_get_vector(chunk, (idx_t)i);
+    return (o->arguments == FULL || o->arguments == FULL - 1) &&
+           text_of_any(given[0], r->n, s, &r->task) &&
+           label_of_any(given[1], r->n, s, &r->label, &r->boolean_label) &&
+           features_of_any(given[2], r->n, s, &r->features) &&
+           (!o->has_options || text_of_any(given[3], r->n, s, &r->options));
+}
+
+static bool same_spec(const rows *r, idx_t a, idx_t b) {
+    if (is_valid(&r->task, a) != is_valid(&r->task, b) || !same_string(&r->task, a, b))
+        return false;
+    if (!r->has_options)
+        return true;
+    return is_valid(&r->options, a) == is_valid(&r->options, b) && same_string(&r->options, a, b);
+}
+
+/* The spec of a row. If its texts are the same objects as in the row before, so is the spec. */
+static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, idx_t before,
+                         spec *current) {
+    if (current && same_spec(r, row, before))
+        return current;
+    if (current)
+        spec_release(current);
+    if (!is_valid(&r->task, row)) {
+        refuse(
+            info,
+            "task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'");
+        return NULL;
+    }
+    text none = {"", 0};
+    bool given = r->has_options && is_valid(&r->options, row);
+    return spec_of_texts(info, text_at(&r->task, row), given ? text_at(&r->options, row) : none);
+}
+
+bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
+    if (s->spec == spec)
+        return true;
+    if (!s->spec) {
+        spec_retain(spec);
+        s->spec = spec;
+        s->run = run;
+        run_add_state(run);
+        return true;
+    }
+    refuse(info, *spec->task ? "task and options must be the same in all rows of a group"
+                             : "options must be the same in all rows of a group");
+    return false;
+}
+
+static double label_at(const rows *r, idx_t row) {
+    return r->boolean_label ? ((const bool *)r->label.data)[row]
+                            : ((const double *)r->label.data)[row];
+}
+
+static bool usable(const rows *r, idx_t row) {
+    return is_valid(&r->label, row) && features_valid(&r->features, row);
+}
+
+/* Counts the rows from `row` on that go to one state as a matrix: lists of one length, one
+ * behind the other. */
+static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
+    duckdb_list_entry first = list_entry(&r->features.values, row);
+    idx_t n = 1;
+    while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n) &&
+           same_spec(r, row, row + n)) {
+        duckdb_list_entry e = list_entry(&r->features.values, row + n);
+        if (e.length != first.length || e.offset != first.offset + n * first.length)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
+    double labels[RUN];
+    const double *y = (const double *)r->label.data + row;
+    if (r->boolean_label) {
+        for (idx_t i = 0; i < n; i++)
+            labels[i] = ((const bool *)r->label.data)[row + i];
+        y = labels;
+    }
+    duckdb_list_entry e = list_entry(&r->features.values, row);
+    bool f64 = r->features.type.f64;
+    tusk_dense_rows given = {
+        .f64 = f64,
+        .x = (const char *)r->features.values.child.data + e.offset * (f64 ? 8 : 4),
+        .y = y,
+        .n = (int64_t)n,
+        .d = (int64_t)e.length,
+    };
+    return tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
+}
+
+static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
+    feature_type type = r->features.type;
+    duckdb_list_entry ids = list_entry(&r->features.indices, row);
+    duckdb_list_entry values = list_entry(&r->features.values, row);
+    if (ids.length != values.length) {
+        *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
+                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .position = (int64_t)ids.length,
+                              .value = (double)values.length};
+        return fault->code;
+    }
+    tusk_entries entries = {
+        .f64 = type.f64,
+        .index = (const char *)r->features.indices.child.data + ids.offset * 4,
+        .values = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4),
+        .n = (int64_t)ids.length,
+    };
+    return tusk_append_sparse(s->run->era->memory, &s->block, &entries, label_at(r, row), fault);
+}
+
+static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_state *states,
+                 run *run) {
+    const rows *r = chunk;
+    spec *current = NULL;
+    tusk_fault fault;
+    idx_t n;
+    for (idx_t row = 0; row < r->n; row += n) {
+        train_state *s = (train_state *)states[row];
+        n = 1;
+        if (row + AHEAD < r->n) {
+            tusk_block_expect(&((const train_state *)states[row + AHEAD])->block);
+            tusk_block_expect_row(&((const train_state *)states[row + AHEAD / 2])->block);
+        }
+        current = spec_of_row(info, r, row, row ? row - 1 : 0, current);
+        if (!current)
+            return;
+        if (!adopt(info, s, current, run))
+            break;
+        if (!usable(r, row)) {
+            s->block.n_skipped++;
+            continue;
+        }
+        int code;
+        if (r->features.type.sparse) {
+            code = append_sparse(r, row, s, &fault);
+        } else {
+            n = dense_run(r, row, states);
+            code = append_dense(r, row, n, s, &fault);
+        }
+        if (code) {
+            refuse_fault(info, &fault);
+            break;
+        }
+    }
+    if (current)
+        spec_release(current);
+}
+
+void take_in(duckdb_function_info info, duckdb_aggregate_state *given, idx_t n, const void *caller,
+             const void *rows, row_taker take) {
+    database *d = overload_of(info)->database;
+    if (d->process != forks_so_far()) {
+        refuse(info, FORKED);
+        return;
+    }
+    duckdb_aggregate_state same[CHUNK_ROWS];
+    duckdb_aggregate_state *states = states_of_rows(d, given, n, caller, same);
+    if (!states) {
+        refuse(info, LONE_STATE);
+        state_destroy(given, 1);
+        return;
+    }
+    if (!packing_goes_on()) {
+        refuse(info, tusk_interrupted(overload_of(info)->request));
+        return;
+    }
+    look_at_limits(d);
+    atomic_fetch_add_explicit(&rows_read, (int64_t)n, memory_order_relaxed);
+    eras_enter(d->eras);
+    bool refused;
+    run *run = run_of_states(info, states, n, &refused);
+    if (!run)
+        run = run_new(d->eras, cancels_so_far());
+    if (!run)
+        refuse(info, "out of memory");
+    else if (!refused)
+        take(info, rows, states, run);
+    eras_leave(d->eras);
+}
+
+void train_update(duckdb_function_info info, duckdb_data_chunk chunk,
+                  duckdb_aggregate_state *states) {
+    rows r = rows_of(chunk, overload_of(info));
+    take_in(info, states, r.n, CALLER, &r, take);
+}
+
+void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
+                      duckdb_aggregate_state *states) {
+    const overload *o = overload_of(info);
+    scratch kept = {0};
+    rows r;
+    if (rows_of_any(chunk, o, &kept, &r)) {
+        take_in(info, states, r.n, CALLER, &r, take);
+    } else if (kept.out_of_memory) {
+        refuse(info, "out of memory");
+    } else {
+        char text[REFUSAL_ROOM];
+        write_refusal(tusk_request_name(o->request), chunk, text);
+        duckdb_aggregate_function_set_error(info, text);
+    }
+    scratch_free(&kept);
+}

@@ -1,0 +1,35 @@
+/* What the files of the PostgreSQL extension share. Everything here runs in a backend's only
+ * thread.
+ */
+#ifndef TUSK_POSTGRES_BACKEND_H
+#define TUSK_POSTGRES_BACKEND_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "../rowblock/batch.h"
+
+/* The settings (tuskml.c). */
+extern char *tuskml_python_path;
+extern int tuskml_memory_limit; /* kB; -1: work_mem * hash_mem_multiplier, at least 256 MB */
+extern int tuskml_threads;
+extern bool tuskml_progress;
+extern char *tuskml_store_root; /* relative to the data directory, or absolute */
+
+/* Where PostgreSQL's own temporary files lie, relative to the data directory, which is a
+ * backend's working directory.
+ */
+#define TEMP_FOLDER "base/pgsql_tmp"
+
+/* The bytes that rows may use, as the settings are now (memory.c). */
+int64 backend_budget(void);
+/* The backend's account of rows, with its budget as the settings are now (memory.c). */
+tusk_memory *backend_memory(void);
+/* The directory of the stores, absolute, until the setting changes (stores.c). */
+const char *backend_store_root(void);
+/* The context of an aggregate's states; raises an error if the caller is not an aggregate
+ * (memory.c). */
+MemoryContext aggregate_context(FunctionCallInfo fcinfo);
+
+#endif

@@ -1,0 +1,134 @@
+#include "features.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+bool is_number_type(Oid type) {
+    switch (type) {
+    case BOOLOID:
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case FLOAT4OID:
+    case FLOAT8OID:
+    case NUMERICOID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+double read_number(Datum datum, Oid type) {
+    switch (type) {
+    case BOOLOID:
+        return DatumGetBool(datum) ? 1 : 0;
+    case INT2OID:
+        return DatumGetInt16(datum);
+    case INT4OID:
+        return DatumGetInt32(datum);
+    case INT8OID:
+        return (double)DatumGetInt64(datum);
+    case FLOAT4OID:
+        return (double)DatumGetFloat4(datum);
+    case NUMERICOID:
+        return DatumGetFloat8(DirectFunctionCall1(numeric_float8, datum));
+    default:
+        return DatumGetFloat8(datum);
+    }
+}
+
+static double *room_for(number_buffer *b, int64 n) {
+    if (n > b->room) {
+        int64 room = Max(n, 2 * b->room);
+        if (b->items)
+            pfree(b->items);
+        b->items = NULL;
+        b->room = 0;
+        b->items = MemoryContextAllocHuge(b->context, (Size)room * sizeof(double));
+        b->room = room;
+    }
+    return b->items;
+}
+
+static void refuse_type(ArrayType *a, const char *function, const char *argument) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("%s: %s is %s[], expected an array of real, double precision, integer or "
+                    "numeric",
+                    function, argument, format_type_be(ARR_ELEMTYPE(a)))));
+}
+
+static void refuse_dimensions(ArrayType *a, const char *function, const char *argument) {
+    ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                    errmsg("%s: %s has %d dimensions, expected a list of numbers", function,
+                           argument, ARR_NDIM(a))));
+}
+
+/* In an array without NULLs, fixed-size numbers are contiguous. */
+static const double *convert(ArrayType *a, int64 n, number_buffer *buffer) {
+    double *out = room_for(buffer, n);
+    const void *items = ARR_DATA_PTR(a);
+    switch (ARR_ELEMTYPE(a)) {
+    case INT2OID:
+        for (int64 i = 0; i < n; i++)
+            out[i] = ((const int16 *)items)[i];
+        break;
+    case INT4OID:
+        for (int64 i = 0; i < n; i++)
+            out[i] = ((const int32 *)items)[i];
+        break;
+    case INT8OID:
+        for (int64 i = 0; i < n; i++)
+            out[i] = (double)((const int64 *)items)[i];
+        break;
+    default: { /* numeric */
+        ArrayIterator each = array_create_iterator(a, 0, NULL);
+        Datum item;
+        bool null;
+        for (int64 i = 0; array_iterate(each, &item, &null); i++)
+            out[i] = read_number(item, NUMERICOID);
+        array_free_iterator(each);
+    }
+    }
+    return out;
+}
+
+feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
+                       const char *argument) {
+    ArrayType *a = DatumGetArrayTypeP(array);
+    Oid element = ARR_ELEMTYPE(a);
+    if (!is_number_type(element) || element == BOOLOID)
+        refuse_type(a, function, argument);
+    if (ARR_NDIM(a) > 1)
+        refuse_dimensions(a, function, argument);
+    feature_row row = {.null = ARR_HASNULL(a) && array_contains_nulls(a),
+                       .f64 = element != FLOAT4OID,
+                       .n = ARR_NDIM(a) ? ARR_DIMS(a)[0] : 0};
+    if (row.null)
+        return row;
+    row.values = element == FLOAT4OID || element == FLOAT8OID ? (const void *)ARR_DATA_PTR(a)
+                                                              : convert(a, row.n, buffer);
+    return row;
+}
+
+feature_row read_sparse(Datum composite, number_buffer *buffer, const char *function) {
+    HeapTupleHeader tuple = DatumGetHeapTupleHeader(composite);
+    bool no_ids, no_values;
+    Datum ids = GetAttributeByNum(tuple, 1, &no_ids);
+    Datum values = GetAttributeByNum(tuple, 2, &no_values);
+    if (no_ids || no_values)
+        return (feature_row){.null = true, .sparse = true};
+    ArrayType *a = DatumGetArrayTypeP(ids);
+    if (ARR_NDIM(a) > 1)
+        refuse_dimensions(a, function, "indices");
+    feature_row row = read_dense(values, buffer, function, "values");
+    row.sparse = true;
+    row.null |= ARR_HASNULL(a) && array_contains_nulls(a);
+    row.n_index = ARR_NDIM(a) ? ARR_DIMS(a)[0] : 0;
+    row.index = (const int32 *)ARR_DATA_PTR(a);
+    return row;
+}

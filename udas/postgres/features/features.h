@@ -1,0 +1,38 @@
+/* Reads a row's labels and features from SQL's types into what packers and scorers read. */
+#ifndef TUSK_POSTGRES_FEATURES_H
+#define TUSK_POSTGRES_FEATURES_H
+
+#include "../backend.h"
+
+/* One row's features. values is float if f64 is false, otherwise double. In a sparse row,
+ * index[i] is the id of values[i], and the caller must check that n_index equals n. The
+ * pointers are valid as long as the datum and the buffer that they were read from. */
+typedef struct feature_row {
+    bool null; /* the features, or one of them, are NULL */
+    bool sparse;
+    bool f64;
+    int64 n;
+    const void *values;
+    int64 n_index;
+    const int32 *index;
+} feature_row;
+
+/* Memory for numbers that must be converted, reused from row to row. All zero bytes means
+ * empty. */
+typedef struct number_buffer {
+    double *items;
+    int64 room;
+    MemoryContext context; /* the context of the items */
+} number_buffer;
+
+/* argument: what to call it in an error, such as "features". */
+feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
+                       const char *argument);
+/* Reads a tuskml_sparse_real or tuskml_sparse_double. */
+feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
+
+/* Numbers and booleans as double; type is what get_fn_expr_argtype returns. */
+bool is_number_type(Oid type);
+double read_number(Datum datum, Oid type);
+
+#endif

@@ -1,0 +1,45 @@
+/* What the metrics' aggregates share. */
+#ifndef TUSK_POSTGRES_METRICS_H
+#define TUSK_POSTGRES_METRICS_H
+
+#include "../features/features.h"
+
+#include "../../scalars/metrics/scored.h"
+#include "../../scalars/metrics/table.h"
+
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD };
+
+/* The types of a transition's arguments, kept from row to row. */
+typedef struct row_types {
+    Oid label, predicted;
+} row_types;
+
+const row_types *types_of(FmgrInfo *site);
+/* Whether the row has a label and a prediction. */
+bool has_row(FunctionCallInfo fcinfo);
+/* Reads the row of a transition as numbers; false if it has a NULL. */
+bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted);
+/* Whether the transition has a third argument that is not NULL. */
+bool has_third(FunctionCallInfo fcinfo);
+void refuse_row(const char *name, const char *sentence);
+
+/* The state that the aggregate's argument holds; NULL if there are no rows yet. */
+void *state_at(FunctionCallInfo fcinfo, int argument);
+Datum give_state(FunctionCallInfo fcinfo, void *state);
+
+/* The realloc that states in the context grow with. */
+tusk_grow growth_in(MemoryContext context);
+/* Checks whether the statement was cancelled. */
+void breathe(void);
+
+/* Writes the result of a function that returns an array of a composite type, row by row. */
+typedef struct array_writer array_writer;
+array_writer *array_begin(FunctionCallInfo fcinfo, const tusk_table *table);
+tusk_writer array_rows(array_writer *w);
+Datum array_end(array_writer *w);
+
+#endif

@@ -1,0 +1,121 @@
+/* What the metrics' aggregates share: rows, states, and results that are tables. */
+#include "metrics.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/typcache.h"
+
+/* --- rows --- */
+
+const row_types *types_of(FmgrInfo *site) {
+    row_types *t = site->fn_extra;
+    if (t)
+        return t;
+    t = MemoryContextAlloc(site->fn_mcxt, sizeof *t);
+    t->label = get_fn_expr_argtype(site, A_LABEL);
+    t->predicted = get_fn_expr_argtype(site, A_PREDICTED);
+    site->fn_extra = t;
+    return t;
+}
+
+bool has_row(FunctionCallInfo fcinfo) {
+    return !PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_PREDICTED);
+}
+
+bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted) {
+    if (!has_row(fcinfo))
+        return false;
+    const row_types *t = types_of(fcinfo->flinfo);
+    *label = read_number(PG_GETARG_DATUM(A_LABEL), t->label);
+    *predicted = read_number(PG_GETARG_DATUM(A_PREDICTED), t->predicted);
+    return true;
+}
+
+bool has_third(FunctionCallInfo fcinfo) {
+    return PG_NARGS() > A_THIRD && !PG_ARGISNULL(A_THIRD);
+}
+
+void refuse_row(const char *name, const char *sentence) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s: %s", name, sentence)));
+}
+
+/* --- states --- */
+
+void *state_at(FunctionCallInfo fcinfo, int argument) {
+    return PG_ARGISNULL(argument) ? NULL : PG_GETARG_POINTER(argument);
+}
+
+Datum give_state(FunctionCallInfo fcinfo, void *state) {
+    if (!state)
+        PG_RETURN_NULL();
+    PG_RETURN_POINTER(state);
+}
+
+static void *grow(void *memory, size_t bytes, void *context) {
+    return memory ? repalloc_huge(memory, bytes) : MemoryContextAllocHuge(context, bytes);
+}
+
+tusk_grow growth_in(MemoryContext context) {
+    return (tusk_grow){grow, context};
+}
+
+void breathe(void) {
+    CHECK_FOR_INTERRUPTS();
+}
+
+/* --- tables --- */
+
+struct array_writer {
+    const tusk_table *table;
+    TupleDesc row;
+    Oid type; /* of a row */
+    ArrayBuildState *built;
+};
+
+array_writer *array_begin(FunctionCallInfo fcinfo, const tusk_table *table) {
+    array_writer *w = palloc0(sizeof *w);
+    w->table = table;
+    w->type = get_element_type(get_func_rettype(fcinfo->flinfo->fn_oid));
+    w->row = lookup_rowtype_tupdesc_copy(w->type, -1);
+    w->built = initArrayResult(w->type, CurrentMemoryContext, true);
+    return w;
+}
+
+static Datum datum_of(const tusk_cell *cell, enum tusk_cell_type type) {
+    switch (type) {
+    case TUSK_NUMBER:
+        return Float8GetDatum(cell->number);
+    case TUSK_WHOLE:
+        return Int64GetDatum(cell->whole);
+    default:
+        return PointerGetDatum(
+            cstring_to_text_with_len(cell->words ? cell->words : cell->own, cell->length));
+    }
+}
+
+static bool put_row(const tusk_row row, void *context) {
+    array_writer *w = context;
+    Datum values[TUSK_COLUMNS];
+    bool nulls[TUSK_COLUMNS];
+    CHECK_FOR_INTERRUPTS();
+    for (int i = 0; i < w->table->n_columns; i++) {
+        nulls[i] = row[i].null;
+        values[i] = nulls[i] ? (Datum)0 : datum_of(&row[i], w->table->columns[i].type);
+    }
+    HeapTuple tuple = heap_form_tuple(w->row, values, nulls);
+    accumArrayResult(w->built, HeapTupleGetDatum(tuple), false, w->type, CurrentMemoryContext);
+    return true;
+}
+
+tusk_writer array_rows(array_writer *w) {
+    return (tusk_writer){put_row, w};
+}
+
+Datum array_end(array_writer *w) {
+    return makeArrayResult(w->built, CurrentMemoryContext);
+}

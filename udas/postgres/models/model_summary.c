@@ -1,0 +1,57 @@
+/* The parts of model_summary that SQL cannot express. */
+#include "../python.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+#include "../../scalars/models/note.h"
+
+/* IEEE division. SQL's own division refuses a standard error of 0 and a quotient out of range. */
+PG_FUNCTION_INFO_V1(tuskml_divide);
+Datum tuskml_divide(PG_FUNCTION_ARGS) {
+    PG_RETURN_FLOAT8(PG_GETARG_FLOAT8(0) / PG_GETARG_FLOAT8(1));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_refuse_stored);
+Datum tuskml_refuse_stored(PG_FUNCTION_ARGS) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+         errmsg("model_summary: the coefficients lie in the store, tuskml store export %s FILE "
+                "writes them to a file",
+                text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+    PG_RETURN_BOOL(false);
+}
+
+/* Calls _tuskml_p_values_of, which finds the settings in this library; by now it is loaded. */
+PG_FUNCTION_INFO_V1(tuskml_p_values);
+Datum tuskml_p_values(PG_FUNCTION_ARGS) {
+    static python_function of = {
+        .name = "_tuskml_p_values_of", .n_arguments = 2, .arguments = {FLOAT8ARRAYOID, FLOAT8OID}};
+    NullableDatum given[] = {fcinfo->args[0], fcinfo->args[1]};
+    return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
+}
+
+static tusk_text text_of(FunctionCallInfo fcinfo, int argument) {
+    if (PG_ARGISNULL(argument))
+        return (tusk_text){NULL, 0};
+    text *t = PG_GETARG_TEXT_PP(argument);
+    return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+}
+
+enum note_argument { N_TASK, N_OPTIONS, N_STATUS, N_STORE, N_ERRORS, N_FEATURE };
+
+PG_FUNCTION_INFO_V1(tuskml_note);
+Datum tuskml_note(PG_FUNCTION_ARGS) {
+    tusk_noted noted = {.task = text_of(fcinfo, N_TASK),
+                        .options = text_of(fcinfo, N_OPTIONS),
+                        .status = text_of(fcinfo, N_STATUS),
+                        .store = text_of(fcinfo, N_STORE)};
+    char note[TUSK_NOTE] = TUSK_NOTE_UNDETERMINED;
+    if (PG_ARGISNULL(N_ERRORS) || PG_GETARG_INT64(N_ERRORS) == 0)
+        tusk_note_none(&noted, note);
+    else if (!PG_ARGISNULL(N_FEATURE) && PG_GETARG_INT64(N_FEATURE) == 0 &&
+             !tusk_has_intercept(noted.options))
+        strcpy(note, TUSK_NOTE_INTERCEPT);
+    PG_RETURN_TEXT_P(cstring_to_text(note));
+}

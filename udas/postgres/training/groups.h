@@ -1,0 +1,64 @@
+/* The groups of one aggregate call in one query: their states, and which of them train
+ * together.
+ *
+ * PostgreSQL finalises one group at a time, but training one group costs more in set-up than in
+ * arithmetic. When the first group of a hashed aggregate is finalised, the rows of all groups
+ * are there. So the states of one memory context form a list, and the first state that is
+ * finalised trains many others with it.
+ */
+#ifndef TUSK_POSTGRES_GROUPS_H
+#define TUSK_POSTGRES_GROUPS_H
+
+#include "../backend.h"
+
+#include "datatype/timestamp.h"
+
+typedef struct group_spec {
+    struct group_spec *next;
+    char *task;
+    char *options;
+    int task_length;
+    int options_length;
+} group_spec;
+
+typedef struct group_list group_list;
+
+/* The transition state of one group. */
+typedef struct train_state {
+    tusk_block block;
+    const group_spec *spec; /* NULL until the first row */
+    group_list *list;
+    struct train_state *next;
+    Datum result; /* set once done; 0: NULL */
+    bool done;
+} train_state;
+
+/* The states of one memory context. Their rows are freed when it is reset. */
+struct group_list {
+    group_list *next;
+    MemoryContext context; /* NULL after a reset */
+    train_state *first, *last;
+    train_state *pending; /* no state before it in the list needs training */
+    MemoryContextCallback on_reset;
+};
+
+/* What a transition function keeps from row to row, in its fn_extra. */
+typedef struct collector {
+    MemoryContext context;
+    const char *name; /* the aggregate's, for errors */
+    tusk_memory *memory;
+    group_spec *specs;
+    group_list *lists, *current;
+    int64 rows;       /* seen so far */
+    TimestampTz told; /* when the client was last informed of them */
+} collector;
+
+void collector_init(collector *c, FunctionCallInfo fcinfo);
+/* Makes a new group in the aggregate's memory context. */
+train_state *group_new(collector *c, MemoryContext context);
+/* Counts a row and notes its task and options, or refuses them if the group had others. */
+void group_adopt(collector *c, train_state *s, const char *task, int task_length,
+                 const char *options, int options_length);
+pg_attribute_noreturn() void refuse_fault(const char *name, const tusk_fault *fault);
+
+#endif

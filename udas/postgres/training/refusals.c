@@ -1,0 +1,69 @@
+/* Error sentences for calls that match no other function of a name: overloads for arguments of
+ * any type.
+ */
+#include "../backend.h"
+
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "nodes/nodes.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#define FEATURES "the features an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
+#define NO_TEXT "; text becomes features by hash_features or by columns such as (a = 'x')::int"
+
+static char *types_from(FunctionCallInfo fcinfo, int first) {
+    StringInfoData s;
+    initStringInfo(&s);
+    for (int i = first; i < PG_NARGS(); i++) {
+        Oid type = get_fn_expr_argtype(fcinfo->flinfo, i);
+        appendStringInfo(&s, "%s%s", i > first ? ", " : "",
+                         !OidIsValid(type) || type == UNKNOWNOID ? "text" : format_type_be(type));
+    }
+    return s.data;
+}
+
+/* A skipped row has no features, so their type is not refused yet. */
+PG_FUNCTION_INFO_V1(tuskml_refuse_features);
+Datum tuskml_refuse_features(PG_FUNCTION_ARGS) {
+    Aggref *aggregate = AggGetAggref(fcinfo);
+    const char *name = aggregate ? get_func_name(aggregate->aggfnoid) : NULL;
+    if (PG_ARGISNULL(2) || PG_ARGISNULL(3))
+        PG_RETURN_NULL();
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("%s got (%s), expected (task, label, features [, options]): the label "
+                           "a number or a boolean, " FEATURES ", the options JSON as text" NO_TEXT,
+                           name ? name : "train_model", types_from(fcinfo, 1))));
+    PG_RETURN_NULL();
+}
+
+static void refuse_prediction(FunctionCallInfo fcinfo) {
+    bool named = get_fn_expr_argtype(fcinfo->flinfo, 0) == TEXTOID;
+    char *name = get_func_name(fcinfo->flinfo->fn_oid);
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("%s got (%s), expected %s: " FEATURES NO_TEXT, name, types_from(fcinfo, 0),
+                    named ? "(name, features) or (name, group as text, features)"
+                          : "(model, features)")));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_refuse_prediction);
+Datum tuskml_refuse_prediction(PG_FUNCTION_ARGS) {
+    refuse_prediction(fcinfo);
+    PG_RETURN_NULL();
+}
+
+/* The group that register_model uses if none was given: the time when its statement began,
+ * after a character that no group contains. A call site belongs to one statement. */
+PG_FUNCTION_INFO_V1(tuskml_no_group);
+Datum tuskml_no_group(PG_FUNCTION_ARGS) {
+    FmgrInfo *site = fcinfo->flinfo;
+    if (!site->fn_extra) {
+        TimestampTz *began = MemoryContextAlloc(site->fn_mcxt, sizeof *began);
+        *began = GetCurrentTimestamp();
+        site->fn_extra = began;
+    }
+    char *text = psprintf("\001%s", timestamptz_to_str(*(const TimestampTz *)site->fn_extra));
+    PG_RETURN_TEXT_P(cstring_to_text(text));
+}

@@ -1,0 +1,121 @@
+/* train_model and explain_training: pack rows into blocks, and at the end pass the blocks to
+ * the trainer. */
+#include "../features/features.h"
+#include "groups.h"
+#include "trainer.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+enum argument { A_STATE, A_TASK, A_LABEL, A_FEATURES, A_OPTIONS };
+
+/* The collector of a transition function that reads rows. */
+typedef struct row_collector {
+    collector groups;
+    Oid label;
+    number_buffer buffer;
+} row_collector;
+
+static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_LABEL);
+    if (!is_number_type(type))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("%s: label is %s, expected a number or a boolean", name,
+                               format_type_be(type))));
+    return type;
+}
+
+static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
+    row_collector *c = fcinfo->flinfo->fn_extra;
+    if (c)
+        return c;
+    c = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof *c);
+    collector_init(&c->groups, fcinfo);
+    c->label = label_type(fcinfo, c->groups.name);
+    c->buffer.context = fcinfo->flinfo->fn_mcxt;
+    fcinfo->flinfo->fn_extra = c;
+    return c;
+}
+
+static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
+    if (PG_ARGISNULL(A_TASK))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("%s: task is NULL, expected one of 'linear', 'logistic', 'svm', "
+                               "'matrix_factorization'",
+                               c->name)));
+    text *task = PG_GETARG_TEXT_PP(A_TASK);
+    bool given = PG_NARGS() > A_OPTIONS && !PG_ARGISNULL(A_OPTIONS);
+    text *options = given ? PG_GETARG_TEXT_PP(A_OPTIONS) : NULL;
+    group_adopt(c, s, VARDATA_ANY(task), VARSIZE_ANY_EXHDR(task),
+                given ? VARDATA_ANY(options) : "", given ? VARSIZE_ANY_EXHDR(options) : 0);
+}
+
+static int append(const collector *c, train_state *s, const feature_row *row, double y,
+                  tusk_fault *fault) {
+    if (!row->sparse)
+        return tusk_append_dense(
+            c->memory, &s->block,
+            &(tusk_dense_rows){.f64 = row->f64, .x = row->values, .y = &y, .n = 1, .d = row->n},
+            fault);
+    if (row->n_index != row->n) {
+        *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
+                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .position = row->n_index,
+                              .value = (double)row->n};
+        return fault->code;
+    }
+    tusk_entries entries = {
+        .f64 = row->f64, .index = row->index, .values = row->values, .n = row->n};
+    return tusk_append_sparse(c->memory, &s->block, &entries, y, fault);
+}
+
+static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
+    MemoryContext context = aggregate_context(fcinfo);
+    row_collector *rc = row_collector_of(fcinfo);
+    collector *c = &rc->groups;
+    train_state *s =
+        PG_ARGISNULL(A_STATE) ? group_new(c, context) : (train_state *)PG_GETARG_POINTER(A_STATE);
+    adopt_spec(fcinfo, c, s);
+    feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES)};
+    if (!row.null)
+        row = sparse ? read_sparse(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name)
+                     : read_dense(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name, "features");
+    tusk_fault fault;
+    if (row.null)
+        s->block.n_skipped++;
+    else if (append(c, s, &row, read_number(PG_GETARG_DATUM(A_LABEL), rc->label), &fault))
+        refuse_fault(c->name, &fault);
+    PG_RETURN_POINTER(s);
+}
+
+PG_FUNCTION_INFO_V1(tuskml_collect_dense);
+Datum tuskml_collect_dense(PG_FUNCTION_ARGS) {
+    return collect(fcinfo, false);
+}
+
+PG_FUNCTION_INFO_V1(tuskml_collect_sparse);
+Datum tuskml_collect_sparse(PG_FUNCTION_ARGS) {
+    return collect(fcinfo, true);
+}
+
+Datum finish_group(FunctionCallInfo fcinfo, enum tusk_request request) {
+    aggregate_context(fcinfo);
+    if (PG_ARGISNULL(A_STATE))
+        PG_RETURN_NULL();
+    train_state *s = (train_state *)PG_GETARG_POINTER(A_STATE);
+    if (!s->done)
+        train_groups(fcinfo, s, request);
+    if (!s->result)
+        PG_RETURN_NULL();
+    return s->result;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_train);
+Datum tuskml_train(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_TRAIN);
+}
+
+PG_FUNCTION_INFO_V1(tuskml_explain);
+Datum tuskml_explain(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_EXPLAIN);
+}

@@ -1,0 +1,87 @@
+/* The error sentence of each fault. */
+#include "rowblock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char *not_finite(double value) {
+    return isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity";
+}
+
+/* For a fault about a number in a row; false if the fault is of another kind. */
+static int number_message(const tusk_fault *f, char *text, size_t size) {
+    long long row = (long long)f->row, position = (long long)f->position;
+    switch (f->code) {
+    case TUSK_NOT_FINITE:
+        snprintf(text, size,
+                 "feature %lld is %s in row %lld of the group, expected a finite number (NULL "
+                 "skips a row)",
+                 position, not_finite(f->value), row);
+        return 1;
+    case TUSK_LABEL_NOT_FINITE:
+        snprintf(
+            text, size,
+            "label is %s in row %lld of the group, expected a finite number (NULL skips a row)",
+            not_finite(f->value), row);
+        return 1;
+    case TUSK_BAD_INDEX:
+        snprintf(
+            text, size,
+            "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
+            position, f->value, row, TUSK_MAX_FEATURE_ID);
+        return 1;
+    }
+    return 0;
+}
+
+/* For a fault about how many numbers a row has; false if the fault is of another kind. */
+static int length_message(const tusk_fault *f, char *text, size_t size) {
+    long long row = (long long)f->row, position = (long long)f->position;
+    switch (f->code) {
+    case TUSK_RAGGED:
+        snprintf(text, size,
+                 "row %lld of the group has %.0f features, expected %lld as in the rows before it",
+                 row, f->value, position);
+        return 1;
+    case TUSK_EMPTY:
+        snprintf(text, size,
+                 "row %lld of the group has no features, expected an array of at least one number",
+                 row);
+        return 1;
+    case TUSK_TOO_WIDE:
+        snprintf(text, size, "row %lld of the group has %.0f features, at most %d are allowed",
+                 row, f->value, TUSK_MAX_DENSE_FEATURES);
+        return 1;
+    case TUSK_LENGTHS_DIFFER:
+        snprintf(
+            text, size,
+            "sparse() got %lld indices and %.0f values in row %lld of the group, expected as many",
+            position, f->value, row);
+        return 1;
+    }
+    return 0;
+}
+
+void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
+    if (number_message(f, text, size) || length_message(f, text, size))
+        return;
+    long long row = (long long)f->row;
+    switch (f->code) {
+    case TUSK_NO_MEMORY:
+        snprintf(text, size, "out of memory for row %lld of the group: raise memory_limit", row);
+        break;
+    case TUSK_DISK_FULL:
+        snprintf(text, size,
+                 "no room for row %lld of the group: memory_limit is reached and temp_directory "
+                 "cannot take more",
+                 row);
+        break;
+    case TUSK_MOVED:
+        snprintf(text, size,
+                 "this is an aggregate for GROUP BY and cannot be used as a window function "
+                 "(OVER)");
+        break;
+    default:
+        snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);
+    }
+}

@@ -1,0 +1,68 @@
+/* The schema of a model value, said once: DuckDB's STRUCT, the columns that the trainer fills and
+ * what C writes follow from it. scripts/build/model_fields.py writes the rest from this table:
+ * udas/model_fields.py, PostgreSQL's type, the registry's column and the table in docs/sql.md.
+ *
+ * FIELD(NAME, name, KIND, meaning). Kinds, with DuckDB's and PostgreSQL's types:
+ *   TEXT     VARCHAR, text             NUMBER   DOUBLE, float8; NaN is NULL
+ *   TEXTS    VARCHAR[], text[]         NUMBERS  DOUBLE[], float8[]; empty is NULL, NaN a NULL item
+ *   COUNT    BIGINT, bigint            TRUTH    BOOLEAN, boolean
+ *   PAYLOAD  BLOB, bytea: made by C of the other fields, so the trainer has no column for it
+ */
+#ifndef TUSK_MODEL_FIELDS_H
+#define TUSK_MODEL_FIELDS_H
+
+/* clang-format off */
+#define TUSK_MODEL_FIELDS(FIELD) \
+    FIELD(TASK, task, TEXT, "") \
+    FIELD(FEATURES, features, TEXTS, \
+          "the names of the features, where option `feature_names` gave them; otherwise NULL") \
+    FIELD(COEF, coef, NUMBERS, \
+          "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
+          "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
+          "first. NULL with the option `store`") \
+    FIELD(INTERCEPT, intercept, NUMBER, \
+          "`matrix_factorization`: the mean rating, 0 without biases") \
+    FIELD(STD_ERR, std_err, NUMBERS, \
+          "standard errors, the intercept's first; NULL where they have no meaning") \
+    FIELD(CLASSES, classes, NUMBERS, \
+          "the labels, the lower one first; one label if there was only one; NULL for `linear`;" \
+          " `matrix_factorization`: the numbers of users, of items, and of elements per vector") \
+    FIELD(N_ROWS, n_rows, COUNT, "rows used, including those that `validation` holds out") \
+    FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL") \
+    FIELD(N_FEATURES, n_features, COUNT, \
+          "sparse: 1 + the largest id; 2 for `matrix_factorization`") \
+    FIELD(LOSS, loss, NUMBER, "the objective at the result, penalties included") \
+    FIELD(HISTORY, history, NUMBERS, \
+          "the objective by iteration, thinned to at most 200 points") \
+    FIELD(ITERATIONS, iterations, COUNT, "the stochastic algorithms count epochs") \
+    FIELD(CONVERGED, converged, TRUTH, "whether the criterion fell to `epsilon`") \
+    FIELD(STATUS, status, TEXT, \
+          "see [Statuses](reference/statuses.md); with `store` a training that diverges is an " \
+          "error, and nothing is stored") \
+    FIELD(PLAN, plan, TEXT, "what ran") \
+    FIELD(SECONDS, seconds, NUMBER, "the group's share of its batch's time, by rows") \
+    FIELD(OPTIONS, options, TEXT, \
+          "the options in force as JSON, starting with the version of the format") \
+    FIELD(STORE, store, TEXT, \
+          "with the option `store`, the version that has the coefficients, such as " \
+          "`ads@3:1f2e3d4c5b6a7988`; otherwise NULL") \
+    FIELD(PAYLOAD, payload, PAYLOAD, \
+          "what predictions read: the weights in a compact format with a version and a checksum")
+/* clang-format on */
+
+#define TUSK_ENUM(NAME, name, KIND, meaning) M_##NAME,
+enum model_field { TUSK_MODEL_FIELDS(TUSK_ENUM) MODEL_FIELDS };
+#undef TUSK_ENUM
+
+enum model_kind { K_TEXT, K_TEXTS, K_NUMBER, K_NUMBERS, K_COUNT, K_TRUTH, K_PAYLOAD };
+
+static const struct model_field_of {
+    const char *name;
+    enum model_kind kind;
+} MODEL_FIELD[MODEL_FIELDS] = {
+#define TUSK_FIELD(NAME, name, KIND, meaning) {#name, K_##KIND},
+    TUSK_MODEL_FIELDS(TUSK_FIELD)
+#undef TUSK_FIELD
+};
+
+#endif

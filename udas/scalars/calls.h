@@ -1,0 +1,33 @@
+/* Predictions for Python, a caller without a database: the functions that SQL calls, applied to
+ * arrays. */
+#ifndef TUSK_CALLS_H
+#define TUSK_CALLS_H
+
+#include "models/score.h"
+
+/* Rows of features. Dense: x has the shape (n, width). Sparse: row i has the ids ids[begin[i]]
+ * .. ids[begin[i + 1] - 1], and x holds their values. */
+typedef struct tusk_rows {
+    const void *x;        /* float or double */
+    const int32_t *ids;   /* NULL: dense */
+    const int64_t *begin; /* [n + 1], sparse only */
+    int64_t n, width;
+    int32_t f64;
+} tusk_rows;
+
+/* Why there is no answer. */
+typedef struct tusk_refusal {
+    char sentence[TUSK_SENTENCE];
+    char sqlstate[6];
+} tusk_refusal;
+
+/* Writes the payload of a model's fields into `out` and returns its size. If the size is more
+ * than `room`, nothing is written. -1: refused. */
+int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, int64_t room,
+                          tusk_refusal *why);
+
+/* Computes one answer per row. root: of stored models; NULL: the default. Returns 0 if refused. */
+int tusk_answer_rows(tusk_text payload, int answer, const char *root, const tusk_rows *rows,
+                     double *out, tusk_refusal *why);
+
+#endif

@@ -1,0 +1,209 @@
+/* The arithmetic of the metrics that are sums over rows. */
+#include "metric.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+/* B. P. Welford, Note on a method for calculating corrected sums of squares and products, 1962.
+ * It subtracts no large sums, and a constant label leaves spread at exactly 0. Counting from
+ * the first label preserves digits if the mean is large compared with the spread. */
+static void spread_add(tusk_score *s, double y) {
+    if (s->n == 1)
+        s->origin = y;
+    double distance = (y - s->origin) - s->mean;
+    s->mean += distance / (double)s->n;
+    s->spread += distance * ((y - s->origin) - s->mean);
+}
+
+/* T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise algorithm, 1979. n
+ * already counts the rows of both. */
+static void spread_merge(tusk_score *s, const tusk_score *other) {
+    if (s->n == other->n)
+        s->origin = other->origin;
+    double weight = (double)other->n / (double)s->n;
+    double distance = (other->origin - s->origin) + (other->mean - s->mean);
+    s->mean += distance * weight;
+    s->spread += other->spread + distance * distance * weight * (double)(s->n - other->n);
+}
+
+static void merge(tusk_score *target, const tusk_score *source) {
+    target->n += source->n;
+    tusk_sum_merge(&target->error, &source->error);
+    spread_merge(target, source);
+    target->zero |= source->zero;
+    target->minus |= source->minus;
+}
+
+/* --- the metrics of single rows --- */
+
+static bool one_coding(const tusk_score *s, char *sentence) {
+    if (!s->zero || !s->minus)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, TUSK_TWO_CODINGS);
+    return false;
+}
+
+/* For metrics of a two-class label and a probability. */
+static bool take_chance(tusk_score *s, const tusk_judged *row, char *sentence) {
+    if (row->y != 1 && row->y != 0 && row->y != -1) {
+        snprintf(sentence, TUSK_SENTENCE, "label is %g, " TUSK_CODING, row->y);
+        return false;
+    }
+    if (!(row->p >= 0 && row->p <= 1)) {
+        snprintf(sentence, TUSK_SENTENCE, "p is %g, expected a probability between 0 and 1",
+                 row->p);
+        return false;
+    }
+    s->zero |= row->y == 0;
+    s->minus |= row->y == -1;
+    return one_coding(s, sentence);
+}
+
+/* Clips at one limit for both ends, like scikit-learn: the loss of a row is at most 36.04. */
+static bool take_log_loss(tusk_score *s, const tusk_judged *row, char *sentence) {
+    if (!take_chance(s, row, sentence))
+        return false;
+    double q = row->y > 0 ? row->p : 1 - row->p;
+    tusk_sum_add(&s->error, -log(fmin(fmax(q, DBL_EPSILON), 1 - DBL_EPSILON)));
+    return true;
+}
+
+/* G. W. Brier, Verification of forecasts expressed in terms of probability, 1950, for one
+ * class. */
+static bool take_brier(tusk_score *s, const tusk_judged *row, char *sentence) {
+    if (!take_chance(s, row, sentence))
+        return false;
+    double distance = row->p - (row->y > 0);
+    tusk_sum_add(&s->error, distance * distance);
+    return true;
+}
+
+static bool take_accuracy(tusk_score *s, const tusk_judged *row, char *sentence) {
+    (void)sentence;
+    tusk_sum_add(&s->error, row->y == row->p);
+    return true;
+}
+
+static bool take_rmse(tusk_score *s, const tusk_judged *row, char *sentence) {
+    (void)sentence;
+    tusk_sum_add(&s->error, (row->y - row->p) * (row->y - row->p));
+    return true;
+}
+
+static bool take_mae(tusk_score *s, const tusk_judged *row, char *sentence) {
+    (void)sentence;
+    tusk_sum_add(&s->error, fabs(row->y - row->p));
+    return true;
+}
+
+static bool take_r2(tusk_score *s, const tusk_judged *row, char *sentence) {
+    spread_add(s, row->y);
+    return take_rmse(s, row, sentence);
+}
+
+static bool finite_row(const tusk_judged *row, char *sentence) {
+    if (isfinite(row->y) && isfinite(row->p))
+        return true;
+    bool label = !isfinite(row->y);
+    snprintf(sentence, TUSK_SENTENCE, "%s is %g, expected a finite number",
+             label ? "label" : "predicted", label ? row->y : row->p);
+    return false;
+}
+
+/* Divides by at least the machine epsilon, like scikit-learn, so a label of 0 is allowed. */
+static bool take_mape(tusk_score *s, const tusk_judged *row, char *sentence) {
+    if (!finite_row(row, sentence))
+        return false;
+    tusk_sum_add(&s->error, fabs(row->y - row->p) / fmax(fabs(row->y), DBL_EPSILON));
+    return true;
+}
+
+/* R. Koenker, G. Bassett, Regression quantiles, 1978. */
+static bool take_pinball(tusk_score *s, const tusk_judged *row, char *sentence) {
+    double quantile = row->parameter, distance = row->y - row->p;
+    if (!finite_row(row, sentence))
+        return false;
+    if (!(quantile >= 0 && quantile <= 1)) {
+        snprintf(sentence, TUSK_SENTENCE, "quantile is %g, expected a number between 0 and 1",
+                 quantile);
+        return false;
+    }
+    tusk_sum_add(&s->error, fmax(quantile * distance, (quantile - 1) * distance));
+    return true;
+}
+
+static bool positive(const char *name, double x, bool or_zero, char *sentence) {
+    if (x > 0 || (or_zero && x == 0))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "%s is %g, expected a number %s 0", name, x,
+             or_zero ? "of at least" : "above");
+    return false;
+}
+
+/* Both deviances: P. McCullagh, J. A. Nelder, Generalized linear models, 1989, 2.3. */
+static bool take_poisson(tusk_score *s, const tusk_judged *row, char *sentence) {
+    double y = row->y, p = row->p;
+    if (!finite_row(row, sentence) || !positive("label", y, true, sentence) ||
+        !positive("predicted", p, false, sentence))
+        return false;
+    tusk_sum_add(&s->error, 2 * ((y > 0 ? y * log(y / p) : 0) - y + p));
+    return true;
+}
+
+static bool take_gamma(tusk_score *s, const tusk_judged *row, char *sentence) {
+    double y = row->y, p = row->p;
+    if (!finite_row(row, sentence) || !positive("label", y, false, sentence) ||
+        !positive("predicted", p, false, sentence))
+        return false;
+    tusk_sum_add(&s->error, 2 * (log(p / y) + y / p - 1));
+    return true;
+}
+
+static double give_mean(const tusk_score *s, bool *null) {
+    (void)null;
+    return tusk_sum_total(&s->error) / (double)s->n;
+}
+
+static double give_rmse(const tusk_score *s, bool *null) {
+    return sqrt(give_mean(s, null));
+}
+
+/* A constant label has no r2: there is no variance to explain. */
+static double give_r2(const tusk_score *s, bool *null) {
+    *null = s->spread == 0;
+    return 1 - tusk_sum_total(&s->error) / s->spread;
+}
+
+static const tusk_metric METRICS[TUSK_METRICS] = {
+    [TUSK_LOG_LOSS] = {"log_loss", take_log_loss, give_mean},
+    [TUSK_ACCURACY] = {"accuracy", take_accuracy, give_mean, .classes = true},
+    [TUSK_RMSE] = {"rmse", take_rmse, give_rmse},
+    [TUSK_MAE] = {"mae", take_mae, give_mean},
+    [TUSK_R2] = {"r2", take_r2, give_r2},
+    [TUSK_BRIER] = {"brier", take_brier, give_mean},
+    [TUSK_MAPE] = {"mape", take_mape, give_mean},
+    [TUSK_PINBALL] = {"pinball", take_pinball, give_mean, .parameter = true},
+    [TUSK_POISSON_DEVIANCE] = {"poisson_deviance", take_poisson, give_mean},
+    [TUSK_GAMMA_DEVIANCE] = {"gamma_deviance", take_gamma, give_mean},
+};
+
+const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind) {
+    return &METRICS[kind];
+}
+
+bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence) {
+    s->n++;
+    return m->take(s, row, sentence);
+}
+
+bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence) {
+    if (source->n)
+        merge(target, source);
+    return one_coding(target, sentence);
+}
+
+double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null) {
+    *null = !s->n;
+    return *null ? 0 : m->give(s, null);
+}

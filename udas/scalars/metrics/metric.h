@@ -1,0 +1,65 @@
+/* The metrics that are sums over rows; their states merge in any order. */
+#ifndef TUSK_METRIC_H
+#define TUSK_METRIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../sentence.h"
+#include "sum.h"
+
+/* All zero bytes means no rows. */
+typedef struct tusk_score {
+    int64_t n;
+    tusk_sum error;      /* sum of the rows' losses, or number of correct rows */
+    double origin, mean; /* r2: the first label, and the mean of the labels relative to it */
+    double spread;       /* r2: sum of the squared distances of the labels from their mean */
+    bool zero, minus;    /* log_loss, brier: whether a label was 0, or -1 */
+} tusk_score;
+
+enum tusk_metric_kind {
+    TUSK_LOG_LOSS,
+    TUSK_ACCURACY,
+    TUSK_RMSE,
+    TUSK_MAE,
+    TUSK_R2,
+    TUSK_BRIER,
+    TUSK_MAPE,
+    TUSK_PINBALL,
+    TUSK_POISSON_DEVIANCE,
+    TUSK_GAMMA_DEVIANCE,
+    TUSK_METRICS
+};
+
+/* A row: the label, the prediction, and the third argument of a metric that has one. */
+typedef struct tusk_judged {
+    double y, p, parameter;
+} tusk_judged;
+
+typedef struct tusk_metric {
+    const char *name;
+    /* Adds the row to the state, whose n already counts it; false with a sentence if the row is
+     * invalid. */
+    bool (*take)(tusk_score *s, const tusk_judged *row, char *sentence);
+    /* The metric for at least one row; NULL if *null is set. */
+    double (*give)(const tusk_score *s, bool *null);
+    bool classes;   /* both arguments may be boolean, or both text */
+    bool parameter; /* has a third argument, a number */
+} tusk_metric;
+
+const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind);
+
+bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence);
+/* Leaves the source unchanged. */
+bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence);
+/* The metric; NULL if *null is set. */
+double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null);
+
+/* For labels that must be booleans, 0 and 1, or -1 and +1. */
+#define TUSK_CODING "expected a boolean, 0 or 1, or -1 or +1"
+#define TUSK_TWO_CODINGS "label holds both 0 and -1, " TUSK_CODING
+
+/* Text can only be compared with text. */
+#define TUSK_MIXED "one of label and predicted is text, expected both or neither"
+
+#endif

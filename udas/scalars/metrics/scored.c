@@ -1,0 +1,226 @@
+/* Scores by label: stores, merges and ranks them. */
+#include "scored.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metric.h"
+
+uint64_t tusk_key_of(double x) {
+    uint64_t bits;
+    x += 0.0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+double tusk_of_key(uint64_t key) {
+    uint64_t bits = key >> 63 ? key ^ UINT64_C(1) << 63 : ~key;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static const tusk_ranking RANKINGS[TUSK_RANKINGS] = {
+    [TUSK_AUC] = {"auc"},
+    [TUSK_AVERAGE_PRECISION] = {"average_precision", .coded = true},
+    [TUSK_ROC_CURVE] = {"roc_curve"},
+    [TUSK_CALIBRATION] = {"calibration", .coded = true, .bins = true},
+    [TUSK_LIFT] = {"lift", .coded = true},
+};
+
+const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind) {
+    return &RANKINGS[kind];
+}
+
+static bool reserve_keys(tusk_scores *l, int64_t more, tusk_grow room) {
+    if (l->n + more <= l->capacity)
+        return true;
+    int64_t capacity = l->capacity ? 2 * l->capacity : 8;
+    if (capacity < l->n + more)
+        capacity = l->n + more;
+    uint64_t *keys = room.grow(l->keys, (size_t)capacity * sizeof *keys, room.context);
+    if (!keys)
+        return false;
+    l->keys = keys;
+    l->capacity = capacity;
+    return true;
+}
+
+/* The list for the label; for a third label, NULL and a sentence. */
+static tusk_scores *list_of(tusk_scored *s, double label, char *sentence) {
+    for (tusk_scores *l = s->lists; l < s->lists + 2; l++)
+        if (!l->n || l->label == label)
+            return l;
+    snprintf(sentence, TUSK_SENTENCE, "label takes a third value %g after %g and %g, expected two",
+             label, s->lists[0].label, s->lists[1].label);
+    return NULL;
+}
+
+static bool append(tusk_scored *s, double label, const uint64_t *keys, int64_t n, tusk_grow room,
+                   char *sentence) {
+    tusk_scores *l = list_of(s, label, sentence);
+    if (!l)
+        return false;
+    if (!reserve_keys(l, n, room)) {
+        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+        return false;
+    }
+    l->label = label;
+    memcpy(l->keys + l->n, keys, (size_t)n * sizeof *keys);
+    l->n += n;
+    return true;
+}
+
+static bool good_number(const char *name, double x, char *sentence) {
+    if (!isnan(x))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "%s is NaN, expected a number", name);
+    return false;
+}
+
+static bool coded(const tusk_scored *s, double y, char *sentence) {
+    if (y != 1 && y != 0 && y != -1) {
+        snprintf(sentence, TUSK_SENTENCE, "label is %g, " TUSK_CODING, y);
+        return false;
+    }
+    for (const tusk_scores *l = s->lists; l < s->lists + 2; l++)
+        if (l->n && l->label != y && l->label + y == -1) {
+            snprintf(sentence, TUSK_SENTENCE, TUSK_TWO_CODINGS);
+            return false;
+        }
+    return true;
+}
+
+static bool same_bins(tusk_scored *s, int64_t bins, char *sentence) {
+    if (!s->bins)
+        s->bins = bins;
+    if (s->bins == bins)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "bins is both %lld and %lld, expected one number for all rows of a group",
+             (long long)s->bins, (long long)bins);
+    return false;
+}
+
+/* A curve of probabilities has bins. */
+static bool take_bins(tusk_scored *s, double p, int64_t bins, char *sentence) {
+    if (!(p >= 0 && p <= 1)) {
+        snprintf(sentence, TUSK_SENTENCE, "p is %g, expected a probability between 0 and 1", p);
+        return false;
+    }
+    if (bins < 1 || bins > TUSK_MOST_BINS) {
+        snprintf(sentence, TUSK_SENTENCE, "bins is %lld, expected 1 to %d", (long long)bins,
+                 TUSK_MOST_BINS);
+        return false;
+    }
+    return same_bins(s, bins, sentence);
+}
+
+bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, double y, double score, int64_t bins,
+                      tusk_grow room, char *sentence) {
+    if (r->bins && !take_bins(s, score, bins, sentence))
+        return false;
+    if (!good_number("label", y, sentence) || !good_number("score", score, sentence) ||
+        (r->coded && !coded(s, y, sentence)))
+        return false;
+    uint64_t key = tusk_key_of(score);
+    return append(s, y, &key, 1, room, sentence);
+}
+
+bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tusk_ranking *r,
+                       tusk_grow room, char *sentence) {
+    if (source->bins && !same_bins(target, source->bins, sentence))
+        return false;
+    for (const tusk_scores *l = source->lists; l < source->lists + 2; l++)
+        if (l->n && ((r->coded && !coded(target, l->label, sentence)) ||
+                     !append(target, l->label, l->keys, l->n, room, sentence)))
+            return false;
+    return true;
+}
+
+/* --- ranks --- */
+
+#define RADIX_BITS 11
+#define RADIX (1 << RADIX_BITS)
+#define PASSES 6      /* of 11 bits: 64 bits */
+#define FEW_KEYS 1024 /* with fewer keys, counting costs more than comparing */
+
+static int compare_keys(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static unsigned digit(uint64_t key, int pass) {
+    return key >> (pass * RADIX_BITS) & (RADIX - 1);
+}
+
+/* Turns counts into the positions where each digit's keys begin; false if all keys have the
+ * same digit. */
+static bool place_digits(int64_t *count, int64_t n) {
+    int64_t at = 0;
+    for (int d = 0; d < RADIX; d++) {
+        int64_t c = count[d];
+        if (c == n)
+            return false;
+        count[d] = at;
+        at += c;
+    }
+    return true;
+}
+
+/* Radix sort from the lowest digit up. Returns the array that holds the sorted keys: keys or
+ * other. */
+static uint64_t *sort_keys(uint64_t *keys, uint64_t *other, int64_t n, void (*breathe)(void)) {
+    if (n < FEW_KEYS) {
+        qsort(keys, (size_t)n, sizeof *keys, compare_keys);
+        return keys;
+    }
+    int64_t count[PASSES][RADIX] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        for (int p = 0; p < PASSES; p++)
+            count[p][digit(keys[i], p)]++;
+    for (int p = 0; p < PASSES; p++) {
+        if (breathe)
+            breathe();
+        if (!place_digits(count[p], n))
+            continue;
+        for (int64_t i = 0; i < n; i++)
+            other[count[p][digit(keys[i], p)]++] = keys[i];
+        uint64_t *sorted = other;
+        other = keys;
+        keys = sorted;
+    }
+    return keys;
+}
+
+/* Room for copies of both lists, and for sorting the longer one. */
+size_t tusk_scored_work(const tusk_scored *s) {
+    int64_t p = s->lists[0].n, q = s->lists[1].n;
+    return (size_t)(p + q + (p > q ? p : q)) * sizeof(uint64_t);
+}
+
+/* Sorts a copy of the list, made at `to`. */
+static void rank(const tusk_scores *l, uint64_t *to, uint64_t *spare, void (*breathe)(void)) {
+    if (!l->n)
+        return;
+    size_t bytes = (size_t)l->n * sizeof *to;
+    memcpy(to, l->keys, bytes);
+    if (sort_keys(to, spare, l->n, breathe) == spare)
+        memcpy(to, spare, bytes);
+}
+
+/* If there is only one label, its sign decides whether it is positive. */
+static bool second_is_positive(const tusk_scored *s) {
+    return s->lists[1].n ? s->lists[1].label > s->lists[0].label : s->lists[0].label <= 0;
+}
+
+tusk_ranks tusk_rank(const tusk_scored *s, uint64_t *work, void (*breathe)(void)) {
+    bool second = second_is_positive(s);
+    const tusk_scores *positive = &s->lists[second], *negative = &s->lists[!second];
+    int64_t p = positive->n, q = negative->n;
+    rank(positive, work, work + p + q, breathe);
+    rank(negative, work + p, work + p + q, breathe);
+    return (tusk_ranks){work, work + p, p, q};
+}

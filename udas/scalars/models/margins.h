@@ -1,0 +1,31 @@
+/* The kinds of margins that score.c chooses among. */
+#ifndef TUSK_MARGINS_H
+#define TUSK_MARGINS_H
+
+#include "../../rowblock/rowblock.h"
+#include "score.h"
+
+/* out = x w + b for x of shape (n, d), float or double. */
+void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_weight *w, double b,
+                   double *out);
+
+/* Whether an id is negative, or above the largest that trainings accept. */
+static inline bool tusk_is_no_id(int32_t id) {
+    return id < 0 || id > TUSK_MAX_FEATURE_ID;
+}
+
+bool tusk_refuse_id(int32_t id, char *sentence);
+
+/* For a model in a store (stored.c); like tusk_margins and tusk_sparse_margin. */
+bool tusk_stored_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                         double *out, char *sentence);
+bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                               char *sentence);
+/* Refuses with the error of the store's reader. */
+bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
+
+/* For rows [user, item] and a matrix factorization (factors.c). */
+bool tusk_factor_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                         double *out, char *sentence);
+
+#endif

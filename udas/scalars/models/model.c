@@ -1,0 +1,111 @@
+/* Turns a model's payload into a scorer of rows. */
+#include <stdio.h>
+
+#include "payload.h"
+#include "quoted.h"
+
+static bool refuse(char *sentence, const char *text) {
+    snprintf(sentence, TUSK_SENTENCE, "%s", text);
+    return false;
+}
+
+/* Reads a count, from 0 on, that a double holds exactly and that is small enough to be
+ * multiplied. */
+static bool read_count(double given, uint64_t limit, uint64_t *count) {
+    if (!(given >= 0 && given <= (double)limit))
+        return false;
+    *count = (uint64_t)given;
+    return (double)*count == given;
+}
+
+bool tusk_read_factors(const double counts[3], tusk_factors *f) {
+    return read_count(counts[0], UINT64_C(1) << 40, &f->n_users) &&
+           read_count(counts[1], UINT64_C(1) << 40, &f->n_items) &&
+           read_count(counts[2], UINT64_C(1) << 20, &f->width) && f->width;
+}
+
+bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence) {
+    tusk_factors f;
+    if (!tusk_read_factors(counts, &f))
+        return refuse(sentence, TUSK_NO_FACTORS);
+    uint64_t expected = (f.n_users + f.n_items) * f.width;
+    if (found == expected)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has %llu coefficients, its users and items have %llu",
+             (unsigned long long)found, (unsigned long long)expected);
+    return false;
+}
+
+static bool open_store(const tusk_stores *at, tusk_text store, tusk_scorer *s, char *sentence) {
+    sealed_error e;
+    const char *root = at->readable ? at->readable(at, store.data, store.length, &e) : at->root;
+    s->cache = at->cache;
+    if (root || !at->readable || !at->root)
+        s->stored = sealed_cache_acquire(s->cache, root, store.data, store.length, at->memory, &e);
+    if (s->stored)
+        return true;
+    s->sqlstate = e.sqlstate;
+    return refuse(sentence, e.text);
+}
+
+/* The file of a factorization ends with the last nonzero element. */
+static bool check_stored(const tusk_payload_head *h, tusk_scorer *s, char *sentence) {
+    if (s->task != TUSK_FACTORIZATION)
+        return true;
+    sealed_about about;
+    sealed_file_describe(s->stored, &about);
+    uint64_t expected = (s->factors.n_users + s->factors.n_items) * s->factors.width;
+    uint64_t found = about.dimension < expected ? expected : about.dimension;
+    return tusk_check_factors(h->classes, found, sentence);
+}
+
+static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_scorer *s,
+                      char *sentence) {
+    const tusk_payload_head *h = &v->head;
+    s->task = (enum tusk_task)h->task;
+    s->response = (enum tusk_response)h->response;
+    if (answer == TUSK_PREDICT_PROBA && s->task != TUSK_LOGISTIC) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "model is '%.*s', only 'logistic' models give probabilities; use decision()",
+                 tusk_quoted(v->name.data, v->name.length, 40), v->name.data);
+        return false;
+    }
+    if (s->task == TUSK_FACTORIZATION) {
+        s->factors.biases = h->flags & TUSK_HAS_BIASES;
+        return (h->flags & TUSK_HAS_NULLS) || tusk_read_factors(h->classes, &s->factors) ||
+               refuse(sentence, TUSK_NO_FACTORS);
+    }
+    s->negative = h->classes[0];
+    s->positive = h->classes[h->n_classes == 2];
+    return true;
+}
+
+bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
+                     tusk_scorer *s, char *sentence) {
+    tusk_payload_view v;
+    *s = (tusk_scorer){.null = false};
+    if (!tusk_payload_open(payload, &v, sentence, &s->sqlstate) ||
+        !read_task(&v, answer, s, sentence))
+        return false;
+    s->intercept = v.head.intercept;
+    s->coef = v.weights;
+    s->n_coef = v.head.n_weights;
+    bool says_nothing = !s->n_coef && !v.store.data && !(v.head.flags & TUSK_HAS_INTERCEPT);
+    s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
+    if (s->null)
+        return true;
+    if (!v.store.data)
+        return s->task != TUSK_FACTORIZATION ||
+               tusk_check_factors(v.head.classes, s->n_coef, sentence);
+    if (open_store(stores, v.store, s, sentence) && check_stored(&v.head, s, sentence))
+        return true;
+    tusk_forget_model(s);
+    return false;
+}
+
+void tusk_forget_model(tusk_scorer *s) {
+    if (s->stored)
+        sealed_cache_release(s->cache, s->stored);
+    s->stored = NULL;
+}

@@ -1,0 +1,53 @@
+#include "note.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "json_member.h"
+
+#define NONE "no standard errors: "
+
+static bool is(tusk_text t, const char *word) {
+    return t.data && t.length == strlen(word) && memcmp(t.data, word, t.length) == 0;
+}
+
+/* Whether there is a digit other than 0 before any exponent. */
+static bool is_positive(tusk_text number) {
+    for (size_t i = 0; i < number.length && number.data[i] != 'e'; i++)
+        if (number.data[i] >= '1' && number.data[i] <= '9')
+            return true;
+    return false;
+}
+
+static bool is_given(tusk_text value) {
+    return value.data && !is(value, "null");
+}
+
+/* Whether the status is one that leaves a model its standard errors. */
+static bool ends_well(tusk_text status) {
+    return is(status, "ok") || is(status, "constant feature") ||
+           is(status, "collinear features") || is(status, "rounded feature");
+}
+
+void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]) {
+    if (is(m->task, "svm") || is(m->task, "matrix_factorization"))
+        snprintf(note, TUSK_NOTE, NONE "'%.*s' models have none", (int)m->task.length,
+                 m->task.data);
+    else if (m->store.data)
+        snprintf(note, TUSK_NOTE, NONE "models in a store have none");
+    else if (is_positive(tusk_json_member(m->options, "l1")) ||
+             is_positive(tusk_json_member(m->options, "l2")))
+        snprintf(note, TUSK_NOTE, NONE "the model has a penalty, train it without l1 and l2");
+    else if (is_given(tusk_json_member(m->options, "class_weight")))
+        snprintf(note, TUSK_NOTE, NONE "the model has class weights, train it without");
+    else if (m->status.data && !ends_well(m->status))
+        snprintf(note, TUSK_NOTE, NONE "the status is '%.*s'",
+                 m->status.length < 60 ? (int)m->status.length : 60, m->status.data);
+    else
+        snprintf(note, TUSK_NOTE,
+                 NONE "they need a likelihood, more rows than weights and at most 512 features");
+}
+
+bool tusk_has_intercept(tusk_text options) {
+    return !is(tusk_json_member(options, "fit_intercept"), "false");
+}

@@ -1,0 +1,21 @@
+/* Why a model has no standard errors, and so no p-values. */
+#ifndef TUSK_NOTE_H
+#define TUSK_NOTE_H
+
+#include "score.h"
+
+/* Fields of a model; data is NULL for a NULL field. */
+typedef struct tusk_noted {
+    tusk_text task, options, status, store;
+} tusk_noted;
+
+#define TUSK_NOTE 160
+#define TUSK_NOTE_INTERCEPT "no intercept was fitted"
+#define TUSK_NOTE_UNDETERMINED "the rows do not determine this coefficient"
+
+/* For a model without any standard errors. */
+void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]);
+/* Whether an intercept was fitted. */
+bool tusk_has_intercept(tusk_text options);
+
+#endif

@@ -1,0 +1,244 @@
+/* Payloads of models: writes them from the checked fields of a model, and opens them. */
+#include "payload.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../kvstore/mapped/crc32c.h"
+#include "json_member.h"
+#include "quoted.h"
+
+#define MODEL_FORMAT 1
+#define MODEL_PREFIX "{\"tuskml\":"
+#define LONGEST_NAME 64 /* bytes of a task's name to keep for error sentences */
+
+static const char MAGIC[4] = {'T', 'U', 'S', 'K'};
+static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
+                                                   "matrix_factorization"};
+static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
+
+static bool refuse(char *sentence, const char *text) {
+    snprintf(sentence, TUSK_SENTENCE, "%s", text);
+    return false;
+}
+
+/* --- the fields of a model --- */
+
+static tusk_text text_of(const tusk_strings *s, int64_t i) {
+    const char *text = s->code[i] < 0 ? NULL : s->pool[s->code[i]];
+    return (tusk_text){text, text ? strlen(text) : 0};
+}
+
+static tusk_numbers numbers_of(const tusk_lists *l, int64_t i) {
+    const double *items = l->values + l->offsets[i];
+    uint64_t n = (uint64_t)(l->offsets[i + 1] - l->offsets[i]), missing = 0;
+    for (uint64_t k = 0; k < n; k++)
+        missing += items[k] != items[k];
+    return (tusk_numbers){items, n, !missing};
+}
+
+tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
+    return (tusk_model_fields){
+        .task = text_of(&m->task, i),
+        .options = text_of(&m->options, i),
+        .coef = numbers_of(&m->coef, i),
+        .classes = numbers_of(&m->classes, i),
+        .has_intercept = m->intercept[i] == m->intercept[i],
+        .intercept = m->intercept[i],
+    };
+}
+
+/* --- checks of the fields --- */
+
+/* The options of a model begin with the version of its format. */
+static bool check_format(tusk_text options, char *sentence) {
+    static const char prefix[] = MODEL_PREFIX;
+    const char *text = options.data;
+    size_t length = options.length, at = sizeof prefix - 1;
+    if (!text)
+        return refuse(sentence, "the model has no options, which carry its format version: it is "
+                                "not one of train_model");
+    if (length <= at || memcmp(text, prefix, at) != 0) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "the options of the model begin with '%.*s', expected '%s%d'",
+                 tusk_quoted(text, length, 20), text, prefix, MODEL_FORMAT);
+        return false;
+    }
+    size_t end = at;
+    while (end < length && text[end] >= '0' && text[end] <= '9')
+        end++;
+    if (end == at + 1 && text[at] == '0' + MODEL_FORMAT)
+        return true;
+    if (end == at)
+        end = length;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has format version %.*s, this tuskml %s reads version %d",
+             tusk_quoted(text + at, end - at, 20), text + at, TUSKML_VERSION, MODEL_FORMAT);
+    return false;
+}
+
+static bool is_text(tusk_text given, const char *text) {
+    return given.data && given.length == strlen(text) &&
+           memcmp(given.data, text, given.length) == 0;
+}
+
+/* For a user's own task, the options say how it predicts, and `classes` whether it has classes.
+ * From then on it is treated like a built-in task. */
+static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
+    tusk_text response = tusk_json_member(m->options, "response");
+    for (int r = 0; r < TUSK_RESPONSES; r++) {
+        if (!is_text(response, RESPONSE_NAMES[r]))
+            continue;
+        bool classes = m->classes.n > 0;
+        h->task = !classes ? TUSK_LINEAR : r == TUSK_INVERSE_LOGIT ? TUSK_LOGISTIC : TUSK_SVM;
+        h->response = classes ? TUSK_IDENTITY : (uint8_t)r;
+        return true;
+    }
+    return false;
+}
+
+static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
+    tusk_text name = m->task;
+    for (int t = 0; t < TUSK_TASKS; t++) {
+        h->task = (uint8_t)t;
+        if (is_text(name, TASK_NAMES[t]))
+            return true;
+    }
+    if (name.data && read_own_task(m, h))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "model is '%.*s', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
+             name.data ? tusk_quoted(name.data, name.length, 40) : 0, name.data ? name.data : "");
+    return false;
+}
+
+static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
+    tusk_text biases = tusk_json_member(m->options, "biases");
+    if (biases.length == 4 && memcmp(biases.data, "true", 4) == 0)
+        h->flags |= TUSK_HAS_BIASES;
+    tusk_factors checked;
+    if (m->classes.n == 3 && tusk_read_factors(m->classes.items, &checked))
+        return true;
+    return refuse(sentence, TUSK_NO_FACTORS);
+}
+
+static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
+    tusk_numbers classes = m->classes;
+    if (h->task == TUSK_LINEAR)
+        return true;
+    bool factors = h->task == TUSK_FACTORIZATION;
+    if (factors && !classes.complete)
+        return true;
+    if (factors ? !read_factors(m, h, sentence) : classes.n != 1 && classes.n != 2)
+        return factors ? false
+                       : refuse(sentence,
+                                "the model has no classes, expected a list of one or two numbers");
+    h->n_classes = (uint8_t)classes.n;
+    memcpy(h->classes, classes.items, classes.n * sizeof(double));
+    return true;
+}
+
+/* The reference to a store that the options name; null in the options if there is none. */
+static tusk_text read_store(const tusk_model_fields *m) {
+    tusk_text store = tusk_json_member(m->options, "store");
+    bool none = store.length == 4 && memcmp(store.data, "null", 4) == 0;
+    return none ? (tusk_text){NULL, 0} : store;
+}
+
+/* A model without coefficients is either in a store, or has one class and predicts the same for
+ * every row. If it has no intercept either, it cannot predict. */
+static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    tusk_payload_head *h = &p->head;
+    h->intercept = m->has_intercept ? m->intercept : 0;
+    h->flags |= m->has_intercept ? TUSK_HAS_INTERCEPT : 0;
+    if (!m->coef.complete || !m->classes.complete) {
+        h->flags |= TUSK_HAS_NULLS;
+        return true;
+    }
+    p->weights = m->coef.items;
+    h->n_weights = m->coef.n;
+    p->store = m->coef.n ? (tusk_text){NULL, 0} : read_store(m);
+    h->store_length = (uint32_t)p->store.length;
+    h->flags |= p->store.data ? TUSK_IN_STORE : 0;
+    if (m->coef.n || p->store.data || !m->has_intercept ||
+        (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
+        return true;
+    return refuse(sentence, "the model has no coefficients, and its options name no store");
+}
+
+bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
+    memcpy(p->head.magic, MAGIC, sizeof MAGIC);
+    if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence) ||
+        !read_classes(m, &p->head, sentence) || !read_coef(m, p, sentence))
+        return false;
+    p->name = m->task;
+    p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
+    p->head.name_length = (uint16_t)p->name.length;
+    bool whole = p->head.task != TUSK_FACTORIZATION || !p->head.n_weights;
+    return whole || tusk_check_factors(p->head.classes, p->head.n_weights, sentence);
+}
+
+/* --- the bytes --- */
+
+static size_t size_of(const tusk_payload_head *h) {
+    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length;
+}
+
+size_t tusk_payload_size(const tusk_payload_parts *p) {
+    return size_of(&p->head);
+}
+
+static uint32_t crc_of(const char *bytes, size_t length) {
+    size_t at = offsetof(tusk_payload_head, crc), behind = at + sizeof(uint32_t);
+    return tusk_crc32c(tusk_crc32c(0, bytes, at), bytes + behind, length - behind);
+}
+
+void tusk_payload_write(const tusk_payload_parts *p, char *out) {
+    const tusk_payload_head *h = &p->head;
+    char *at = out + sizeof *h;
+    memcpy(out, h, sizeof *h);
+    if (h->n_weights)
+        memcpy(at, p->weights, h->n_weights * sizeof(double));
+    at += h->n_weights * sizeof(double);
+    if (h->store_length)
+        memcpy(at, p->store.data, h->store_length);
+    memcpy(at + h->store_length, p->name.data, h->name_length);
+    uint32_t crc = crc_of(out, size_of(h));
+    memcpy(out + offsetof(tusk_payload_head, crc), &crc, sizeof crc);
+}
+
+static bool refuse_damage(char *sentence, const char **sqlstate) {
+    *sqlstate = "XX001";
+    return refuse(sentence,
+                  "the payload of the model is damaged: restore the model from a backup, "
+                  "or renew the payload from its other fields by with_payload(model)");
+}
+
+bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
+                       const char **sqlstate) {
+    tusk_payload_head *h = &v->head;
+    if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
+        return refuse_damage(sentence, sqlstate);
+    memcpy(h, bytes.data, sizeof *h);
+    if (h->format != TUSK_PAYLOAD_FORMAT) {
+        *sqlstate = "0A000";
+        snprintf(
+            sentence, TUSK_SENTENCE,
+            "the payload of the model has format %d, and this tuskml %s reads format %d: train "
+            "the model again or upgrade tuskml",
+            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT);
+        return false;
+    }
+    if (h->n_weights > bytes.length / sizeof(double) || bytes.length != size_of(h) ||
+        h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
+        h->response >= TUSK_RESPONSES || h->n_classes > 3)
+        return refuse_damage(sentence, sqlstate);
+    const char *at = bytes.data + sizeof *h;
+    v->weights = (const tusk_weight *)at;
+    at += h->n_weights * sizeof(double);
+    v->store = (tusk_text){h->flags & TUSK_IN_STORE ? at : NULL, h->store_length};
+    v->name = (tusk_text){at + h->store_length, h->name_length};
+    return true;
+}

@@ -1,0 +1,71 @@
+/* The payload of a model: everything that predictions need, in one piece of bytes.
+ *
+ * A head of 64 bytes, then the weights as doubles, then the reference to a store and the name
+ * of the task as text. Numbers are little-endian. The CRC-32C covers all bytes except its own
+ * four.
+ */
+#ifndef TUSK_PAYLOAD_H
+#define TUSK_PAYLOAD_H
+
+#include "../../rowblock/batch.h"
+#include "score.h"
+
+#define TUSK_PAYLOAD_FORMAT 1
+
+enum tusk_payload_flag {
+    TUSK_HAS_INTERCEPT = 1,
+    TUSK_HAS_BIASES = 2,
+    TUSK_IN_STORE = 4,
+    TUSK_HAS_NULLS = 8 /* a coefficient or a class is NULL, and so is every prediction */
+};
+
+typedef struct tusk_payload_head {
+    char magic[4]; /* "TUSK" */
+    uint16_t format;
+    uint8_t task, response;
+    uint8_t flags, n_classes;
+    uint16_t name_length;
+    uint32_t crc;
+    uint32_t store_length;
+    uint32_t spare; /* 0 */
+    uint64_t n_weights;
+    double intercept;
+    double classes[3]; /* or the numbers of users, items and elements per vector */
+} tusk_payload_head;
+
+_Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
+
+/* A payload to be written: its head without the CRC, and what follows it. */
+typedef struct tusk_payload_parts {
+    tusk_payload_head head;
+    const double *weights;
+    tusk_text store, name;
+} tusk_payload_parts;
+
+/* The fields of model i of a trainer's answer. */
+tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i);
+
+/* Checks the fields of a model; false with a sentence if no prediction could use them. The
+ * parts point into the fields. */
+bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *parts, char *sentence);
+size_t tusk_payload_size(const tusk_payload_parts *parts);
+/* Writes tusk_payload_size bytes. */
+void tusk_payload_write(const tusk_payload_parts *parts, char *out);
+
+#define TUSK_NO_PAYLOAD                                                                      \
+    "the model has no payload, which predictions read: with_payload(model) makes it of the " \
+    "other fields"
+
+/* Where the parts of a payload lie. The weights may lie at any address. */
+typedef struct tusk_payload_view {
+    tusk_payload_head head;
+    const tusk_weight *weights;
+    tusk_text store, name;
+} tusk_payload_view;
+
+/* Checks the format, the length and the CRC. False with a sentence and an SQLSTATE if one is
+ * wrong. */
+bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
+                       const char **sqlstate);
+
+#endif

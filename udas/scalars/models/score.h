@@ -1,0 +1,120 @@
+/* Predictions for rows: from a payload to a checked scorer, from features to margins, from
+ * margins to answers. */
+#ifndef TUSK_SCORE_H
+#define TUSK_SCORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../../kvstore/mapped/sealed_cache.h"
+#include "../sentence.h"
+
+enum tusk_answer { TUSK_PREDICT, TUSK_PREDICT_PROBA, TUSK_DECISION, TUSK_ANSWERS };
+
+static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {"predict", "predict_proba",
+                                                            "decision"};
+
+/* data is NULL for a NULL. */
+typedef struct tusk_text {
+    const char *data;
+    size_t length;
+} tusk_text;
+
+/* n is 0 for a NULL. */
+typedef struct tusk_numbers {
+    const double *items;
+    uint64_t n;
+    bool complete; /* no item is NULL */
+} tusk_numbers;
+
+/* Where models that are larger than memory are stored. */
+typedef struct tusk_stores {
+    sealed_cache *cache;
+    const char *root; /* an absolute path; NULL: unknown */
+    int64_t memory;   /* bytes of their files that may be mapped, roughly */
+    /* Returns the root in which the asker may read a model, or NULL with an error. If the
+     * function is NULL, `root` serves all models. */
+    const char *(*readable)(const struct tusk_stores *stores, const char *reference, size_t length,
+                            sealed_error *e);
+    void *asker; /* for readable */
+} tusk_stores;
+
+/* The fields that a payload is made from. */
+typedef struct tusk_model_fields {
+    tusk_text task, options;
+    tusk_numbers coef, classes;
+    bool has_intercept;
+    double intercept;
+} tusk_model_fields;
+
+/* A number at any address, aligned or not. */
+typedef double tusk_weight __attribute__((aligned(1)));
+
+enum tusk_task { TUSK_LINEAR, TUSK_LOGISTIC, TUSK_SVM, TUSK_FACTORIZATION, TUSK_TASKS };
+
+/* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
+enum tusk_response { TUSK_IDENTITY, TUSK_EXP, TUSK_INVERSE_LOGIT, TUSK_RESPONSES };
+
+/* The coefficients of a matrix factorization: one vector per user, then one per item. A vector
+ * holds the bias, if there are biases, and the factors. Feature `row * width + k` of a store is
+ * element k of vector `row`. */
+typedef struct tusk_factors {
+    uint64_t n_users, n_items;
+    uint64_t width; /* elements of a vector */
+    bool biases;
+} tusk_factors;
+
+/* A checked model. coef points into the payload. A model in a store has no coef, and
+ * tusk_forget_model must give its file back. */
+typedef struct tusk_scorer {
+    bool null; /* whether its predictions are NULL */
+    enum tusk_task task;
+    enum tusk_response response;
+    const tusk_weight *coef;
+    uint64_t n_coef;
+    sealed_file *stored;
+    sealed_cache *cache; /* the cache that its file belongs to */
+    tusk_factors factors;
+    const char *sqlstate; /* of the last refusal; NULL: invalid parameter */
+    double intercept;
+    double negative, positive;
+} tusk_scorer;
+
+#define TUSK_NO_FACTORS \
+    "the classes of the model are not its numbers of users, of items and of elements a vector"
+
+/* Reads the numbers of users, items and elements per vector, as stored in `classes`. */
+bool tusk_read_factors(const double counts[3], tusk_factors *f);
+/* Whether there are as many coefficients as the vectors of users and items need. */
+bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
+
+/* One row of sparse features. */
+typedef struct tusk_sparse_row {
+    const int32_t *ids;
+    const void *values; /* float or double */
+    uint64_t n_ids, n_values;
+} tusk_sparse_row;
+
+/* Returns false with a sentence if the payload is damaged or its model cannot give this answer;
+ * then there is nothing to forget. Allocates nothing. */
+bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
+                     tusk_scorer *s, char *sentence);
+void tusk_forget_model(tusk_scorer *s);
+
+/* The margins of n dense rows of width d, one behind the other, float or double. Do not call it
+ * for a null scorer. */
+bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                  char *sentence);
+bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                        char *sentence);
+
+static inline bool tusk_has_classes(const tusk_scorer *s) {
+    return s->task == TUSK_LOGISTIC || s->task == TUSK_SVM;
+}
+
+/* Turns margins into the classes or the numbers that they predict. */
+void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
+void tusk_to_probabilities(double *m, uint64_t n);
+
+#endif

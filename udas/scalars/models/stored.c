@@ -1,0 +1,66 @@
+/* Margins of models whose weights lie in a sealed file. Only the weights that the rows need are
+ * read.
+ */
+#include <stdio.h>
+
+#include "margins.h"
+
+#define PIECE 256 /* weights that are held at a time */
+
+bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence) {
+    s->sqlstate = e->sqlstate;
+    snprintf(sentence, TUSK_SENTENCE, "%s", e->text);
+    return false;
+}
+
+static const char *item(const void *x, bool f64, uint64_t at) {
+    return (const char *)x + at * (f64 ? sizeof(double) : sizeof(float));
+}
+
+/* The weights of a piece are read once for all rows. Every row is summed in the same order,
+ * whatever rows are around it. */
+bool tusk_stored_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                         double *out, char *sentence) {
+    double w[PIECE];
+    sealed_error e;
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = s->intercept;
+    for (uint64_t k = 0; k < d; k += PIECE) {
+        uint64_t m = d - k < PIECE ? d - k : PIECE;
+        if (!sealed_file_range(s->stored, k, m, w, &e))
+            return tusk_refuse_stored(s, &e, sentence);
+        for (uint64_t i = 0; i < n; i++)
+            tusk_dot_rows(item(x, f64, i * d + k), f64, m, 1, w, out[i], out + i);
+    }
+    return true;
+}
+
+/* Ids not seen in training add nothing, like ids beyond the coefficients of a model stored as a
+ * value. */
+#define DEFINE_ADD(name, T)                                                   \
+    static double name(double sum, const T *x, const double *w, uint64_t n) { \
+        for (uint64_t i = 0; i < n; i++)                                      \
+            sum += w[i] != 0 ? x[i] * w[i] : 0;                               \
+        return sum;                                                           \
+    }
+
+DEFINE_ADD(add_f32, float)
+DEFINE_ADD(add_f64, double)
+
+bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                               char *sentence) {
+    double w[PIECE], sum = s->intercept;
+    sealed_error e;
+    for (uint64_t k = 0; k < row->n_ids; k += PIECE) {
+        uint64_t m = row->n_ids - k < PIECE ? row->n_ids - k : PIECE;
+        for (uint64_t i = k; i < k + m; i++)
+            if (tusk_is_no_id(row->ids[i]))
+                return tusk_refuse_id(row->ids[i], sentence);
+        if (!sealed_file_gather(s->stored, row->ids + k, (int64_t)m, w, &e))
+            return tusk_refuse_stored(s, &e, sentence);
+        const void *x = item(row->values, f64, k);
+        sum = f64 ? add_f64(sum, x, w, m) : add_f32(sum, x, w, m);
+    }
+    *out = sum;
+    return true;
+}
