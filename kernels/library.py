@@ -1,5 +1,4 @@
-"""The kernels' library: which of its builds is loaded, how arrays are passed to it, how it is
-cancelled.
+"""The kernels' library: which of its builds is loaded, how it gets arrays, and how to cancel it.
 
 Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
 """
@@ -90,8 +89,7 @@ _begun = threading.local()
 
 @contextmanager
 def begun_at(mark: int) -> Iterator[None]:
-    """Work of this thread that began, with the packing of its rows, at this `cancel_count`; -1:
-    it is not known when."""
+    """Marks work of this thread whose packing began at this `cancel_count`. -1: unknown."""
     before = getattr(_begun, "mark", None)
     _begun.mark = mark if mark >= 0 else None
     try:
@@ -101,21 +99,22 @@ def begun_at(mark: int) -> Iterator[None]:
 
 
 def cancel_mark() -> int:
-    """What a pass made now compares `cancel_count` with: that of the statement's beginning, so
-    that a cancel on the way from there is not lost."""
+    """The `cancel_count` that a new pass compares with.
+
+    It is the count when the statement began, so a cancel between that and the pass is not lost."""
     mark = getattr(_begun, "mark", None)
     return cancel_count() if mark is None else int(mark)
 
 
 def raise_if_cancelled(mark: int) -> None:
-    """Raises `Interrupted` in a training that began at this `cancel_count`, if one came since."""
+    """Raises `Interrupted` if a cancel came since the training began at this `cancel_count`."""
     if mark >= 0 and cancel_count() != mark:
         check_code(CANCELLED)
 
 
 @contextmanager
 def watching_sigint() -> Iterator[None]:
-    """Ctrl-C cancels what runs inside, at once, then is handled as it would have been."""
+    """Within the context Ctrl-C cancels all work at once. Its usual handler runs afterwards."""
     library().tk_watch_sigint(1)
     try:
         yield

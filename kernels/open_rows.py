@@ -42,7 +42,7 @@ class OwnLoss:
     curved: bool = False
 
     def parts(self) -> list[tuple[str, Values | None]]:
-        """The functions with what they are called, in the kernels' order."""
+        """The functions and their names, in the kernels' order."""
         return [
             ("loss", self.loss),
             ("derivative", self.derivative),
@@ -50,7 +50,7 @@ class OwnLoss:
         ]
 
     def answer(self, part: str, function: Values, margin: Floats, label: Floats) -> Floats:
-        """What one of the functions says, or an OperatorError that says what went wrong."""
+        """The result of one of the functions. Raises an OperatorError that names the mistake."""
         try:
             with np.errstate(all="ignore"):
                 found = np.asarray(function(margin, label), np.float64)
@@ -68,14 +68,14 @@ class OwnLoss:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Rows to read: row[offset[g]:offset[g + 1]] of group g, from 0, each with a weight."""
+    """The rows to read, row[offset[g]:offset[g + 1]] of group g, from 0, and their weights."""
 
     offset: NDArray[np.int64]
     row: NDArray[np.int64]
     weight: Floats | None
 
     def of(self, which: NDArray[np.intp]) -> "Chosen":
-        """Those of some of the groups."""
+        """The same for some of the groups."""
         counts = np.diff(self.offset)[which]
         offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         places = np.repeat(self.offset[which] - offset[:-1], counts) + np.arange(offset[-1])
@@ -84,7 +84,7 @@ class Chosen:
 
 
 def chosen_rows(rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.int64]) -> Chosen:
-    """Checked row numbers of each group, all of which must have some. Raises OperatorError."""
+    """Checks the row numbers of each group, which must not be empty. Raises OperatorError."""
     row, counts = flat(rows, "rows")
     if len(counts) != len(n_rows) or not counts.all():
         raise OperatorError(
@@ -130,7 +130,7 @@ def flat(given: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class Open:
-    """What a pass does differently: a loss of the user's own, chosen rows, or both."""
+    """What differs from an ordinary pass: a loss of the user's own, chosen rows, or both."""
 
     loss: OwnLoss | None = None
     chosen: Chosen | None = None
@@ -141,7 +141,7 @@ class Open:
 
 
 class Calling:
-    """An `Open` as the kernels read it; keeps alive what its pointers point at."""
+    """An `Open` as the kernels read it. It keeps the memory of its pointers alive."""
 
     def __init__(self, opened: Open) -> None:
         self.failure: BaseException | None = None
@@ -175,7 +175,7 @@ class Calling:
         return 0
 
     def check(self, code: int) -> int:
-        """The kernel's code; raises what the loss raised."""
+        """Returns the kernel's code, or raises the loss's error."""
         if code == LOSS_FAILED:
             if self.failure is not None:
                 raise self.failure
@@ -186,7 +186,7 @@ class Calling:
 
 
 def raised(error: BaseException) -> str:
-    """What happened, and in which line of the user's file."""
+    """The error, and the line of the user's file that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     try:
         text = " ".join(str(error).split())

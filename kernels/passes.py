@@ -66,7 +66,7 @@ def most_rows(groups: NDArray[np.void]) -> int:
 
 @dataclass(frozen=True)
 class Pass:
-    """The rows of G groups with d features each, and how their loss is taken.
+    """The rows of G groups with d features each, and their loss.
 
     groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
     class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where

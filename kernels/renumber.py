@@ -24,10 +24,10 @@ Ids = NDArray[np.int32]
 
 @dataclass
 class Renumbered:
-    """Groups (kernels.GROUP) in whose place others train; a context, at whose end copies go.
+    """Groups (kernels.GROUP), some of them replaced by copies. A context, which frees the copies.
 
-    ids: by the group's place the ids, rising, that its features were before; listed: coefficients
-    of their models so far, as lists up to the largest id.
+    ids: by group, the original ids of the copy's features, ascending. listed: the number of
+    coefficients in the models made so far, which are lists up to the largest id.
     """
 
     groups: NDArray[np.void]
@@ -47,7 +47,7 @@ class Renumbered:
 
 
 def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
-    """The groups, those with few of many ids as copies that `memory`, the account, is charged for.
+    """The groups. Those with few of many ids are copies, charged to the account `memory`.
 
     mark: a `cancel_count`. Raises MemoryError, TuskError and Interrupted.
     """

@@ -22,7 +22,7 @@ class Factorization(Ratings):
         super().__init__(rows, memory, shape, seed)
 
     def start(self) -> None:
-        """Puts the vectors back to where they were at first."""
+        """Resets the vectors to their first values."""
         library().tk_factorization_start(self._handle)
 
     def keep(self) -> None:
@@ -30,25 +30,25 @@ class Factorization(Ratings):
         check_code(library().tk_factorization_keep(self._handle))
 
     def restore(self) -> None:
-        """Puts the vectors back to where they were at the last `keep`."""
+        """Resets the vectors to their values at the last `keep`."""
         library().tk_factorization_restore(self._handle)
 
     def epoch(self, number: int, step: float, lock_free: bool = False) -> float:
-        """Visits each rating once; the mean loss, each before its own update, and penalty."""
+        """Visits each rating once. Returns the mean loss, each before its update, and penalty."""
         kernel = library().tk_factorization_epoch
         return self._mean(kernel, number, step, self.threads, int(lock_free))
 
     def solve(self, relax: float = 1.0) -> float:
-        """Alternating least squares, once: the users' best vectors beside the items', and the
-        items' beside theirs, a line of 16 numbers at a time; the objective there.
+        """One iteration of alternating least squares. Returns the objective after it.
 
-        relax: vectors go so many times the way, from 1 to below 2; several such passes lead
-        further where users and items depend on each other.
+        It finds the users' best vectors for the items' and then the items' for the users', 16
+        numbers of a vector at a time. relax: a factor of each step, from 1 to below 2. Several
+        such iterations get further when users and items depend on each other.
         """
         return self._mean(library().tk_factorization_solve, relax, self.threads)
 
     def objective(self) -> float:
-        """The objective at the vectors as they are."""
+        """The objective at the current vectors."""
         return self._mean(library().tk_factorization_objective, self.threads)
 
     def _mean(self, kernel: Callable[..., int], *arguments: float) -> float:
@@ -59,14 +59,14 @@ class Factorization(Ratings):
         return float((loss + penalty) / self.n)
 
     def loss(self, rows: Pass) -> float:
-        """The mean loss over other rows of one group, their ids within the shape."""
+        """The mean loss over other rows of one group. Their ids must lie within the shape."""
         loss = ctypes.c_double()
         out = ctypes.byref(loss)
         check_code(library().tk_factorization_loss(self._handle, rows.struct, out))
         return loss.value / int(rows.groups["n_rows"][0])
 
     def vectors(self) -> tuple[float, Floats]:
-        """mu, and all vectors (n_users + n_items, width), users first, zeros where never seen."""
+        """mu and all vectors (n_users + n_items, width), users first; zeros for unrated ids."""
         mean = ctypes.c_double()
         shape = self.shape
         coef: NDArray[np.float64] = np.empty((shape.n_users + shape.n_items, shape.width))

@@ -20,8 +20,8 @@ ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 class Dual:
     """The dual variables of G groups and more by row, `tk_dual` in `native/hinge/api.h`.
 
-    Rows' arrays have a group's from offset[g] on; groups: DUAL_GROUP of shape (G,). Of some of the
-    groups the rows' arrays are the same memory, `groups` is a copy.
+    The arrays by row hold group g's rows from offset[g] on. groups: DUAL_GROUP of shape (G,).
+    `of` shares the arrays by row and copies `groups`.
     """
 
     l2: float
@@ -39,7 +39,7 @@ class Dual:
     def of_rows(
         cls, rows: Pass, shift: Floats, l2: float, tolerance: float, seed: int, centre: Floats
     ) -> "Dual":
-        """All dual variables 0; centre: where the intercepts (G,) start. Raises Interrupted."""
+        """Sets all dual variables to 0. centre: the first intercepts (G,). Raises Interrupted."""
         n = int(rows.groups["n_rows"].sum())
         groups = np.zeros(rows.n_groups, DUAL_GROUP)
         groups["random"] = seed
@@ -71,7 +71,7 @@ class Dual:
 
     @cached_property
     def struct(self) -> structures.Dual:
-        """What kernels read and write: made once, as the arrays stay where they are."""
+        """What kernels read and write. It is made once, because the arrays do not move."""
         return structures.Dual(
             self.l2,
             self.tolerance,
@@ -86,7 +86,7 @@ class Dual:
         )
 
     def epoch(self, rows: Pass, weights: Floats) -> None:
-        """As many coordinates as there are rows; weights (G, p) of x - shift are updated.
+        """Updates as many coordinates as there are rows, and the weights (G, p) of x - shift.
 
         Fills gained of `groups`.
         """

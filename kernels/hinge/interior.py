@@ -25,8 +25,8 @@ AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
 class Interior:
     """The variables of G groups, `tk_interior` in `native/hinge/api.h`.
 
-    arrays: with an item a row, a group's from offset[g] on; groups: INTERIOR_GROUP of shape (G,).
-    Of some of the groups the rows' arrays are the same memory, `groups` is a copy.
+    arrays: one item per row, group g's from offset[g] on. groups: INTERIOR_GROUP of shape (G,).
+    `of` shares the arrays by row and copies `groups`.
     """
 
     offset: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Interior:
 
     @classmethod
     def of_rows(cls, rows: Pass, weights: Floats) -> "Interior":
-        """Where a training starts from weights (G, p) in the caller's units."""
+        """The start of a training from weights (G, p) in the caller's units."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
         made = cls(rows.first_rows, arrays, np.zeros(rows.n_groups, INTERIOR_GROUP))
@@ -44,14 +44,14 @@ class Interior:
         return made
 
     def of(self, which: NDArray[np.intp]) -> "Interior":
-        """The same for some of the groups, in rising order; itself for all of them."""
+        """The same for some of the groups, in ascending order; itself for all of them."""
         if len(which) == len(self.offset):
             return self
         return replace(self, offset=self.offset[which], groups=self.groups[which])
 
     @cached_property
     def struct(self) -> structures.Interior:
-        """What kernels read and write: made once, as the arrays stay where they are."""
+        """What kernels read and write. It is made once, because the arrays do not move."""
         places = map(pointer, self.arrays)
         return structures.Interior(pointer(self.offset), *places, pointer(self.groups))
 
@@ -60,7 +60,7 @@ class Interior:
         check_code(kernel(rows.struct, self.struct, *arguments))
 
     def curvature(self, rows: Pass, shift: Floats, scale: Floats) -> tuple[Floats, Floats]:
-        """Right side like `Pass.gradient`, and triangles, of the step to the optimum itself."""
+        """Right side, like that of `Pass.gradient`, and triangles of the step to the optimum."""
         self._call("slopes", rows, AFFINE)
         p = rows.p
         out = np.empty((rows.n_groups, p + 2 + p * (p + 1) // 2))
@@ -68,14 +68,14 @@ class Interior:
         return out[:, : p + 2], out[:, p + 2 :]
 
     def gradient(self, rows: Pass, mode: int) -> Floats:
-        """Right side by mode, or what the dual variables of a class sum up to."""
+        """The right side by mode, or the sums of the dual variables by class."""
         self._call("slopes", rows, mode)
         out = np.empty((rows.n_groups, rows.p + 2))
         self._call("gradient", rows, pointer(out))
         return out
 
     def aim(self, rows: Pass, weights: Floats, mode: int) -> None:
-        """Notes a change of the weights (G, p), and in `groups` how far to follow it."""
+        """Stores a change of the weights (G, p), and in `groups` the length of the step."""
         weights = np.ascontiguousarray(weights)
         self._call("aim", rows, pointer(weights), mode)
 
