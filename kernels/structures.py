@@ -19,9 +19,26 @@ GROUP = np.dtype(
         ("n_skipped", np.int64),
         ("dim", np.int32),
         ("kind", np.int32),
+        ("parts", np.uintp),
     ]
 )
 """`tusk_group`."""
+
+
+class Preparing(ctypes.Structure):
+    """`tk_preparing`."""
+
+    _fields_ = [
+        ("missing", INT32),
+        ("all_levels", INT32),
+        ("refuse_unseen", INT32),
+        ("threads", INT32),
+        ("max_categories", INT64),
+        ("min_count", INT64),
+        ("cancel_mark", INT64),
+    ]
+
+
 SEGMENT = np.dtype(
     [
         ("next", np.uintp),

@@ -55,6 +55,32 @@ TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64
 TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
                        const int32_t *ids, int64_t n, tusk_group *out);
 
+/* --- rows with names, and labels that are text --- */
+enum tk_missing { TK_MISSING_SKIP, TK_MISSING_IMPUTE, TK_MISSING_LEVEL, TK_MISSING_ERROR };
+
+typedef struct tk_preparing {
+    int32_t missing;        /* enum tk_missing */
+    int32_t all_levels;     /* 0: the first level of a category is the reference, without a
+                               feature */
+    int32_t refuse_unseen;  /* recorded for predictions */
+    int32_t threads;
+    int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
+    int64_t min_count;      /* rows that a level needs for that */
+    int64_t cancel_mark;
+} tk_preparing;
+
+#define TK_PREPARE_ERROR 1024
+/* Expands groups whose `parts` are set. Labels that are text become numbers from 0 on, by sorted
+ * text. tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
+typedef struct tk_prepared tk_prepared;
+TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
+                      tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);
+/* A text of a group and its length. which: 0 the names of the features and 2 those of the
+ * classes, each name with a 0 behind it; 1 the preparation as JSON. */
+TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
+                                const char **text);
+TK_API void tk_prepared_free(tk_prepared *texts);
+
 /* --- rows for a device --- */
 /* Copies the dense rows of the groups into values (n_rows, d) and labels (n_rows,). start, of
  * shape (n_groups,) and ascending, has the position of each group's first row. Only positions

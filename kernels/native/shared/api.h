@@ -33,7 +33,8 @@ enum tk_code {
     TK_NO_MEMORY = 2,
     TK_DISK_FULL = 3,
     TK_LOSS_FAILED = 4, /* the caller's loss function did not return 0 */
-    TK_OUT_OF_TIME = 5  /* the deadline has passed; the output is incomplete */
+    TK_OUT_OF_TIME = 5, /* the deadline has passed; the output is incomplete */
+    TK_REFUSED = 6      /* the data cannot be used, and a sentence says why */
 };
 
 /* Allocates size bytes, aligned to 64. They are charged to the memory account of the rows, which
