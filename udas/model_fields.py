@@ -19,6 +19,7 @@ MODEL_FIELDS = (
     ModelField("intercept", "NUMBER", "DOUBLE", "float8"),
     ModelField("std_err", "NUMBERS", "DOUBLE[]", "float8[]"),
     ModelField("classes", "NUMBERS", "DOUBLE[]", "float8[]"),
+    ModelField("class_names", "TEXTS", "VARCHAR[]", "text[]"),
     ModelField("n_rows", "COUNT", "BIGINT", "bigint"),
     ModelField("n_skipped", "COUNT", "BIGINT", "bigint"),
     ModelField("n_features", "COUNT", "BIGINT", "bigint"),

@@ -19,7 +19,7 @@ from tuskml.kernels.gpu import placement
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.renumber import renumbered
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, positive
+from tuskml.learners.classes import check_classes, named_classes, positive
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
@@ -284,7 +284,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
         std_err=std_err_lists(seen.std_err, widths),
-        classes=classes_of(task, labels),
+        **named_classes(classes_of(task, labels)),
         n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
@@ -352,7 +352,7 @@ def one_class(
         request.task.name,
         coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
         intercept=intercept,
-        classes=classes,
+        **named_classes(classes),
         n_features=widths,
         loss=loss_of_one_class(request.task, intercept),
         status="one class",

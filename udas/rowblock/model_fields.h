@@ -27,6 +27,9 @@
     FIELD(CLASSES, classes, NUMBERS, \
           "the labels, the lower one first; one label if there was only one; NULL for `linear`;" \
           " `matrix_factorization`: the numbers of users, of items, and of elements per vector") \
+    FIELD(CLASS_NAMES, class_names, TEXTS, \
+          "the classes by their own names, in the order of `classes`; numbers as text; NULL where " \
+          "there are no classes") \
     FIELD(N_ROWS, n_rows, COUNT, "rows used, including those that `validation` holds out") \
     FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL") \
     FIELD(N_FEATURES, n_features, COUNT, \
