@@ -30,7 +30,7 @@ class Preparing(ctypes.Structure):
 
     _fields_ = [
         ("missing", INT32),
-        ("all_levels", INT32),
+        ("levels", INT32),
         ("refuse_unseen", INT32),
         ("threads", INT32),
         ("max_categories", INT64),

@@ -94,12 +94,14 @@ class Models:
     options: Strings
     store: Strings = field(default_factory=lambda: Strings.same(None, 0))
     features: Names = field(default_factory=lambda: Names.same(None, 0))
+    preparation: Strings = field(default_factory=lambda: Strings.same(None, 0))
     class_names: Names = field(default_factory=lambda: Names.same(None, 0))
 
     def __post_init__(self) -> None:
         n = len(self.group)
-        if not len(self.store.code):
-            object.__setattr__(self, "store", Strings.same(None, n))
+        for name in ("store", "preparation"):
+            if not len(getattr(self, name).code):
+                object.__setattr__(self, name, Strings.same(None, n))
         for name in ("features", "class_names"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Names.same(None, n))

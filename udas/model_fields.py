@@ -15,6 +15,7 @@ class ModelField(NamedTuple):
 MODEL_FIELDS = (
     ModelField("task", "TEXT", "VARCHAR", "text"),
     ModelField("features", "TEXTS", "VARCHAR[]", "text[]"),
+    ModelField("preparation", "TEXT", "VARCHAR", "text"),
     ModelField("coef", "NUMBERS", "DOUBLE[]", "float8[]"),
     ModelField("intercept", "NUMBER", "DOUBLE", "float8"),
     ModelField("std_err", "NUMBERS", "DOUBLE[]", "float8[]"),

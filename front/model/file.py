@@ -178,9 +178,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "store": maybe(text),
     "label": maybe(text),
     "class_names": maybe(listed(text)),
+    "preparation": maybe(text),
 }
 """By field; the payload is made of the others."""
-OLDER: dict[str, Any] = {"class_names": None}
+OLDER: dict[str, Any] = {"class_names": None, "preparation": None}
 """What a model of an older version has in fields that are new."""
 
 

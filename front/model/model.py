@@ -33,7 +33,8 @@ class Model:
     of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
-    Python trained the model on; label: likewise. Models that differ only in them are equal.
+    Python trained the model on; label: likewise. Models that differ only in
+    them are equal. preparation: what rows by name became, as JSON.
     """
 
     task: str
@@ -56,6 +57,7 @@ class Model:
     features: tuple[str, ...] = field(default=(), compare=False)
     label: str | None = field(default=None, compare=False)
     class_names: list[str] | None = None
+    preparation: str | None = None
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
@@ -225,5 +227,5 @@ class Model:
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
-LATER = ("features", "class_names")
+LATER = ("features", "preparation", "class_names")
 """Fields that models of an older version do not have."""

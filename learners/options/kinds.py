@@ -226,4 +226,6 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
+MISSING = ("skip", "impute", "level", "error")
+"""What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)

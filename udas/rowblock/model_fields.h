@@ -15,7 +15,10 @@
 #define TUSK_MODEL_FIELDS(FIELD) \
     FIELD(TASK, task, TEXT, "") \
     FIELD(FEATURES, features, TEXTS, \
-          "the names of the features, where option `feature_names` gave them; otherwise NULL") \
+          "the names of the features of rows by name or of option `feature_names`; otherwise NULL") \
+    FIELD(PREPARATION, preparation, TEXT, \
+          "for features by name, as JSON: the columns, the levels of categories, and what fills " \
+          "gaps; otherwise NULL") \
     FIELD(COEF, coef, NUMBERS, \
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \

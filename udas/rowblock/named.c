@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_hash.h"
+
 /* --- schemas --- */
 
 static pthread_mutex_t schemas_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,22 +61,6 @@ const tusk_schema *tusk_schema_of(const tusk_schema *like) {
 #define FIRST_LEVELS 4
 #define FIRST_BYTES 40
 
-static uint64_t mixed(uint64_t h, uint64_t x) {
-    h = (h ^ x) * 0x9e3779b97f4a7c15u;
-    return h ^ (h >> 32);
-}
-
-static uint32_t hash_of(const char *text, size_t length) {
-    uint64_t h = length, x = 0;
-    for (; length > 8; text += 8, length -= 8) {
-        memcpy(&x, text, 8);
-        h = mixed(h, x);
-    }
-    x = 0;
-    memcpy(&x, text, length);
-    return (uint32_t)mixed(h, x);
-}
-
 static const char *level_at(const tusk_levels *l, uint32_t code, size_t *length) {
     uint32_t begin = code ? l->end[code - 1] : 0;
     *length = l->end[code] - begin;
@@ -84,7 +70,7 @@ static const char *level_at(const tusk_levels *l, uint32_t code, size_t *length)
 /* The place of a text in the table, or the free place where it belongs. */
 static uint32_t *place_of(const tusk_levels *l, const char *text, size_t length) {
     uint32_t mask = 2 * l->room - 1;
-    for (uint32_t at = hash_of(text, length) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = (uint32_t)tusk_hash_text(text, length) & mask;; at = (at + 1) & mask) {
         if (!l->table[at])
             return l->table + at;
         size_t found;

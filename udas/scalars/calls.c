@@ -25,6 +25,7 @@ EXPORTED int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, i
     size_t size = tusk_payload_size(&parts);
     if (size <= (size_t)room)
         tusk_payload_write(&parts, out);
+    tusk_payload_free(&parts);
     return (int64_t)size;
 }
 

@@ -58,11 +58,13 @@ TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mar
 /* --- rows with names, and labels that are text --- */
 enum tk_missing { TK_MISSING_SKIP, TK_MISSING_IMPUTE, TK_MISSING_LEVEL, TK_MISSING_ERROR };
 
+/* Which levels of a category have a feature. The first one is the reference otherwise. */
+enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };
+
 typedef struct tk_preparing {
-    int32_t missing;        /* enum tk_missing */
-    int32_t all_levels;     /* 0: the first level of a category is the reference, without a
-                               feature */
-    int32_t refuse_unseen;  /* recorded for predictions */
+    int32_t missing;       /* enum tk_missing */
+    int32_t levels;        /* enum tk_levels_with_feature */
+    int32_t refuse_unseen; /* recorded for predictions */
     int32_t threads;
     int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
     int64_t min_count;      /* rows that a level needs for that */

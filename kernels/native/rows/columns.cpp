@@ -94,7 +94,8 @@ std::vector<bool> kept_levels(const Seen &seen, const tk_preparing *how) {
     return kept;
 }
 
-// Drops rare levels; place, by part and code, becomes NONE for them. Returns whether there are any.
+// Drops rare levels; place, by part and code, becomes NONE for them. Returns whether there are
+// any.
 bool drop_rare(Column &c, const std::vector<bool> &kept) {
     std::vector<int32_t> moved(kept.size(), NONE);
     std::vector<std::string_view> levels;
@@ -133,11 +134,10 @@ int32_t usual_level(const Column &c, const Seen &seen, const std::vector<bool> &
 }
 
 // Gives a category its features. `feature`, by part and code, holds places in levels until then.
-void place_category(Column &c, bool rare, const tk_preparing *how, int32_t *next) {
+void place_category(Column &c, bool rare, bool all, const tk_preparing *how, int32_t *next) {
     bool gaps = c.n_missing > 0;
     bool own_level = gaps && how->missing == TK_MISSING_LEVEL;
-    c.reference = !how->all_levels && !c.levels.empty() &&
-                  (c.levels.size() > 1 || rare || own_level);
+    c.reference = !all && !c.levels.empty() && (c.levels.size() > 1 || rare || own_level);
     c.first = *next;
     *next += (int32_t)c.levels.size() - c.reference;
     if (rare)
@@ -200,6 +200,7 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
         if (int code = look_at_rows(group, how, *out, seen))
             return code;
     int32_t next = 0;
+    bool all = how->levels != TK_BUT_REFERENCE;
     for (size_t j = 0; j < out->columns.size(); j++) {
         Column &c = out->columns[j];
         if (seen[j].missing && how->missing == TK_MISSING_ERROR)
@@ -217,7 +218,8 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
             }
             if (c.levels.size() > MOST_LEVELS)
                 return refuse_levels(c, error);
-            place_category(c, rare, how, &next);
+            place_category(c, rare, all, how, &next);
+            all = how->levels == TK_ALL_LEVELS;
         }
         out->entries += 1 + (c.indicator != NONE);
     }

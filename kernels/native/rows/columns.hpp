@@ -23,7 +23,7 @@ struct Column {
     int32_t first = NONE;                      // a number's feature, or that of the first level
     int32_t other = NONE, missing = NONE, indicator = NONE;
     int64_t n_missing = 0;
-    double fill = 0;          // for a missing number
+    double fill = 0;           // for a missing number
     int32_t fill_level = NONE; // for a missing category, the place in levels
 
     int32_t feature_of_level(int32_t level) const {
@@ -48,8 +48,7 @@ std::string names_of(const Columns &c);
 std::string json_of(const Columns &c, const tk_preparing *how);
 
 // Calls body(segment, part) for the segments of a group.
-template <class Body>
-int each_part_segment(const tusk_group *group, int64_t mark, Body &&body) {
+template <class Body> int each_part_segment(const tusk_group *group, int64_t mark, Body &&body) {
     size_t part = 0;
     const tusk_part *next = group->parts ? group->parts->next : nullptr;
     for (const tusk_segment *s = group->head; s; s = s->next) {

@@ -28,7 +28,8 @@ struct Expansion {
 };
 
 // Calls put(feature, value) for the features of one row that are not 0.
-template <class T, class Put> void each_entry(const Columns &all, size_t part, const T *x, Put put) {
+template <class T, class Put>
+void each_entry(const Columns &all, size_t part, const T *x, Put put) {
     for (const Column &c : all.columns) {
         T value = *x++;
         if (std::isnan(value)) {
@@ -117,8 +118,8 @@ void shape(const tusk_group *group, const Columns &columns, tusk_group *out) {
     if (columns.columns.empty())
         return;
     bool f64 = group->parts->schema->f64;
-    bool dense = columns.n_features <= DENSE_WIDTH ||
-                 columns.n_features <= DENSE_SHARE * columns.entries;
+    bool dense =
+        columns.n_features <= DENSE_WIDTH || columns.n_features <= DENSE_SHARE * columns.entries;
     out->dim = columns.n_features;
     out->kind = dense ? (f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32)
                       : (f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32);
@@ -129,8 +130,8 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
     std::vector<Expansion> all;
     bool sparse = tusk_is_sparse(out->kind), listed = columns.columns.empty();
     tusk_segment **link = const_cast<tusk_segment **>(&out->head);
-    int code = each_part_segment(
-        group, how->cancel_mark, [&](const tusk_segment *s, size_t part) -> int {
+    int code =
+        each_part_segment(group, how->cancel_mark, [&](const tusk_segment *s, size_t part) -> int {
             uint32_t entries = !sparse  ? 0
                                : listed ? s->nnz
                                         : s->n_rows * (uint32_t)columns.entries;
@@ -160,18 +161,26 @@ std::string classes_of(const Columns &columns) {
     return out;
 }
 
-int prepare_group(const tusk_group *group, const tk_preparing *how, tusk_memory *memory,
-                  int threads, tusk_group *out, tk_prepared *texts, int64_t g, std::string *error) {
+// What all groups share, and where the answers go.
+struct Batch {
+    const tusk_group *groups;
+    const tk_preparing *how;
+    tusk_memory *memory;
+    tusk_group *out;
+    tk_prepared *texts;
+};
+
+int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
     Columns columns;
-    if (int code = decide_columns(group, how, &columns, error))
+    if (int code = decide_columns(b.groups + g, b.how, &columns, error))
         return code;
-    shape(group, columns, out);
+    shape(b.groups + g, columns, b.out + g);
     if (!columns.columns.empty()) {
-        texts->names[g] = names_of(columns);
-        texts->json[g] = json_of(columns, how);
+        b.texts->names[g] = names_of(columns);
+        b.texts->json[g] = json_of(columns, b.how);
     }
-    texts->classes[g] = classes_of(columns);
-    return expand_group(group, how, memory, columns, threads, out);
+    b.texts->classes[g] = classes_of(columns);
+    return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
 }
 
 // The first group that fails decides, so that the error does not depend on the threads.
@@ -191,19 +200,17 @@ struct Failure {
     }
 };
 
-int prepare(const tusk_group *groups, int64_t n, const tk_preparing *how, tusk_memory *memory,
-            tusk_group *out, tk_prepared *texts, std::string *error) {
-    texts->names.resize(n);
-    texts->json.resize(n);
-    texts->classes.resize(n);
+int prepare(const Batch &b, int64_t n, std::string *error) {
+    b.texts->names.resize(n);
+    b.texts->json.resize(n);
+    b.texts->classes.resize(n);
     Failure failure;
-    bool many = n >= 2 * how->threads;
-    parallel_for(n, many ? how->threads : 1, [&](int64_t g) {
+    int threads = b.how->threads;
+    bool many = n >= 2 * threads;
+    parallel_for(n, many ? threads : 1, [&](int64_t g) {
         std::string why;
-        int code = cancelled(how->cancel_mark)
-                       ? (int)TK_CANCELLED
-                       : prepare_group(groups + g, how, memory, many ? 1 : how->threads, out + g,
-                                       texts, g, &why);
+        int code = cancelled(b.how->cancel_mark) ? (int)TK_CANCELLED
+                                                 : prepare_group(b, g, many ? 1 : threads, &why);
         if (code)
             failure.note(g, code, std::move(why));
     });
@@ -223,7 +230,7 @@ int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how, tus
     int code = code_of([&] {
         *texts = new tk_prepared;
         std::string why;
-        int failed = prepare(groups, n, how, memory, out, *texts, &why);
+        int failed = prepare({groups, how, memory, out, *texts}, n, &why);
         std::snprintf(error, TK_PREPARE_ERROR, "%s", why.c_str());
         return failed;
     });

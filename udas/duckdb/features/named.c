@@ -1,7 +1,6 @@
 /* Reads the columns of a STRUCT, and packs its rows. */
 #include "named.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +180,7 @@ static bool refuse_column(const char *name, duckdb_vector v, char refusal[REFUSA
 }
 
 static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scratch *s,
-                        named_columns *c, tusk_schema *schema, char refusal[REFUSAL_ROOM]) {
+                        tusk_named_chunk *c, tusk_schema *schema, char refusal[REFUSAL_ROOM]) {
     idx_t columns = duckdb_struct_type_child_count(type);
     const char **names = piece(s, columns * sizeof *names);
     uint8_t *kinds = piece(s, columns);
@@ -193,8 +192,9 @@ static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scra
         if (s->out_of_memory)
             break;
         if (!*names[i]) {
-            snprintf(refusal, REFUSAL_ROOM, "the features are a row without names, expected "
-                                            "names such as {'delay': delay, 'origin': origin}");
+            snprintf(refusal, REFUSAL_ROOM,
+                     "the features are a row without names, expected "
+                     "names such as {'delay': delay, 'origin': origin}");
             return false;
         }
         if (!given_column(child, n, s, c->column + i))
@@ -203,17 +203,15 @@ static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scra
         floats |= type_of(child) == DUCKDB_TYPE_FLOAT;
         others |= !c->column[i].texts && type_of(child) != DUCKDB_TYPE_FLOAT;
     }
-    *schema = (tusk_schema){.n_columns = (int32_t)columns,
-                            .f64 = others || !floats,
-                            .kind = kinds,
-                            .name = names};
+    *schema = (tusk_schema){
+        .n_columns = (int32_t)columns, .f64 = others || !floats, .kind = kinds, .name = names};
     return !s->out_of_memory;
 }
 
-bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, named_columns *c,
+bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tusk_named_chunk *c,
                       char refusal[REFUSAL_ROOM]) {
     tusk_schema schema = {0};
-    *c = (named_columns){0};
+    *c = (tusk_named_chunk){0};
     *refusal = 0;
     if (v) {
         duckdb_logical_type type = duckdb_vector_get_column_type(v);
@@ -225,106 +223,7 @@ bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, nam
     }
     schema.text_label = text_label;
     c->schema = tusk_schema_of(&schema);
-    c->buffer = piece(s, (size_t)schema.n_columns * NAMED_RUN * sizeof(double));
+    c->buffer = piece(s, (size_t)schema.n_columns * TUSK_NAMED_RUN * sizeof(double));
     s->out_of_memory |= !c->schema;
     return !s->out_of_memory;
-}
-
-bool named_gap(const named_columns *c, idx_t row) {
-    for (int32_t i = 0; i < c->schema->n_columns; i++)
-        if (!tusk_given_valid(c->column + i, row))
-            return true;
-    return false;
-}
-
-/* --- packing --- */
-
-static int fail(const tusk_block *b, idx_t row, int code, const char *name, double value,
-                tusk_fault *fault) {
-    *fault = (tusk_fault){.code = code,
-                          .row = b->n_rows + b->n_skipped + (int64_t)row + 1,
-                          .value = value,
-                          .name = name};
-    return code;
-}
-
-/* A batch of rows on its way into a block. */
-typedef struct packing {
-    tusk_memory *memory;
-    tusk_block *block;
-    tusk_part *part;
-    idx_t row, n;
-    tusk_fault *fault;
-} packing;
-
-static bool same_text(const tusk_text *a, const tusk_text *b) {
-    return a->length == b->length &&
-           (a->data == b->data || memcmp(a->data, b->data, a->length) == 0);
-}
-
-#define DEFINE_PUT(T)                                                                             \
-    static int put_numbers_##T(const packing *p, const tusk_given_column *c, T *out,              \
-                               int32_t width) {                                                   \
-        for (idx_t i = 0; i < p->n; i++, out += width) {                                          \
-            double x = c->numbers[p->row + i];                                                    \
-            if (!tusk_given_valid(c, p->row + i))                                                 \
-                *out = NAN;                                                                       \
-            else if (!isfinite(*out = (T)x))                                                      \
-                return fail(p->block, i, TUSK_NOT_FINITE, c->name, x, p->fault);                  \
-        }                                                                                         \
-        return TUSK_OK;                                                                           \
-    }                                                                                             \
-    static int put_codes_##T(const packing *p, const tusk_given_column *c, tusk_levels *levels,   \
-                             T *out, int32_t width) {                                             \
-        const tusk_text *last = NULL;                                                             \
-        uint32_t code = 0;                                                                        \
-        for (idx_t i = 0; i < p->n; i++, out += width) {                                          \
-            const tusk_text *text = c->texts + p->row + i;                                        \
-            if (!tusk_given_valid(c, p->row + i)) {                                               \
-                *out = NAN;                                                                       \
-                continue;                                                                         \
-            }                                                                                     \
-            int failed = TUSK_OK;                                                                 \
-            if (!last || !same_text(last, text))                                                  \
-                failed = tusk_level_code(p->memory, levels, text->data, text->length, &code);     \
-            if (!failed && (*out = (T)code) != code)                                              \
-                failed = TUSK_TOO_MANY_LEVELS;                                                    \
-            if (failed)                                                                           \
-                return fail(p->block, i, failed, c->name, (double)text->length, p->fault);        \
-            last = text;                                                                          \
-        }                                                                                         \
-        return TUSK_OK;                                                                           \
-    }                                                                                             \
-    static int put_columns_##T(const packing *p, const named_columns *c) {                        \
-        T *out = c->buffer;                                                                       \
-        int32_t width = c->schema->n_columns;                                                     \
-        int code = TUSK_OK;                                                                       \
-        for (int32_t j = 0; !code && j < width; j++)                                              \
-            code = c->column[j].texts                                                             \
-                       ? put_codes_##T(p, c->column + j, p->part->levels + j, out + j, width)     \
-                       : put_numbers_##T(p, c->column + j, out + j, width);                       \
-        return code;                                                                              \
-    }
-
-DEFINE_PUT(float)
-DEFINE_PUT(double)
-
-int append_named(tusk_memory *memory, tusk_block *block, const named_columns *c, idx_t row,
-                 idx_t n, const double *y, tusk_fault *fault) {
-    packing p = {memory, block, tusk_part_for(memory, block, c->schema, fault), row, n, fault};
-    if (!p.part)
-        return fault->code;
-    int code = c->schema->f64 ? put_columns_double(&p, c) : put_columns_float(&p, c);
-    if (code)
-        return code;
-    tusk_dense_rows rows = {.f64 = c->schema->f64,
-                            .raw = 1,
-                            .x = c->buffer,
-                            .y = y,
-                            .n = (int64_t)n,
-                            .d = c->schema->n_columns};
-    code = tusk_append_dense(memory, block, &rows, fault);
-    if (!code)
-        tusk_part_appended(block);
-    return code;
 }

@@ -36,7 +36,7 @@ typedef struct rows {
     bool boolean_label, has_options;
     bool by_name;                 /* features are in `columns`, not in `features` */
     const tusk_text *label_texts; /* NULL: numbers or booleans */
-    named_columns columns;        /* where features have names or labels are text */
+    tusk_named_chunk columns;     /* where features have names or labels are text */
     char refusal[REFUSAL_ROOM];
 } rows;
 
@@ -80,8 +80,8 @@ static bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, 
     for (int i = 0; i < FULL && i < o->arguments; i++)
         given[i] = duckdb_data_chunk_get_vector(chunk, (idx_t)i);
     return (o->arguments == FULL || o->arguments == FULL - 1) &&
-           text_of_any(given[0], r->n, s, &r->task) &&
-           any_label(given[1], s, r) && any_features(given[2], s, r) &&
+           text_of_any(given[0], r->n, s, &r->task) && any_label(given[1], s, r) &&
+           any_features(given[2], s, r) &&
            (!o->has_options || text_of_any(given[3], r->n, s, &r->options));
 }
 
@@ -131,7 +131,8 @@ static bool usable(const rows *r, idx_t row, const spec *spec) {
         return false;
     if (!r->by_name)
         return features_valid(&r->features, row);
-    return is_valid(&r->features.self, row) && (spec->keeps_gaps || !named_gap(&r->columns, row));
+    return is_valid(&r->features.self, row) &&
+           (spec->keeps_gaps || !tusk_named_gap(&r->columns, row));
 }
 
 /* Whether the next row can go to the same state in one call. */
@@ -164,23 +165,12 @@ static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s
             buffer[i] = ((const bool *)r->label.data)[row + i];
         return buffer;
     }
-    tusk_memory *memory = s->run->era->memory;
-    const tusk_schema *schema = r->columns.schema;
-    tusk_part *part = tusk_part_for(memory, &s->block, schema, fault);
-    if (!part)
-        return NULL;
     for (idx_t i = 0; i < n; i++) {
-        tusk_text label = r->label_texts[row + i];
-        uint32_t code;
-        int failed = tusk_level_code(memory, part->levels + schema->n_columns, label.data,
-                                     label.length, &code);
-        if (failed) {
-            *fault = (tusk_fault){.code = failed,
-                                  .row = s->block.n_rows + s->block.n_skipped + (int64_t)i + 1,
-                                  .value = (double)label.length};
+        if (tusk_label_code(s->run->era->memory, &s->block, r->columns.schema,
+                            r->label_texts[row + i], buffer + i, fault)) {
+            fault->row += (int64_t)i;
             return NULL;
         }
-        buffer[i] = code;
     }
     return buffer;
 }
@@ -227,9 +217,9 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
 }
 
 static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
-    double labels[NAMED_RUN];
+    double labels[TUSK_NAMED_RUN];
     const double *y = labels_of(r, row, n, s, labels, fault);
-    return y ? append_named(s->run->era->memory, &s->block, &r->columns, row, n, y, fault)
+    return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y, fault)
              : fault->code;
 }
 
@@ -240,7 +230,7 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
     *n = 1;
     int code;
     if (r->by_name) {
-        while (row + *n < r->n && *n < NAMED_RUN && goes_along(r, row, row + *n, states))
+        while (row + *n < r->n && *n < TUSK_NAMED_RUN && goes_along(r, row, row + *n, states))
             ++*n;
         code = append_by_name(r, row, *n, s, fault);
     } else if (r->features.type.sparse) {

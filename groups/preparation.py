@@ -1,0 +1,97 @@
+"""Rows with names and labels of any type, prepared for learners that read numbers.
+
+Each group is prepared from its own rows alone: a category's levels, what fills gaps, and the
+order of the classes. The models carry what predictions need of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes, prepare
+from tuskml.kernels.structures import Preparing
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, Names, Strings
+from tuskml.learners.options.kinds import MISSING
+from tuskml.learners.options.table import Options
+from tuskml.learners.registry import learner_of
+from tuskml.schedule import budget
+
+Groups = NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Readable:
+    """Groups (passes.GROUP) that learners can read; prepared: where they are copies."""
+
+    groups: Groups
+    prepared: prepare.Prepared | None = None
+
+    def described(self, models: Models) -> Models:
+        """The models with the names of their features and classes, and their preparation."""
+        if self.prepared is None:
+            return models
+        places = models.group.tolist()
+        found: dict[str, Any] = {}
+        if self.prepared.text(prepare.JSON, places[0]):
+            found["features"] = self._names(prepare.NAMES, places)
+            found["preparation"] = pooled([self.prepared.text(prepare.JSON, g) for g in places])
+        if self.prepared.text(prepare.CLASSES, places[0]):
+            found["class_names"] = self._names(prepare.CLASSES, places)
+        return replace(models, **found)
+
+    def _names(self, which: int, places: list[int]) -> Names:
+        assert self.prepared is not None
+        pool: dict[tuple[str, ...], int] = {}
+        texts = (self.prepared.texts(which, place) for place in places)
+        code = [pool.setdefault(names, len(pool)) for names in texts]
+        return Names(tuple(pool), np.array(code, np.int32))
+
+
+def pooled(texts: list[str]) -> Strings:
+    """Strings that share equal texts."""
+    pool: dict[str, int] = {}
+    code = [pool.setdefault(text, len(pool)) for text in texts]
+    return Strings(tuple(pool), np.array(code, np.int32))
+
+
+@contextmanager
+def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Readable]:
+    """The groups as they are, or where rows have names or labels are text, as copies.
+
+    memory: address of the account that copies are charged to. Raises DataError.
+    """
+    if not groups["parts"].any():
+        yield Readable(groups)
+        return
+    with prepare.prepare(groups, preparing(request), memory) as prepared:
+        refuse_text(prepared, request)
+        yield Readable(prepared.groups, prepared)
+
+
+def preparing(request: Request[Any, Any]) -> Preparing:
+    """What the kernel is told."""
+    options: Options = request.options
+    return Preparing(
+        MISSING.index(options.missing),
+        learner_of(request.task).levels(options),
+        int(options.unseen == "error"),
+        options.threads or budget.threads(),
+        options.max_categories or 0,
+        options.min_count,
+        passes.cancel_mark(),
+    )
+
+
+def refuse_text(prepared: prepare.Prepared, request: Request[Any, Any]) -> None:
+    """DataError for labels that are text where the task needs numbers."""
+    first = prepared.texts(prepare.CLASSES, 0)
+    if first and not request.task.classifies:
+        raise DataError(
+            f"label is text such as '{first[0][:60]}', task '{request.task.name}' needs numbers"
+        )
