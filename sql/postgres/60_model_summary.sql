@@ -44,7 +44,10 @@ tested AS (
 p AS (
     SELECT p.value, p.place - 1 AS feature
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
-SELECT feature::integer, CASE feature WHEN 0 THEN 'intercept' ELSE 'x' || feature END, estimate, std_err,
+SELECT feature::integer,
+       CASE WHEN feature = 0 THEN 'intercept'
+            WHEN cardinality((model).features) >= cardinality((model).coef) THEN (model).features[feature]
+            ELSE 'x' || feature END, estimate, std_err,
        CASE WHEN (model).task = 'linear' THEN 't'
             WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
        CASE WHEN std_err IS NULL THEN @extschema@._tuskml_note(

@@ -146,6 +146,19 @@ static int64_t next_row(const tusk_block *b) {
     return b->n_rows + b->n_skipped + 1;
 }
 
+tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code) {
+    tusk_slab *slab;
+    size_t size = sizeof(tusk_part) + ((size_t)schema->n_columns + 1) * sizeof(tusk_levels);
+    *code = TUSK_NO_MEMORY;
+    tusk_part *part = tusk_memory_take(memory, size, &slab, code);
+    if (!part)
+        return NULL;
+    memset(part, 0, size);
+    part->schema = schema;
+    part->slab = slab;
+    return part;
+}
+
 tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *schema,
                          tusk_fault *fault) {
     if (b->last_part && b->last_part->schema == schema)
@@ -154,17 +167,12 @@ tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *
         *fault = (tusk_fault){.code = TUSK_OTHER_COLUMNS, .row = next_row(b)};
         return NULL;
     }
-    int code = TUSK_NO_MEMORY;
-    tusk_slab *slab;
-    size_t size = sizeof(tusk_part) + ((size_t)schema->n_columns + 1) * sizeof(tusk_levels);
-    tusk_part *part = tusk_memory_take(memory, size, &slab, &code);
+    int code;
+    tusk_part *part = tusk_part_new(memory, schema, &code);
     if (!part) {
         *fault = (tusk_fault){.code = code, .row = next_row(b)};
         return NULL;
     }
-    memset(part, 0, size);
-    part->schema = schema;
-    part->slab = slab;
     return b->parts = b->last_part = part;
 }
 

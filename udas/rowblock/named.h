@@ -53,6 +53,8 @@ typedef struct tusk_part {
 /* The schema with these columns; NULL if memory is out. like: its fields but `next`. */
 const tusk_schema *tusk_schema_of(const tusk_schema *like);
 
+/* A part without rows; NULL with a tusk_code if memory is out. */
+tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code);
 /* The part that the next rows of a block belong to; NULL with a fault if memory is out or if
  * earlier rows have other columns. */
 tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
