@@ -100,6 +100,8 @@ class Pass(ctypes.Structure):
         ("loss_only", INT32),
         ("stride", INT32),
         ("cancel_mark", INT64),
+        ("parameter", ADDRESS),
+        ("by_scores", INT32),
         ("deadline", DOUBLE),
     ]
 
