@@ -54,6 +54,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
 LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_gradient": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
+    "tk_size_likelihood": (INT, [PASS, *[ADDRESS] * 3]),
     "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
     "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_open_pass": (

@@ -117,6 +117,8 @@ class Pass(ctypes.Structure):
         ("loss_only", INT32),
         ("stride", INT32),
         ("cancel_mark", INT64),
+        ("parameter", ADDRESS),
+        ("by_scores", INT32),
         ("deadline", DOUBLE),
     ]
 
@@ -330,6 +332,7 @@ STRUCTURES = {
     "tusk_segment": SEGMENT,
     "tusk_memory_use": MemoryUse,
     "tusk_frame": Frame,
+    "tk_preparing": Preparing,
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,

@@ -173,9 +173,12 @@ def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]
     """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
     pool, code = [text], np.zeros(n, np.int32)
     for name, (where, numbers) in more.items():
-        values, place = np.unique(numbers[where], return_inverse=True)
-        code[where] = len(pool) + place
-        pool += [f'{text[:-1]},"{name}":{value:.15g}}}' for value in values]
+        if not where.any():
+            continue
+        keys = np.stack([code[where].astype(float), numbers[where]], axis=1)
+        pairs, place = np.unique(keys, axis=0, return_inverse=True)
+        code[where] = len(pool) + place.reshape(-1)
+        pool += [f'{pool[int(before)][:-1]},"{name}":{value:.15g}}}' for before, value in pairs]
     return Strings(tuple(pool), code)
 
 

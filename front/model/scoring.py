@@ -56,7 +56,9 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     """
     known = TASKS.get(task)
     if known is not None:
-        response = "logistic" if task == "logistic" else "identity"
+        response = getattr(known, "response", None) or "identity"
+        if task == "logistic":
+            response = task
         return Answers(known.classifies, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:

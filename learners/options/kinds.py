@@ -72,7 +72,8 @@ def real(low: float, high: float | None = None, open_low: bool = False) -> Kind:
         return number
 
     if high is not None:
-        return Kind(f"a number of at least {low:g} and less than {high:g}", parse)
+        least = "greater than" if open_low else "of at least"
+        return Kind(f"a number {least} {low:g} and less than {high:g}", parse)
     return Kind(f"a number {'greater than' if open_low else 'of at least'} {low:g}", parse)
 
 

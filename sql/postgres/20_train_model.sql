@@ -104,7 +104,15 @@ CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, text, text) RETUR
 AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, boolean) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, jsonb) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, timestamp with time zone) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, boolean, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, jsonb, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, timestamp with time zone, text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features double precision) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
@@ -116,7 +124,15 @@ CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, feature
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
 CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features boolean) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features jsonb) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features timestamp with time zone) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
 CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features boolean, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features jsonb, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features timestamp with time zone, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features double precision) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
@@ -128,5 +144,13 @@ CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, fe
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features boolean) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features jsonb) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features timestamp with time zone) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features boolean, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features jsonb, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features timestamp with time zone, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);

@@ -11,8 +11,8 @@ extern "C" {
 typedef struct tk_label_stats {
     double low, high;       /* smallest and largest label */
     int64_t n_rows, n_high; /* all rows, and the rows with the largest label */
-    int64_t third_row; /* 1-based number of the first row with a third label; 0 if there is none,
-                          always 0 for the squared loss */
+    int64_t third_row;      /* 1-based number of the first row with a third label, or with a number
+                               that the loss is not defined for; 0 if there is none */
     double third;
     double mean, variance;
 } tk_label_stats;

@@ -76,10 +76,10 @@ def train_stored(
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
-    if request.task.own is not None:
+    if request.task.general:
         raise OptionError(
             f"task '{request.task.name}' is not available with option 'store', expected "
-            f"{one_of(LINEAR)}"
+            f"{one_of(name for name, task in LINEAR.items() if not task.general)}"
         )
     refuse_own(options, "option 'store'")
     refuse_classes(request.task, options)

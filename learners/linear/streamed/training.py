@@ -95,7 +95,7 @@ def wanted(request: Request) -> bool:
     )
     return (
         chosen
-        and task.own is None
+        and not task.general
         and not named(options)
         and not options.explain
         and options.sampler in (None, SAMPLER)

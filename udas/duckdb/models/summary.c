@@ -145,14 +145,14 @@ static double freedom_of(tusk_text options, double usual) {
 
 static facts facts_of(const models *m, idx_t row) {
     tusk_text task = text_in(&m->used.task, row), options = text_in(&m->used.options, row);
-    bool linear = is(task, "linear"), errors = is_valid(&m->std_err.self, row);
+    bool student = is(task, "linear") || is(task, "gamma"), errors = is_valid(&m->std_err.self, row);
     idx_t known = count_known(&m->std_err, row);
-    facts f = {.test = linear                           ? "t"
+    facts f = {.test = student                          ? "t"
                        : is(task, "logistic") || errors ? "z"
                                                         : NULL,
                .freedom = INFINITY,
                .intercept = tusk_has_intercept(options)};
-    if (linear) {
+    if (student) {
         double rows = is_valid(&m->n_rows, row) ? ((const double *)m->n_rows.data)[row] : NAN;
         f.freedom = freedom_of(options, rows - (double)known);
     }

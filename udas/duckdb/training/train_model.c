@@ -101,9 +101,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     if (current)
         spec_release(current);
     if (!is_valid(&r->task, row)) {
-        refuse(
-            info,
-            "task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'");
+        refuse(info, "task is NULL, expected the name of one, such as 'linear' or 'logistic'");
         return NULL;
     }
     text none = {"", 0};

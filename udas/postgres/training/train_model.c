@@ -49,8 +49,8 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
 static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
     if (PG_ARGISNULL(A_TASK))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("%s: task is NULL, expected one of 'linear', 'logistic', 'svm', "
-                               "'matrix_factorization'",
+                        errmsg("%s: task is NULL, expected the name of one, such as 'linear' or "
+                               "'logistic'",
                                c->name)));
     text *task = PG_GETARG_TEXT_PP(A_TASK);
     bool given = PG_NARGS() > A_OPTIONS && !PG_ARGISNULL(A_OPTIONS);

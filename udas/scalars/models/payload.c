@@ -16,8 +16,24 @@
 #define LONGEST_NAME 64 /* bytes of a task's name to keep for error sentences */
 
 static const char MAGIC[4] = {'T', 'U', 'S', 'K'};
-static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
-                                                   "matrix_factorization"};
+/* How models of a task predict: as those of TUSK_LINEAR do by a response, or by classes. */
+static const struct known_task {
+    const char *name;
+    enum tusk_task like;
+    enum tusk_response response;
+} KNOWN_TASKS[] = {
+    {"linear", TUSK_LINEAR, TUSK_IDENTITY},
+    {"logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
+    {"svm", TUSK_SVM, TUSK_IDENTITY},
+    {"squared_hinge", TUSK_SVM, TUSK_IDENTITY},
+    {"poisson", TUSK_LINEAR, TUSK_EXP},
+    {"negative_binomial", TUSK_LINEAR, TUSK_EXP},
+    {"gamma", TUSK_LINEAR, TUSK_EXP},
+    {"huber", TUSK_LINEAR, TUSK_IDENTITY},
+    {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
+    {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
+};
+#define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
@@ -103,16 +119,25 @@ static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
 
 static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_text name = m->task;
-    for (int t = 0; t < TUSK_TASKS; t++) {
-        h->task = (uint8_t)t;
-        if (is_text(name, TASK_NAMES[t]))
-            return true;
+    for (size_t t = 0; t < N_TASKS; t++) {
+        const struct known_task *known = KNOWN_TASKS + t;
+        if (!is_text(name, known->name))
+            continue;
+        h->task = (uint8_t)known->like;
+        h->response = (uint8_t)known->response;
+        return true;
     }
     if (name.data && read_own_task(m, h))
         return true;
-    snprintf(sentence, TUSK_SENTENCE,
-             "model is '%.*s', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
-             name.data ? tusk_quoted(name.data, name.length, 40) : 0, name.data ? name.data : "");
+    int length = snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', expected ",
+                          name.data ? tusk_quoted(name.data, name.length, 40) : 0,
+                          name.data ? name.data : "");
+    for (size_t t = 0; t < N_TASKS; t++)
+        length += snprintf(sentence + length, TUSK_SENTENCE - (size_t)length, "'%s'%s",
+                           KNOWN_TASKS[t].name,
+                           t + 2 < N_TASKS   ? ", "
+                           : t + 2 == N_TASKS ? " or "
+                                              : "");
     return false;
 }
 
