@@ -94,7 +94,9 @@ class Model:
         """
         fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
         return scorers.payload(
-            fields | {"intercept": self.intercept, "options": self.options_text}
+            fields
+            | {"intercept": self.intercept, "options": self.options_text}
+            | {"preparation": self.preparation}
         )
 
     @property

@@ -145,7 +145,8 @@ static double freedom_of(tusk_text options, double usual) {
 
 static facts facts_of(const models *m, idx_t row) {
     tusk_text task = text_in(&m->used.task, row), options = text_in(&m->used.options, row);
-    bool student = is(task, "linear") || is(task, "gamma"), errors = is_valid(&m->std_err.self, row);
+    bool student = is(task, "linear") || is(task, "gamma"),
+         errors = is_valid(&m->std_err.self, row);
     idx_t known = count_known(&m->std_err, row);
     facts f = {.test = student                          ? "t"
                        : is(task, "logistic") || errors ? "z"

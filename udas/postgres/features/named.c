@@ -98,11 +98,12 @@ static bool is_category_type(Oid type) {
 }
 
 static void refuse_column(const char *function, const char *name, Oid type) {
-    ereport(ERROR,
-            (errcode(ERRCODE_DATATYPE_MISMATCH),
-             errmsg("%s: column '%s' is %s, expected a number, a date, a timestamp, text, an enum, "
-                    "boolean or uuid",
-                    function, name, format_type_be(type))));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_DATATYPE_MISMATCH),
+         errmsg("%s: column '%s' is %s, expected a number, a date, a timestamp, text, an enum, "
+                "boolean or uuid",
+                function, name, format_type_be(type))));
 }
 
 /* Notes column i of the schema, which is attribute a of the row. */

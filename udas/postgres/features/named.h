@@ -10,7 +10,7 @@
 
 /* Reads rows, usually all of one type. All zero bytes but the context means new. */
 typedef struct named_reader {
-    MemoryContext context; /* outlives all rows */
+    MemoryContext context;      /* outlives all rows */
     MemoryContext type_context; /* what belongs to the type of the last row */
     Oid type;
     int32 typmod;

@@ -154,7 +154,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
     feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
-                             : read_dense(features.value, &p->buffer, name, "features");
+                                     : read_dense(features.value, &p->buffer, name, "features");
     if (row.null)
         return null;
     char sentence[TUSK_SENTENCE];

@@ -190,7 +190,8 @@ static predictor *deployed(FmgrInfo *called, const asked *what) {
 /* --- what SQL calls --- */
 
 /* If only a name is given, a model must have it; a group may have no model yet. */
-static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
+static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                         enum feature_form form) {
     bool grouped = PG_NARGS() == 3;
     if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, PG_NARGS() - 1)))
         refuse_prediction(fcinfo);

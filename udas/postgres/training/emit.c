@@ -109,7 +109,8 @@ Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
     bytea *bytes = palloc_extended(size, MCXT_ALLOC_NO_OOM);
     if (!bytes) {
         tusk_payload_free(&parts);
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("train_model: out of memory for a model")));
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                        errmsg("train_model: out of memory for a model")));
     }
     SET_VARSIZE(bytes, size);
     tusk_payload_write(&parts, VARDATA(bytes));

@@ -91,7 +91,8 @@ static char *copy_of(MemoryContext context, const char *text, int length) {
 
 /* A wrong value is refused when the options are read. */
 static bool keeps_gaps(const group_spec *s) {
-    tusk_text missing = tusk_json_member((tusk_text){s->options, (size_t)s->options_length}, "missing");
+    tusk_text missing =
+        tusk_json_member((tusk_text){s->options, (size_t)s->options_length}, "missing");
     return missing.data && !(missing.length == 4 && memcmp(missing.data, "skip", 4) == 0);
 }
 

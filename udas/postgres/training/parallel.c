@@ -1,10 +1,10 @@
 /* Passes groups from parallel workers to the leader: combine, serialize, deserialize.
  *
- * The dictionaries of rows with names travel in the bytea, and so do the rows of a small group. Those of a large group are written to a file
- * once, in the layout of the segments, and the leader maps the file. So no row is copied again,
- * and a bytea's limit of 1 GB does not apply. The file is named after the leader. The leader
- * removes it when the query ends, and all its files when a transaction ends. After a crash
- * PostgreSQL empties its temporary folder.
+ * The dictionaries of rows with names travel in the bytea, and so do the rows of a small group.
+ * Those of a large group are written to a file once, in the layout of the segments, and the leader
+ * maps the file. So no row is copied again, and a bytea's limit of 1 GB does not apply. The file
+ * is named after the leader. The leader removes it when the query ends, and all its files when a
+ * transaction ends. After a crash PostgreSQL empties its temporary folder.
  */
 #include "parallel.h"
 #include "groups.h"

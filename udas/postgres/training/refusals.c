@@ -10,7 +10,7 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-#define FEATURES                                                                              \
+#define FEATURES                                                                                 \
     "the features a row with names, an array of numbers such as ARRAY[a, b] or sparse(indices, " \
     "values)"
 #define NO_TEXT "; text becomes features in a row with names, or by hash_features"
@@ -35,10 +35,11 @@ Datum refuse_features(FunctionCallInfo fcinfo) {
             PG_RETURN_NULL();
         PG_RETURN_POINTER(PG_GETARG_POINTER(0));
     }
-    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                    errmsg("%s got (%s), expected (task, label, features [, options]): the label "
-                           "a number, a boolean or text, " FEATURES ", the options JSON as text" NO_TEXT,
-                           name ? name : "train_model", types_from(fcinfo, 1))));
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("%s got (%s), expected (task, label, features [, options]): the label "
+                    "a number, a boolean or text, " FEATURES ", the options JSON as text" NO_TEXT,
+                    name ? name : "train_model", types_from(fcinfo, 1))));
     PG_RETURN_NULL();
 }
 

@@ -135,7 +135,7 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     for (size_t t = 0; t < N_TASKS; t++)
         length += snprintf(sentence + length, TUSK_SENTENCE - (size_t)length, "'%s'%s",
                            KNOWN_TASKS[t].name,
-                           t + 2 < N_TASKS   ? ", "
+                           t + 2 < N_TASKS    ? ", "
                            : t + 2 == N_TASKS ? " or "
                                               : "");
     return false;
