@@ -36,6 +36,8 @@ class Preparing(ctypes.Structure):
         ("max_categories", INT64),
         ("min_count", INT64),
         ("cancel_mark", INT64),
+        ("classes", ctypes.c_char_p),
+        ("n_classes", INT64),
     ]
 
 

@@ -99,8 +99,8 @@ def _numbers(values: Any) -> tuple[_Numbers, Floats]:
 def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
-    fields: task, options (JSON text), preparation, coef, classes and intercept. DataError where no prediction
-    could use them.
+    fields: task, options (JSON text), preparation, coef, classes and intercept. DataError where no
+    prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])

@@ -1,6 +1,7 @@
 """Rows from Python for the scorers of SQL's `decision`, `predict` and `predict_proba`."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -139,7 +140,9 @@ def days(column: NDArray[Any]) -> Floats:
 
 def as_text(value: Any) -> str | None:
     """A value of a category as SQL has it; None for a missing one."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"

@@ -220,7 +220,7 @@ def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) 
     """What would run for each of the groups."""
     memory = batch.memory or 0
     with readable(groups, request, memory) as seen:
-        yield from learner_of(request.task).explain(seen.groups, request, memory)
+        yield from learner_of(request.task).explain(seen.groups, seen.request, memory)
 
 
 def named(models: Models, groups: NDArray[np.void], names: tuple[str, ...] | None) -> Models:
@@ -266,7 +266,7 @@ def trained(
 ) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
     with readable(groups, request, batch.memory) as seen:
-        for models in trained_on(seen.groups, request, batch, account):
+        for models in trained_on(seen.groups, seen.request, batch, account):
             last_training.note(models, seen.groups[models.group], batch.statement)
             yield seen.described(models)
 

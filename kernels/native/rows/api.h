@@ -69,11 +69,13 @@ typedef struct tk_preparing {
     int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
     int64_t min_count;      /* rows that a level needs for that */
     int64_t cancel_mark;
+    const char *classes; /* names of labels, each with a 0 behind it; NULL: those that occur */
+    int64_t n_classes;
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024
 /* Expands groups whose `parts` are set. Labels that are text become numbers from 0 on, by sorted
- * text. tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
+ * text or in the order of the classes given. tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
 typedef struct tk_prepared tk_prepared;
 TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);

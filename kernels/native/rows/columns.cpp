@@ -171,6 +171,34 @@ int refuse_gaps(const Column &c, int64_t n, std::string *error) {
     return TK_REFUSED;
 }
 
+std::string quoted(std::string_view text) {
+    std::string out(1, '\'');
+    return out.append(text.substr(0, 200)).append(1, '\'');
+}
+
+// Gives the labels the numbers of the classes that the caller names.
+int name_classes(const tk_preparing *how, Column &label, std::string *error) {
+    std::vector<std::string_view> names;
+    const char *at = how->classes;
+    for (int64_t k = 0; k < how->n_classes; k++, at += names.back().size() + 1)
+        names.push_back(at);
+    std::vector<int32_t> number;
+    for (std::string_view level : label.levels) {
+        size_t k = std::find(names.begin(), names.end(), level) - names.begin();
+        if (k == names.size()) {
+            *error = "label is " + quoted(level) + ", expected " + quoted(names[0]) + " or " +
+                     quoted(names.back()) + " as the options have";
+            return TK_REFUSED;
+        }
+        number.push_back((int32_t)k);
+    }
+    for (auto &part : label.feature)
+        for (int32_t &k : part)
+            k = number[k];
+    label.levels = std::move(names);
+    return TK_OK;
+}
+
 void find_parts(const tusk_group *group, Columns *out) {
     for (const tusk_part *p = group->parts; p; p = p->next)
         out->parts.push_back(p);
@@ -192,6 +220,9 @@ void find_parts(const tusk_group *group, Columns *out) {
 int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                    std::string *error) {
     find_parts(group, out);
+    if (how->n_classes && !out->label.levels.empty())
+        if (int code = name_classes(how, out->label, error))
+            return code;
     bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1;
     for (const Column &c : out->columns)
         look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;

@@ -105,7 +105,7 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
         ),
         (
             """train_model('logistic', y, x, '{"classes": ["a", "b"]}')""",
-            """option 'classes' is ["a", "b"], expected a list of two labels""",
+            """option 'classes' is ["a", "b"], expected a list of two labels that are numbers""",
         ),
         (
             """train_model('linear', y, x, '{"classes": [1, 2]}')""",

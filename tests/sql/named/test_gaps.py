@@ -35,7 +35,7 @@ def frame() -> pd.DataFrame:
 
 
 def cell(value: Any) -> str:
-    if value is None or value != value:
+    if pd.isna(value):
         return "NULL"
     return str(value) if isinstance(value, bool | int | float) else f"'{value}'"
 
@@ -45,7 +45,9 @@ def table(client: Client) -> Iterator[Client]:
     rows = ", ".join(f"({', '.join(map(cell, row))})" for row in frame().itertuples(index=False))
     run = client.connection.execute
     run("DROP TABLE IF EXISTS named")
-    run("CREATE TABLE named (i integer, c varchar, x double precision, y double precision, u boolean)")
+    run(
+        "CREATE TABLE named (i integer, c varchar, x double precision, y double precision, u boolean)"
+    )
     run(f"INSERT INTO named VALUES {rows}")
     yield client
     run("DROP TABLE named")
@@ -53,10 +55,17 @@ def table(client: Client) -> Iterator[Client]:
 
 def models(client: Client, features: str, **options: Any) -> list[Any]:
     """coef, features, intercept, n_rows, n_skipped and preparation of a linear model."""
-    fields = ", ".join(f"(m).{name}" for name in ("coef", "features", "intercept", "n_rows", "n_skipped", "preparation"))
+    fields = ", ".join(
+        f"(m).{name}"
+        for name in ("coef", "features", "intercept", "n_rows", "n_skipped", "preparation")
+    )
     text = json.dumps({"epsilon": 1e-10} | options)
-    call = f"train_model('linear', y, r, '{text}') AS m FROM named, LATERAL (SELECT {features}) AS r"
-    return list(client.connection.execute(f"SELECT {fields} FROM (SELECT {call}) AS t").fetchall()[0])
+    call = (
+        f"train_model('linear', y, r, '{text}') AS m FROM named, LATERAL (SELECT {features}) AS r"
+    )
+    return list(
+        client.connection.execute(f"SELECT {fields} FROM (SELECT {call}) AS t").fetchall()[0]
+    )
 
 
 def truth(seen: pd.DataFrame, columns: dict[str, Any]) -> tuple[list[float], list[str]]:
@@ -96,7 +105,10 @@ def test_a_gap_is_a_level(table: Client) -> None:
     seen = frame()
     agree(
         found,
-        truth(seen, {f"c[{k}]": seen.c == k for k in sorted(LEVELS)[1:]} | {"c[missing]": seen.c.isna()}),
+        truth(
+            seen,
+            {f"c[{k}]": seen.c == k for k in sorted(LEVELS)[1:]} | {"c[missing]": seen.c.isna()},
+        ),
     )
 
 
@@ -121,8 +133,15 @@ def predictions(client: Client, options: dict[str, Any], rows: list[str]) -> lis
 
 
 def test_predictions_fill_gaps_and_know_others(table: Client) -> None:
-    rows = ["0 AS x, 'b' AS c", "0 AS x, 'never' AS c", "0 AS x, CAST(NULL AS varchar) AS c", "CAST(NULL AS double precision) AS x, 'a' AS c"]
-    coef, names, base, b, other, none, no_x = predictions(table, {"max_categories": 2, "missing": "impute"}, rows)
+    rows = [
+        "0 AS x, 'b' AS c",
+        "0 AS x, 'never' AS c",
+        "0 AS x, CAST(NULL AS varchar) AS c",
+        "CAST(NULL AS double precision) AS x, 'a' AS c",
+    ]
+    coef, names, base, b, other, none, no_x = predictions(
+        table, {"max_categories": 2, "missing": "impute"}, rows
+    )
     weight = dict(zip(names, coef, strict=True))
     assert b == pytest.approx(base + weight["c[b]"])
     assert other == pytest.approx(base + weight["c[other]"])
@@ -135,15 +154,17 @@ def test_predictions_fill_gaps_and_know_others(table: Client) -> None:
 
 
 def refused(client: Client, call: str) -> str:
-    with pytest.raises(Exception, match="train_model|predict") as raised:
+    with pytest.raises(Exception, match=r"train_model|predict") as raised:
         client.connection.execute(f"SELECT {call} FROM named").fetchall()
-    client.connection.rollback() if client.mark == "%s" else None
     return " ".join(str(raised.value).split())
 
 
 def test_gaps_can_be_refused(table: Client) -> None:
     told = refused(table, """train_model('linear', y, named, '{"missing": "error"}')""")
-    assert "column 'c' is NULL in 40 rows of a group, expected none as option 'missing' is 'error'" in told
+    assert (
+        "column 'c' is NULL in 40 rows of a group, expected none as option 'missing' is 'error'"
+        in told
+    )
 
 
 def test_option_values_are_checked(table: Client) -> None:
@@ -167,7 +188,9 @@ def test_labels_are_text(table: Client) -> None:
         ]
         assert found[0][0] == pytest.approx(found[1][0])
         assert list(found[0][1:]) == [[0, 1], ["no", "yes"], 360]
-    assert "label is text such as 'no', task 'linear' needs numbers" in refused(table, "train_model('linear', answer, ARRAY[i])")
+    assert "label is text such as 'no', task 'linear' needs numbers" in refused(
+        table, "train_model('linear', answer, ARRAY[i])"
+    )
 
 
 def test_a_group_of_one_class_knows_its_name(table: Client) -> None:
@@ -177,3 +200,74 @@ def test_a_group_of_one_class_knows_its_name(table: Client) -> None:
     ).fetchall()
     assert found[0][1:] == (["early", "late"], [0, 1])
     assert found[1] == ("one class", ["late"], [0])
+
+
+ANSWERS = "CASE WHEN i > 200 OR u THEN 'yes' ELSE 'no' END"
+
+
+def test_classes_are_named(table: Client) -> None:
+    """So that a group of one class knows which one it is, and the second is the positive one."""
+    run = table.connection.execute
+    found = run(
+        f"""SELECT (m).status, (m).class_names, (m).classes, (m).intercept > 0, (m).options FROM (SELECT train_model('logistic', {ANSWERS}, r, '{{"classes": ["no", "yes"]}}') AS m FROM named, LATERAL (SELECT named.x) AS r GROUP BY i > 200) AS t ORDER BY (m).status"""
+    ).fetchall()
+    assert found[1][:4] == ("one class", ["no", "yes"], [0, 1], True)
+    assert json.loads(found[0][4])["classes"] == ["no", "yes"]
+    turned = [
+        run(
+            f"""SELECT (m).coef, (m).class_names FROM (SELECT train_model('logistic', {ANSWERS}, r, '{{"classes": {names}}}') AS m FROM named, LATERAL (SELECT named.x) AS r WHERE i <= 200) AS t"""
+        ).fetchall()[0]
+        for names in ('["no", "yes"]', '["yes", "no"]')
+    ]
+    assert turned[0][0][0] == pytest.approx(-turned[1][0][0])
+    assert turned[1][1] == ["yes", "no"]
+
+
+def test_class_weights_are_by_name(table: Client) -> None:
+    run = table.connection.execute
+    found = [
+        run(
+            f"""SELECT (m).coef, (m).intercept FROM (SELECT train_model('logistic', {label}, r, '{{"class_weight": {weights}}}') AS m FROM named, LATERAL (SELECT named.x) AS r) AS t"""
+        ).fetchall()[0]
+        for label, weights in ((ANSWERS, '{"yes": 1, "no": 4}'), ("i > 200 OR u", "[4, 1]"))
+    ]
+    assert [*found[0][0], found[0][1]] == pytest.approx([*found[1][0], found[1][1]])
+
+
+@pytest.mark.parametrize(
+    ("label", "options", "sentence"),
+    [
+        (
+            ANSWERS,
+            '{"classes": ["no", "maybe"]}',
+            "label is 'yes', expected 'no' or 'maybe' as the options have",
+        ),
+        (
+            ANSWERS,
+            '{"classes": [0, 1]}',
+            "option 'classes' is [0.0, 1.0], expected a list of two texts, since labels are text such as",
+        ),
+        (
+            ANSWERS,
+            '{"class_weight": {"no": 1, "maybe": 2}}',
+            "label is 'yes', expected 'maybe' or 'no' as the options have",
+        ),
+        (
+            ANSWERS,
+            '{"classes": ["no", "yes"], "class_weight": {"no": 1, "maybe": 2}}',
+            "name different classes, expected the same",
+        ),
+        (
+            "u",
+            '{"classes": ["no", "yes"]}',
+            """option 'classes' is ["no", "yes"], expected a list of two labels that are numbers""",
+        ),
+        (
+            "u",
+            '{"class_weight": {"no": 1, "yes": 2}}',
+            "expected weights of two classes that are numbers, as the labels are",
+        ),
+    ],
+)
+def test_classes_that_are_refused(table: Client, label: str, options: str, sentence: str) -> None:
+    assert sentence in refused(table, f"train_model('logistic', {label}, named, '{options}')")
