@@ -163,6 +163,13 @@ class Model:
         return tuple(f"x{place}" for place in range(1, n + 1))
 
     @property
+    def trained_columns(self) -> tuple[str, ...]:
+        """The columns or SQL expressions that predictions need."""
+        if self.preparation is None:
+            return self.features
+        return tuple(column["name"] for column in json.loads(self.preparation)["columns"])
+
+    @property
     def coefficients(self) -> dict[str, float]:
         """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
 

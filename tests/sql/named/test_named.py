@@ -275,3 +275,56 @@ def test_rows_of_null_alone_train_nothing(own: duckdb.DuckDBPyConnection) -> Non
         assert own.execute(
             f"SELECT train_model('linear', 1, {{'c': {value}}}) FROM range(9)"
         ).fetchall() == [(None,)]
+
+
+def test_threads_that_meet_levels_in_another_order(own: duckdb.DuckDBPyConnection) -> None:
+    """Each thread numbers the levels that it meets; a model is of the levels, not of the numbers."""
+    rows = "(SELECT i % 2 AS g, 'c' || (hash(i // 2 + i // 130000) % 20) AS c, hash(i // 2 + i // 130000) % 20 + hash(i) % 7 AS y FROM range(400000) t(i))"
+    query = f"SELECT g, (m).coef, (m).features FROM (SELECT g, train_model('linear', y, {{'c': c}}) AS m FROM {rows} GROUP BY g) ORDER BY g"
+    found = []
+    for threads in (1, 4):
+        own.execute(f"SET threads = {threads}")
+        found.append(own.execute(query).fetchall())
+    for one, four in zip(*found, strict=True):
+        assert one[2] == four[2]
+        assert one[1] == pytest.approx(four[1], abs=1e-9)
+
+
+def test_rows_that_are_spilled(own: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT (m).coef, (m).n_rows FROM (SELECT train_model('linear', i % 7 + i % 3, {'c': 'c' || i % 3, 'a': i % 7, 'b': i % 11, 'd': i % 13, 'e': i % 17}) AS m FROM range(600000) t(i))"
+    free = own.execute(query).fetchall()[0]
+    own.execute("SET memory_limit = '30MB'")
+    tight = own.execute(query).fetchall()[0]
+    assert tight[0] == pytest.approx(free[0], abs=1e-9)
+    assert tight[1] == 600000
+
+
+def test_python_trains_on_columns_of_text(own: duckdb.DuckDBPyConnection) -> None:
+    features = ["delay", "origin", "weekend"]
+    given = {"source": "flights", "label": "answer", "features": features}
+    model = tuskml.train(own, "logistic", **given)
+    assert model.class_names == ["no", "yes"]
+    assert model.features == (
+        "delay",
+        "origin[EWR]",
+        "origin[JFK]",
+        "origin[LGA]",
+        "weekend[true]",
+    )
+    assert "origin[JFK]" in str(model.summary())
+    (sql,) = own.execute(
+        "SELECT train_model('logistic', answer, {'delay': delay, 'origin': origin, 'weekend': weekend}).coef FROM flights"
+    ).fetchall()[0]
+    assert model.coef == sql
+    rows = tuskml.predict(own, model, source="flights", columns=[], kind="decision", name="m")
+    assert model.decision(flights()) == pytest.approx(rows.m.to_numpy())
+    again = tuskml.Model.from_json(model.to_json())
+    assert again.predict_proba(flights()) == pytest.approx(model.predict_proba(flights()))
+
+
+def test_python_trains_groups_of_rows_with_names(own: duckdb.DuckDBPyConnection) -> None:
+    given = {"source": "flights", "label": "late", "features": ["delay", "lower(origin)"]}
+    models = tuskml.train(own, "logistic", group_by="carrier", **given)
+    assert {len(model.coef) for model in models.values()} == {3, 4}
+    found = tuskml.evaluate(own, models, source="flights")
+    assert all(metrics["auc"] > 0.6 for metrics in found.values())
