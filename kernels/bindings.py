@@ -43,11 +43,18 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_gather": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_ids_that_occur": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
+    "tk_prepare": (
+        INT,
+        [ADDRESS, INT64, ctypes.POINTER(s.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],
+    ),
+    "tk_prepared_text": (INT64, [ADDRESS, INT32, INT64, ADDRESS]),
+    "tk_prepared_free": (None, [ADDRESS]),
     "tk_copy_rows": (INT, [PASS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
 }
 LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_gradient": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
+    "tk_size_likelihood": (INT, [PASS, *[ADDRESS] * 3]),
     "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
     "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_open_pass": (

@@ -71,7 +71,9 @@ class Pass:
     groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
     class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where
     memory for what is kept beside each row comes from, the heap unless given; deadline: of
-    `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime.
+    `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime; parameter: shape (G, 2),
+    the loss's parameter and what smoothing is multiplied by, None: 0 and 1; by_scores: `curvature`
+    sums squared derivatives of the losses.
     """
 
     groups: NDArray[np.void]
@@ -87,6 +89,8 @@ class Pass:
     open: Open | None = None
     charges: Charges | None = None
     deadline: float | None = None
+    parameter: Floats | None = None
+    by_scores: bool = False
 
     @property
     def n_groups(self) -> int:
@@ -121,6 +125,7 @@ class Pass:
             positive=None if self.positive is None else self.positive[which],
             class_weight=None if self.class_weight is None else self.class_weight[which],
             open=None if self.open is None else self.open.of(which),
+            parameter=None if self.parameter is None else self.parameter[which],
         )
 
     def beside(self, n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -148,6 +153,8 @@ class Pass:
             self.loss_only,
             self.stride,
             self.cancel_mark,
+            pointer(self.parameter),
+            self.by_scores,
             self.deadline or 0.0,
         )
 
@@ -222,6 +229,16 @@ class Pass:
             pointer(out),
         )
         check_code(code)
+        return out
+
+    def size_likelihood(self, weights: Floats, size: Floats) -> Floats:
+        """Sums over rows of counts, (G, 4): the log-likelihood of a negative binomial with this
+        size, but for log y!, its first and second derivatives by the size, and rows.
+        """
+        out = np.empty((self.n_groups, 4))
+        weights, size = np.ascontiguousarray(weights), np.ascontiguousarray(size)
+        given = pointer(weights), pointer(size), pointer(out)
+        check_code(library().tk_size_likelihood(self.struct, *given))
         return out
 
     def curvature_apart(

@@ -19,9 +19,28 @@ GROUP = np.dtype(
         ("n_skipped", np.int64),
         ("dim", np.int32),
         ("kind", np.int32),
+        ("parts", np.uintp),
     ]
 )
 """`tusk_group`."""
+
+
+class Preparing(ctypes.Structure):
+    """`tk_preparing`."""
+
+    _fields_ = [
+        ("missing", INT32),
+        ("levels", INT32),
+        ("refuse_unseen", INT32),
+        ("threads", INT32),
+        ("max_categories", INT64),
+        ("min_count", INT64),
+        ("cancel_mark", INT64),
+        ("classes", ctypes.c_char_p),
+        ("n_classes", INT64),
+    ]
+
+
 SEGMENT = np.dtype(
     [
         ("next", np.uintp),
@@ -100,6 +119,8 @@ class Pass(ctypes.Structure):
         ("loss_only", INT32),
         ("stride", INT32),
         ("cancel_mark", INT64),
+        ("parameter", ADDRESS),
+        ("by_scores", INT32),
         ("deadline", DOUBLE),
     ]
 
@@ -313,6 +334,7 @@ STRUCTURES = {
     "tusk_segment": SEGMENT,
     "tusk_memory_use": MemoryUse,
     "tusk_frame": Frame,
+    "tk_preparing": Preparing,
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,

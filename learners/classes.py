@@ -1,9 +1,12 @@
 """Labels of two classes: which there may be, and which of them is the positive one."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.learners.models import Lists, Names
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.options.table import Options
 from tuskml.learners.tasks import Task
@@ -57,3 +60,33 @@ def positive(options: Options, labels: NDArray[np.void]) -> NDArray[np.bool_]:
     """
     least = 0.0 if options.classes is None else options.classes[0]
     return np.asarray(labels["low"] > least)
+
+
+def named_classes(classes: Lists) -> dict[str, Lists | Names]:
+    """The fields of models that say which classes they have."""
+    return {"classes": classes, "class_names": class_names(classes)}
+
+
+def class_names(classes: Lists) -> Names:
+    """The classes of n models as text, for labels that are numbers: 0 is '0', 1.5 is '1.5'.
+
+    A model without classes has no names. Lists that are the same share an item of the pool.
+    """
+    places: dict[bytes, int] = {}
+    pool: list[tuple[str, ...]] = []
+    code = np.full(len(classes.offsets) - 1, -1, np.int32)
+    for i, (begin, end) in enumerate(pairwise(classes.offsets.tolist())):
+        values = classes.values[begin:end]
+        if not len(values):
+            continue
+        key = values.tobytes()
+        if key not in places:
+            places[key] = len(pool)
+            pool.append(tuple(shortest(value) for value in values.tolist()))
+        code[i] = places[key]
+    return Names(tuple(pool), code)
+
+
+def shortest(value: float) -> str:
+    """The shortest text that reads as the number; whole ones have no point."""
+    return f"{value:.0f}" if value == int(value) and abs(value) < EXACT else repr(value)

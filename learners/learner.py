@@ -52,6 +52,11 @@ class Described(Protocol):
     stored: bool
 
 
+BUT_REFERENCE, ALL_LEVELS, FIRST_HAS_ALL = 0, 1, 2
+"""Levels of categories with a feature: all but the first one, which is the reference; all; all of
+the first category, and of the others all but the first one."""
+
+
 class Learner(ABC):
     """The base of all learners; what few of them can do is refused here, in a sentence."""
 
@@ -81,6 +86,11 @@ class Learner(ABC):
         tell: hears what is being measured.
         """
         return {}
+
+    def levels(self, options: Any) -> int:
+        """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
+        `FIRST_HAS_ALL`."""
+        return ALL_LEVELS
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:

@@ -94,13 +94,17 @@ class Models:
     options: Strings
     store: Strings = field(default_factory=lambda: Strings.same(None, 0))
     features: Names = field(default_factory=lambda: Names.same(None, 0))
+    preparation: Strings = field(default_factory=lambda: Strings.same(None, 0))
+    class_names: Names = field(default_factory=lambda: Names.same(None, 0))
 
     def __post_init__(self) -> None:
         n = len(self.group)
-        if not len(self.store.code):
-            object.__setattr__(self, "store", Strings.same(None, n))
-        if not len(self.features.code):
-            object.__setattr__(self, "features", Names.same(None, n))
+        for name in ("store", "preparation"):
+            if not len(getattr(self, name).code):
+                object.__setattr__(self, name, Strings.same(None, n))
+        for name in ("features", "class_names"):
+            if not len(getattr(self, name).code):
+                object.__setattr__(self, name, Names.same(None, n))
 
     @classmethod
     def built(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
@@ -169,9 +173,12 @@ def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]
     """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
     pool, code = [text], np.zeros(n, np.int32)
     for name, (where, numbers) in more.items():
-        values, place = np.unique(numbers[where], return_inverse=True)
-        code[where] = len(pool) + place
-        pool += [f'{text[:-1]},"{name}":{value:.15g}}}' for value in values]
+        if not where.any():
+            continue
+        keys = np.stack([code[where].astype(float), numbers[where]], axis=1)
+        pairs, place = np.unique(keys, axis=0, return_inverse=True)
+        code[where] = len(pool) + place.reshape(-1)
+        pool += [f'{pool[int(before)][:-1]},"{name}":{value:.15g}}}' for before, value in pairs]
     return Strings(tuple(pool), code)
 
 

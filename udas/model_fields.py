@@ -15,10 +15,12 @@ class ModelField(NamedTuple):
 MODEL_FIELDS = (
     ModelField("task", "TEXT", "VARCHAR", "text"),
     ModelField("features", "TEXTS", "VARCHAR[]", "text[]"),
+    ModelField("preparation", "TEXT", "VARCHAR", "text"),
     ModelField("coef", "NUMBERS", "DOUBLE[]", "float8[]"),
     ModelField("intercept", "NUMBER", "DOUBLE", "float8"),
     ModelField("std_err", "NUMBERS", "DOUBLE[]", "float8[]"),
     ModelField("classes", "NUMBERS", "DOUBLE[]", "float8[]"),
+    ModelField("class_names", "TEXTS", "VARCHAR[]", "text[]"),
     ModelField("n_rows", "COUNT", "BIGINT", "bigint"),
     ModelField("n_skipped", "COUNT", "BIGINT", "bigint"),
     ModelField("n_features", "COUNT", "BIGINT", "bigint"),

@@ -13,7 +13,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.script import run
 from tuskml.errors import DataError
-from tuskml.model.model import FIELDS
+from tuskml.model.model import FIELDS, LATER
 from tuskml.prediction.joining import of_one_task
 from tuskml.prediction.model_tables import chosen_keys, model_table
 from tuskml.terminal.bar import bar
@@ -202,4 +202,4 @@ def has_models(rows: Sequence[Sequence[Any]], place: int) -> bool:
     """Whether a column's first value is a model."""
     values = (row[place] for row in rows)
     first = next((value for value in values if value is not None), None)
-    return isinstance(first, dict) and set(FIELDS) - {"features"} <= set(first)
+    return isinstance(first, dict) and set(FIELDS) - set(LATER) <= set(first)

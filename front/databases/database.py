@@ -3,7 +3,7 @@
 Statements are made of what `text/expressions.py` has checked; names are quoted by each kind.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import duckdb
@@ -17,9 +17,15 @@ FUNCTIONS = ("train_model: ", "explain_training: ", "predict: ", "predict_proba:
 Row = tuple[Any, ...]
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT")
 
+CATEGORIES = ("VARCHAR", "TEXT", "CHARACTER", "BPCHAR", "CHAR", "NAME", "ENUM", "UUID")
+DATES = ("DATE", "TIMESTAMP")
+
 
 def kind_of(type_name: str) -> str:
-    """`array`, `sparse`, `boolean`, `number` or `other`: what a column can be in a training."""
+    """What a column can be in a training.
+
+    `array`, `sparse`, `boolean`, `number`, `category`, `date` or `other`.
+    """
     name = type_name.upper()
     if name.endswith("]"):
         return "array"
@@ -27,6 +33,10 @@ def kind_of(type_name: str) -> str:
         return "sparse"
     if name.startswith("BOOL"):
         return "boolean"
+    if name.startswith(DATES):
+        return "date"
+    if name.startswith(CATEGORIES):
+        return "category"
     return "number" if any(number in name for number in NUMBERS) else "other"
 
 
@@ -57,6 +67,10 @@ class Database(Protocol):
 
     def array(self, items: Sequence[str]) -> str:
         """An array of expressions."""
+        ...
+
+    def row(self, items: Mapping[str, str]) -> str:
+        """A row with names, of expressions by name."""
         ...
 
     def text(self, value: str) -> str:

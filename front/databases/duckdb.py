@@ -1,6 +1,6 @@
 """DuckDB as a training from Python sees it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import duckdb
@@ -70,6 +70,9 @@ class DuckDB:
 
     def array(self, items: Sequence[str]) -> str:
         return "[" + ", ".join(items) + "]"
+
+    def row(self, items: Mapping[str, str]) -> str:
+        return "{" + ", ".join(f"{self.text(name)}: {sql}" for name, sql in items.items()) + "}"
 
     def text(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'"

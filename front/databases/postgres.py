@@ -1,7 +1,7 @@
 """PostgreSQL as a training from Python sees it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuskml.databases.database import Columns, Row, failure, kind_of
@@ -95,6 +95,10 @@ class Postgres:
 
     def array(self, items: Sequence[str]) -> str:
         return "ARRAY[" + ", ".join(items) + "]"
+
+    def row(self, items: Mapping[str, str]) -> str:
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in items.items())
+        return f"(SELECT tusk_row FROM (SELECT {columns}) AS tusk_row)"
 
     def text(self, value: str) -> str:
         return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"

@@ -243,10 +243,12 @@ class Scope:
         """The columns' names, the first dozen."""
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
-    def label(self, text: str) -> str:
-        """The label: a number or a boolean."""
+    def label(self, text: str, may_be_text: bool = False) -> str:
+        """The label: a number or a boolean, or where that is allowed text."""
         sql = self.sql(text, "label")
         (kind,) = self.types([sql], "label")
+        if may_be_text and kind_of(kind) == "category":
+            return sql
         if kind_of(kind) not in ("number", "boolean"):
             raise DataError(f"label {text!r} is of type {kind}, expected a number or a boolean")
         return sql
@@ -259,19 +261,24 @@ class Scope:
         return name or column_named(text, self.columns) or expression, sql
 
     def features(self, texts: Sequence[str]) -> tuple[str, int | None]:
-        """One array, or what `sparse` returns; how many features, where they are listed."""
+        """One array, what `sparse` returns or a row with names; how many features, where they are
+        an array of what is listed, and 0 for a row."""
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
         sql = [self.sql(text, "features") for text in texts]
         kinds = self.types(sql, "features")
         if len(texts) == 1 and kind_of(kinds[0]) in ("array", "sparse"):
             return sql[0], None
-        for text, kind in zip(texts, kinds, strict=True):
-            if kind_of(kind) not in ("number", "boolean"):
+        found = [kind_of(kind) for kind in kinds]
+        for text, kind, known in zip(texts, kinds, found, strict=True):
+            if known not in ("number", "boolean", "category", "date"):
                 raise DataError(
-                    f"feature {text!r} is of type {kind}, expected a number or a boolean, or one "
-                    "array alone"
+                    f"feature {text!r} is of type {kind}, expected a number, a boolean, text or a "
+                    "date, or one array alone"
                 )
+        if {"category", "date"} & set(found):
+            names = [column_named(text, self.columns) or text for text in texts]
+            return self.database.row(dict(zip(names, sql, strict=True))), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)

@@ -45,7 +45,7 @@ def write(fields: Mapping[str, Any]) -> str:
 
 def read(text: str | bytes) -> dict[str, Any]:
     """The fields again. DataError for all that `write` did not write."""
-    content = checked(parsed(text))
+    content = OLDER | checked(parsed(text))
     missing = [name for name in KINDS if name not in content]
     unknown = [name for name in content if name not in KINDS]
     if missing or unknown:
@@ -177,8 +177,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "options": settings,
     "store": maybe(text),
     "label": maybe(text),
+    "class_names": maybe(listed(text)),
+    "preparation": maybe(text),
 }
 """By field; the payload is made of the others."""
+OLDER: dict[str, Any] = {"class_names": None, "preparation": None}
+"""What a model of an older version has in fields that are new."""
 
 
 def encoded(name: str, value: Any) -> Any:

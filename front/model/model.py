@@ -27,12 +27,14 @@ class Model:
     """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
 
     coef: one per feature, None if the model is in a store; std_err: the intercept's first;
-    classes: the two labels in rising order, None for `linear`; n_rows: rows used; n_skipped: rows
-    with a NULL; loss: the objective at the result; history: the objective by iteration, at most
-    200 points; options: those in force, and the `counters` of trainings that have some.
+    classes: the labels in rising order, None for `linear`; class_names: the same as text;
+    n_rows: rows used; n_skipped: rows with a NULL; loss: the objective at the result; history:
+    the objective by iteration, at most 200 points; options: those in force, and the `counters`
+    of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
-    Python trained the model on; label: likewise. Models that differ only in them are equal.
+    Python trained the model on; label: likewise. Models that differ only in
+    them are equal. preparation: what rows by name became, as JSON.
     """
 
     task: str
@@ -54,13 +56,18 @@ class Model:
     store: str | None
     features: tuple[str, ...] = field(default=(), compare=False)
     label: str | None = field(default=None, compare=False)
+    class_names: list[str] | None = None
+    preparation: str | None = None
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
         """The model value of a row; `options` is JSON text there."""
-        taken = {name: value[name] for name in FIELDS if name != "features"}
-        names = tuple(value.get("features") or ())  # which older models do not have
-        return cls(**taken | {"features": names, "options": json.loads(value["options"] or "{}")})
+        taken = {name: value[name] for name in FIELDS if name not in LATER}
+        later = {name: value.get(name) for name in LATER}
+        later["features"] = tuple(later["features"] or ())
+        if later["class_names"] is not None:
+            later["class_names"] = list(later["class_names"])
+        return cls(**taken | later | {"options": json.loads(value["options"] or "{}")})
 
     @classmethod
     def of_batch(cls, models: Models, place: int) -> "Model":
@@ -87,7 +94,9 @@ class Model:
         """
         fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
         return scorers.payload(
-            fields | {"intercept": self.intercept, "options": self.options_text}
+            fields
+            | {"intercept": self.intercept, "options": self.options_text}
+            | {"preparation": self.preparation}
         )
 
     @property
@@ -152,6 +161,13 @@ class Model:
         if len(self.features) == 1 and weighs_features(self.task):
             return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
         return tuple(f"x{place}" for place in range(1, n + 1))
+
+    @property
+    def trained_columns(self) -> tuple[str, ...]:
+        """The columns or SQL expressions that predictions need."""
+        if self.preparation is None:
+            return self.features
+        return tuple(column["name"] for column in json.loads(self.preparation)["columns"])
 
     @property
     def coefficients(self) -> dict[str, float]:
@@ -220,3 +236,5 @@ class Model:
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
+LATER = ("features", "preparation", "class_names")
+"""Fields that models of an older version do not have."""

@@ -28,6 +28,7 @@ class _Fields(ctypes.Structure):
     _fields_ = [
         ("task", _Text),
         ("options", _Text),
+        ("preparation", _Text),
         ("coef", _Numbers),
         ("classes", _Numbers),
         ("has_intercept", ctypes.c_bool),
@@ -46,6 +47,15 @@ class _Rows(ctypes.Structure):
     ]
 
 
+class _Column(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("numbers", ctypes.c_void_p),
+        ("texts", ctypes.c_void_p),
+        ("validity", ctypes.c_void_p),
+    ]
+
+
 class _Refusal(ctypes.Structure):
     _fields_ = [("sentence", ctypes.c_char * 512), ("sqlstate", ctypes.c_char * 6)]
 
@@ -61,6 +71,10 @@ def _library() -> ctypes.CDLL:
     library.tusk_answer_rows.argtypes = [
         _Text, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Rows), ctypes.c_void_p, refusal,
     ]  # fmt: skip
+    library.tusk_answer_named.argtypes = [
+        _Text, ctypes.c_int, ctypes.POINTER(_Column), ctypes.c_int32, ctypes.c_int64,
+        ctypes.c_void_p, refusal,
+    ]  # fmt: skip
     return library
 
 
@@ -68,7 +82,9 @@ def _refused(why: _Refusal) -> DataError:
     return DataError(why.sentence.decode(errors="replace"))
 
 
-def _text(text: str) -> _Text:
+def _text(text: str | None) -> _Text:
+    if text is None:
+        return _Text(None, 0)
     data = text.encode()
     return _Text(data, len(data))
 
@@ -83,8 +99,8 @@ def _numbers(values: Any) -> tuple[_Numbers, Floats]:
 def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
-    fields: task, options (JSON text), coef, classes and intercept. DataError where no prediction
-    could use them.
+    fields: task, options (JSON text), preparation, coef, classes and intercept. DataError where no
+    prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])
@@ -92,6 +108,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
     given = _Fields(
         _text(fields["task"]),
         _text(fields["options"]),
+        _text(fields["preparation"]),
         coef,
         classes,
         intercept is not None,
@@ -139,3 +156,49 @@ def sparse(payload: bytes, kind: str, x: Any) -> Floats:
         ids = np.zeros(1, np.int32)
     given = (values.ctypes.data, ids.ctypes.data, begin.ctypes.data)
     return _score(payload, kind, _Rows(*given, *rows.shape, wide))
+
+
+def named(payload: bytes, kind: str, columns: Mapping[str, NDArray[Any]], n: int) -> Floats:
+    """The same of columns by name, each of shape (n,): numbers, or objects that are text.
+
+    None, and NaN in numbers, is a NULL.
+    """
+    kept: list[Any] = []
+    given = (_Column * max(1, len(columns)))(
+        *(_column(name, values, kept) for name, values in columns.items())
+    )
+    out = np.empty(n)
+    why = _Refusal()
+    text = _Text(payload, len(payload))
+    answer = ANSWERS.index(kind)
+    if not _library().tusk_answer_named(
+        text, answer, given, len(columns), n, out.ctypes.data, why
+    ):
+        raise _refused(why)
+    return out
+
+
+def _column(name: str, values: NDArray[Any], kept: list[Any]) -> _Column:
+    """A column for C; kept: what its pointers point at."""
+    if values.dtype != object:
+        numbers = np.ascontiguousarray(values, np.float64)
+        valid = _bits(~np.isnan(numbers))
+        kept += [numbers, valid]
+        return _Column(name.encode(), numbers.ctypes.data, None, valid.ctypes.data)
+    encoded = [b"" if value is None else value.encode() for value in values]
+    whole = b"".join(encoded)
+    sizes = np.array([len(one) for one in encoded], np.uint64)
+    begin = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
+    at = ctypes.cast(whole, ctypes.c_void_p).value or 0
+    texts = np.stack([begin + np.uint64(at), sizes], axis=1)
+    valid = _bits(np.array([value is not None for value in values], bool))
+    kept += [whole, texts, valid]
+    return _Column(name.encode(), None, texts.ctypes.data, valid.ctypes.data)
+
+
+def _bits(valid: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """A bit per row, in whole words."""
+    words = np.zeros(-(-len(valid) // 64) or 1, np.uint64)
+    bits = np.packbits(valid, bitorder="little")
+    words.view(np.uint8)[: len(bits)] = bits
+    return words

@@ -1,5 +1,7 @@
 """Rows from Python for the scorers of SQL's `decision`, `predict` and `predict_proba`."""
 
+import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -56,7 +58,9 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     """
     known = TASKS.get(task)
     if known is not None:
-        response = "logistic" if task == "logistic" else "identity"
+        response = getattr(known, "response", None) or "identity"
+        if task == "logistic":
+            response = task
         return Answers(known.classifies, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:
@@ -88,6 +92,9 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     """
     if device != "cpu":
         return of_margins(model, kind, margins_on(device, model, X))
+    if model.preparation is not None:
+        columns = prepared_columns(model, X)
+        return scorers.named(model.payload, kind, columns, len(X))
     if hasattr(X, "tocsr") and not answers(model).factorizes:
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
@@ -95,6 +102,51 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
     return scorers.dense(model.payload, kind, x)
+
+
+def prepared_columns(model: "Model", X: Any) -> dict[str, NDArray[Any]]:
+    """The columns of a data frame that a model of rows with names needs, by name."""
+    if not hasattr(X, "columns"):
+        raise DataError("the model was trained on rows with names, expected X to be a data frame")
+    there = {str(name): name for name in X.columns}
+    wanted = {column["name"]: column for column in json.loads(model.preparation or "")["columns"]}
+    for name in wanted:
+        if name not in there:
+            raise DataError(f"X has no column {name!r}, which the model was trained on")
+    kinds = {name: column["kind"] for name, column in wanted.items()}
+    return {name: cells(name, X[there[name]], kind) for name, kind in kinds.items()}
+
+
+def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
+    """A column of a frame: numbers as float64, text as objects; None or NaN is a NULL."""
+    if kind == "category":
+        return np.array([as_text(value) for value in list(values)], object)
+    column = np.asarray(values)
+    try:
+        if column.dtype.kind == "M":
+            return days(column)
+        return column.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"column {name!r} of X has {column.dtype}, the model was trained on numbers"
+        ) from None
+
+
+def days(column: NDArray[Any]) -> Floats:
+    """Dates and timestamps as days since 1970-01-01, a missing one as NaN."""
+    found = column.astype("M8[us]").astype(np.int64) / 86400e6
+    return np.asarray(np.where(np.isnat(column), np.nan, found))
+
+
+def as_text(value: Any) -> str | None:
+    """A value of a category as SQL has it; None for a missing one."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    return str(value)
 
 
 def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:

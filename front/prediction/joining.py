@@ -89,7 +89,7 @@ def of_model(database: Database, model: Model) -> Joined:
     return Joined(
         sql,
         task=model.task,
-        features=model.features or None,
+        features=model.trained_columns or None,
         label=model.label,
         constant=value,
         options=model.options,
@@ -134,12 +134,12 @@ def same_in_all(models: Sequence[Model]) -> tuple[str, tuple[str, ...] | None, s
     """Task, features and label of models. DataError where they differ."""
     first = models[0]
     for other in models:
-        if (other.task, other.features) != (first.task, first.features):
+        if (other.task, other.trained_columns) != (first.task, first.trained_columns):
             raise DataError(
                 "model is a mapping of models of several tasks or features, expected models of "
                 "one training"
             )
-    return first.task, first.features or None, first.label
+    return first.task, first.trained_columns or None, first.label
 
 
 def constant(database: Database, value: Any, type_name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from tuskml.connection import connect
-from tuskml.databases.database import Database
+from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
 from tuskml.databases.keeping import Into, is_file, keep
@@ -44,6 +44,8 @@ class Given:
 
     def named(self, model: Model) -> Model:
         """The model, which knows what it was trained on."""
+        if model.preparation is not None:
+            return replace(model, label=self.label)
         return model.trained_on(self.features, self.label)
 
 
@@ -51,7 +53,8 @@ class Given:
 class Training:
     """A checked request: SQL expressions over the source's columns; keys have names and SQL.
 
-    n_features: None where they are one array.
+    n_features: None where they are one array, 0 where they are a row with names; text_label:
+    whether labels are text.
     """
 
     task: Task
@@ -62,6 +65,7 @@ class Training:
     options: str
     n_features: int | None
     given: Given
+    text_label: bool = False
 
     def query(self, database: Database, aggregate: str = "train_model") -> str:
         """The query that trains: the keys' columns, and the model's.
@@ -240,6 +244,8 @@ def streamed(database: Database, training: Training) -> Model | None:
     source = training.source
     if (
         training.keys
+        or training.n_features == 0
+        or training.text_label
         or not (source.files or source.table)
         or not learner_of(training.task).streams(request)
     ):
@@ -349,13 +355,15 @@ def resolve(
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
     sql, n_features = scope.features(texts)
+    label_sql = scope.label(label, task.classifies)
     return Training(
         task,
         rows,
-        scope.label(label),
+        label_sql,
         sql,
         tuple(map(scope.key, keys)),
         options,
         n_features,
         Given(tuple(texts), label, tuple(keys)),
+        kind_of(scope.types([label_sql], "label")[0]) == "category",
     )

@@ -16,6 +16,7 @@ from tuskml.errors import DataError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
+from tuskml.groups.preparation import readable
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS, address_of
@@ -211,12 +212,15 @@ def answer_options(
             emission = Emission(models.numbered(places[models.group]))
             library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
     else:
-        for place, text in zip(
-            places,
-            learner_of(request.task).explain(groups, request, batch.memory or 0),
-            strict=True,
-        ):
+        for place, text in zip(places, explained(groups, request, batch), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
+    """What would run for each of the groups."""
+    memory = batch.memory or 0
+    with readable(groups, request, memory) as seen:
+        yield from learner_of(request.task).explain(seen.groups, seen.request, memory)
 
 
 def named(models: Models, groups: NDArray[np.void], names: tuple[str, ...] | None) -> Models:
@@ -226,6 +230,10 @@ def named(models: Models, groups: NDArray[np.void], names: tuple[str, ...] | Non
     """
     if names is None:
         return models
+    if groups["parts"].any() and models.features.pool:
+        raise DataError(
+            "option 'feature_names' is for features that are lists, and these rows have names"
+        )
     sparse = groups["kind"][models.group] >= KINDS.index("sparse float32")
     fits = np.where(sparse, models.n_features <= len(names), models.n_features == len(names))
     if not fits.all():
@@ -257,16 +265,23 @@ def trained(
     groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
 ) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
+    with readable(groups, request, batch.memory) as seen:
+        for models in trained_on(seen.groups, seen.request, batch, account):
+            last_training.note(models, seen.groups[models.group], batch.statement)
+            yield seen.described(models)
+
+
+def trained_on(
+    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
+) -> Iterator[Models]:
+    """The same of rows that are numbers."""
     if request.options.store is None:
-        found = learner_of(request.task).train(groups, request, batch.memory)
+        yield from learner_of(request.task).train(groups, request, batch.memory)
     else:
         from tuskml.groups.stored import train_stored  # its packages take a while to import
 
         root = os.fsdecode(batch.store_root) if batch.store_root else None
-        found = train_stored(groups, request, batch.memory, root, batch.statement, account)
-    for models in found:
-        last_training.note(models, groups[models.group], batch.statement)
-        yield models
+        yield from train_stored(groups, request, batch.memory, root, batch.statement, account)
 
 
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:

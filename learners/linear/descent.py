@@ -12,7 +12,6 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
-from tuskml.learners.linear.objective import start
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.checks import refuse_lost
@@ -24,16 +23,15 @@ from tuskml.learners.linear.validation import EarlyStop
 
 def descend(
     problem: Problem,
-    labels: NDArray[np.void],
+    v: Floats,
     held: NDArray[np.void] | None,
     plan: Plan,
     options: LinearOptions,
     began: float,
     timing: Timing,
 ) -> State:
-    """Runs the plan's stages, each from where the one before it ended."""
+    """Runs the plan's stages from weights v (G, p), each from where the one before it ended."""
     deadline = deadline_of(options, began)
-    v = start(problem, labels, options)
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     monitor = None

@@ -37,7 +37,7 @@ def placed(plan: Plan, task: LinearTask) -> Plan:
 
 def without_kernels(request: Request) -> str | None:
     """What of a request the GPU has no kernels for, as a sentence's subject."""
-    if request.task.own is not None:
+    if request.task.general:
         return f"task '{request.task.name}'"
     if request.options.algorithm in ALGORITHMS or named(request.options):
         return "an operator of your own"

@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.learner import Groups, Learner
+from tuskml.learners.learner import (
+    ALL_LEVELS,
+    BUT_REFERENCE,
+    FIRST_HAS_ALL,
+    Groups,
+    Learner,
+)
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
@@ -46,6 +52,12 @@ class Linear(Learner):
         from tuskml.learners.linear.planner.calibration import measure
 
         return measure(tell)
+
+    def levels(self, options: LinearOptions) -> int:
+        """Without a penalty, a category's levels and the intercept would determine each other."""
+        if options.l1 or options.l2:
+            return ALL_LEVELS
+        return BUT_REFERENCE if options.fit_intercept else FIRST_HAS_ALL
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         return training.train(groups, request, memory)

@@ -10,6 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.own.checks import constant
 from tuskml.learners.linear.plan import Plan
@@ -32,6 +33,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         positive=np.ascontiguousarray(labels["high"]) if task.classifies else None,
         class_weight=class_weights(task, options, labels),
         open=None if task.own is None else Open(task.own),
+        parameter=parameters(task, options, labels),
     )
     frequency = None
     if rows.sparse:
@@ -47,9 +49,23 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     return transformed(with_units(problem, labels), plan)
 
 
+def parameters(
+    task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
+) -> Floats | None:
+    """The loss's parameter and the unit of its corner's width, (G, 2); None where it has none."""
+    if task.parameter is None:
+        return None
+    found = np.ones((len(labels), 2))
+    given = getattr(options, task.parameter)
+    found[:, 0] = by_moments(labels) if given is None else given
+    if not task.smooth:
+        found[:, 1] = label_unit(labels, options.fit_intercept)
+    return found
+
+
 def of_numbers(task: LinearTask) -> bool:
-    """Whether margins are in units of the label, by a loss of the user's own."""
-    return task.own is not None and not task.classifies and task.response == "identity"
+    """Whether margins are in units of the label, by another loss than the squared one."""
+    return task.general and task.of_label
 
 
 def label_size(labels: NDArray[np.void]) -> Floats:
@@ -75,7 +91,7 @@ def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
     events are rare.
     """
     task = problem.task
-    if task.quadratic or task.own is not None:
+    if task.quadratic or task.general:
         numbers = task.quadratic or of_numbers(task)
         weight = label_unit(labels, problem.rows.fit_intercept) if numbers else None
         gradient = weight if task.quadratic else unit_of_own(problem, labels, weight)
@@ -114,7 +130,7 @@ def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
 def unit_of_own(
     problem: Problem, labels: NDArray[np.void], weight: Floats | None
 ) -> Floats | None:
-    """The same of a loss of the user's own, by how it bends within a unit of the margin, (G,)."""
+    """The same of any other loss, by how it bends within a unit of the margin, (G,)."""
     if problem.task.classifies and problem.task.response == "logistic":
         return class_unit(problem, labels)
     v = np.zeros((problem.n_groups, problem.d + 1))
@@ -210,7 +226,7 @@ def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
     task = problem.task
     if task.quadratic:
         return np.asarray(labels["mean"])
-    if task.own is not None and not task.classifies:
+    if task.general and not task.classifies:
         return constant(task, labels["mean"])
     if "logistic" in (task.name, task.response):
         weight = problem.rows.class_weight

@@ -21,6 +21,9 @@ class LinearOptions(Options):
     l1: float
     l2: float
     fit_intercept: bool
+    quantile: float
+    delta: float
+    dispersion: float | None
 
 
 Request = learner.Request[LinearTask, LinearOptions]

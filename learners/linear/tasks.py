@@ -20,7 +20,9 @@ class LinearTask(Task):
 
     loss: the kernels' number; quadratic, smooth: whether the loss is; own: the user's loss, which
     loss only says the labels of (0: numbers, 1: classes), response: how it predicts, low and
-    high: where its labels lie.
+    high: where its labels lie. least: what labels must be, in words; parameter: the option that
+    the loss has a parameter by; expected: the kernels' number of a loss whose curvature is the
+    expected one, by which standard errors are computed.
     """
 
     loss: int
@@ -30,10 +32,28 @@ class LinearTask(Task):
     response: str | None = None
     low: float = -math.inf
     high: float = math.inf
+    least: str | None = None
+    parameter: str | None = None
+    expected: int | None = None
+
+    @property
+    def general(self) -> bool:
+        """Whether the loss is none of those that the stochastic kernels and the GPU have."""
+        return self.own is not None or self.loss > HINGE
+
+    @property
+    def hinged(self) -> bool:
+        """Whether the loss is the hinge itself."""
+        return self.own is None and self.loss == HINGE
+
+    @property
+    def of_label(self) -> bool:
+        """Whether margins are in units of the label."""
+        return not self.classifies and self.response in (None, "identity")
 
     @property
     def steepest(self) -> float:
-        """The largest curvature of the loss, of one of the user's own about."""
+        """The largest curvature of the loss; about, where it has no bound or is the user's own."""
         return 0.25 if "logistic" in (self.name, self.response) else 1.0
 
     @property
@@ -42,10 +62,47 @@ class LinearTask(Task):
         return self.own is None or self.own.curved
 
 
+HINGE = 2
+"""The last of the losses that the stochastic kernels, the GPU and stores have."""
+COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 LINEAR = built_in(
     LinearTask("linear", "1/2 (m - y)^2", loss=0, quadratic=True, test="t"),
     LinearTask("logistic", "log(1 + exp(-y m))", True, loss=1, test="z"),
-    LinearTask("svm", "max(0, 1 - y m)", True, loss=2, smooth=False),
+    LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False),
+    LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8),
+    LinearTask(
+        *("poisson", "exp(m) - y m"), loss=3, response="exp", low=0.0, least=COUNTS, test="z"
+    ),
+    LinearTask(
+        *("negative_binomial", "(y + 1/a) log(1 + a exp(m)) - y m"),
+        loss=5,
+        response="exp",
+        low=0.0,
+        least=COUNTS,
+        parameter="dispersion",
+        expected=10,
+        test="z",
+    ),
+    LinearTask(
+        *("gamma", "y exp(-m) + m"),
+        loss=4,
+        response="exp",
+        low=0.0,
+        least=POSITIVE,
+        expected=9,
+        test="t",
+    ),
+    LinearTask(
+        "huber",
+        "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)",
+        loss=6,
+        parameter="delta",
+        expected=0,
+        test="z",
+    ),
+    LinearTask(
+        "quantile", "max(q (y - m), (q - 1) (y - m))", loss=7, parameter="quantile", smooth=False
+    ),
 )
 OWN: dict[str, LinearTask] = {}
 """The user's."""

@@ -19,7 +19,7 @@ from tuskml.kernels.gpu import placement
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.renumber import renumbered
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, positive
+from tuskml.learners.classes import check_classes, named_classes, positive
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
@@ -29,9 +29,10 @@ from tuskml.learners.linear.explaining.explanation import Actual, document
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
+from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import loss_of_one_class, own_members, refuse_labels
+from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
@@ -252,14 +253,21 @@ def fit_alike(
             timing.planned(chosen, time.monotonic() - asked)
         if gpu:
             plan = devices.placed(plan, request.task)
-        state = descend(problem, labels, given.held, plan, options, began, timing)
+        begin = start(problem, labels, options)
+        state = descend(problem, begin, given.held, plan, options, began, timing)
+        if estimates_dispersion(problem, options):
+
+            def again(changed: Problem, v: Floats) -> State:
+                return descend(changed, v, given.held, plan, options, began, timing)
+
+            problem, state = with_dispersion(problem, state, options, again)
         if not gpu:  # its seconds say nothing of the CPU's
             timing.report(plan, question)
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
         seen = outcome.infer(problem, state, plan, deadline_of(options, began))
         ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
-        shown = resolved(options, plan, timing.shown() | (own_members(request.task) or {}))
+        shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
         ended = Ended(problem, state, plan, seen, ridge)
         models = models_of(given, ended, shown, began)
         if not options.explain:
@@ -284,7 +292,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
         std_err=std_err_lists(seen.std_err, widths),
-        classes=classes_of(task, labels),
+        **named_classes(classes_of(task, labels)),
         n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
@@ -352,10 +360,10 @@ def one_class(
         request.task.name,
         coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
         intercept=intercept,
-        classes=classes,
+        **named_classes(classes),
         n_features=widths,
         loss=loss_of_one_class(request.task, intercept),
         status="one class",
         plan="constant",
-        options=resolved(request.options, plan, own_members(request.task)),
+        options=resolved(request.options, plan, task_members(request.task, request.options)),
     )

@@ -72,7 +72,8 @@ def real(low: float, high: float | None = None, open_low: bool = False) -> Kind:
         return number
 
     if high is not None:
-        return Kind(f"a number of at least {low:g} and less than {high:g}", parse)
+        least = "greater than" if open_low else "of at least"
+        return Kind(f"a number {least} {low:g} and less than {high:g}", parse)
     return Kind(f"a number {'greater than' if open_low else 'of at least'} {low:g}", parse)
 
 
@@ -115,21 +116,60 @@ def _step(value: Any) -> float | str:
 
 
 class ByClass(tuple[float, float]):
-    """Weights of two classes that were named; classes: these, the lower first."""
+    """Weights of two classes that were named; classes: these, the lower first, or 0 and 1 where
+    the names are no numbers; by_name: the weights by name."""
 
     classes: tuple[float, float]
+    by_name: dict[str, float]
+
+    @property
+    def are_text(self) -> bool:
+        """Whether only labels that are text can have these classes."""
+        return any(_label(name) is None for name in self.by_name)
+
+
+class ClassNames(tuple[float, float]):
+    """Two classes that are text, as the numbers 0 and 1; names: these, the second the positive
+    one."""
+
+    names: tuple[str, str]
+
+
+def class_names(names: tuple[str, str]) -> ClassNames:
+    """The classes of labels that are text."""
+    found = ClassNames((0.0, 1.0))
+    found.names = names
+    return found
+
+
+def weights_by_name(names: tuple[str, str], by_name: dict[str, float]) -> ByClass:
+    """The weights in the order of the names. ValueError where a name has none."""
+    if set(names) != set(by_name):
+        raise ValueError
+    found = ByClass(_weights([by_name[name] for name in names]))
+    found.classes, found.by_name = (0.0, 1.0), by_name
+    return found
+
+
+def _label(key: str) -> float | None:
+    """The number that a name of a class stands for."""
+    truth = {"false": 0.0, "true": 1.0}
+    try:
+        return _number(truth[key] if key in truth else float(key))
+    except ValueError:
+        return None
 
 
 def _by_class(value: dict[str, Any]) -> ByClass:
     """The weights of {class: weight}, the lower class first; JSON has its keys as text."""
-    truth = {"false": 0.0, "true": 1.0}
-    known = {
-        _number(truth[key] if key in truth else float(key)): weight
-        for key, weight in value.items()
-    }
-    (low, first), (high, second) = sorted(known.items())
-    found = ByClass(_weights([first, second]))
-    found.classes = low, high
+    labels = [_label(key) for key in value]
+    if any(label is None for label in labels):
+        first, second = sorted(value)
+        return weights_by_name((first, second), value)
+    known = dict(zip(labels, value.values(), strict=True))
+    (low, light), (high, heavy) = sorted((label or 0.0, known[label]) for label in known)
+    found = ByClass(_weights([light, heavy]))
+    found.classes, found.by_name = (low, high), value
     return found
 
 
@@ -151,6 +191,8 @@ def _class_weight(value: Any) -> str | tuple[float, float]:
 def _classes(value: Any) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError
+    if all(isinstance(one, str) and "\0" not in one for one in value) and value[0] != value[1]:
+        return class_names((value[0], value[1]))
     low, high = (float(one) if isinstance(one, bool) else _number(one) for one in value)
     if low >= high:
         raise ValueError
@@ -212,7 +254,7 @@ CLASS_WEIGHT = Kind(
     "of both classes",
     _class_weight,
 )
-CLASSES = Kind("a list of two labels, the lower first, such as [1, 2]", _classes)
+CLASSES = Kind('a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]', _classes)
 WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_start)
 STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
 CACHE = Kind("a size of at least '16MB', such as '256MB' or '1GB'", _size)
@@ -226,4 +268,6 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
+MISSING = ("skip", "impute", "level", "error")
+"""What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)

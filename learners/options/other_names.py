@@ -15,7 +15,7 @@ OTHER_NAMES = {
     "tol": "the tolerance is epsilon here",
     "solver": "the solver is algorithm here",
     "optimizer": "the optimizer is algorithm here",
-    "loss": "the loss is the task here: 'linear', 'logistic' or 'svm'",
+    "loss": "the loss is the task here, such as 'linear', 'logistic', 'svm', 'huber' or 'poisson'",
     "n_jobs": "n_jobs is threads here",
     "random_state": "random_state is seed here",
     "learning_rate": "the learning rate is step here, and its decay schedule",
@@ -68,6 +68,9 @@ TASK_NAMES = {
     "ridge regression is 'linear' with the option l2": ("ridge", "ridge_regression"),
     "the lasso is 'linear' with the option l1": ("lasso", "elastic_net", "elasticnet"),
     "a linear support vector machine is 'svm'": ("svc", "linear_svm", "linearsvc", "hinge"),
+    "regression of counts is 'poisson'": ("count", "counts", "poisson_regression"),
+    "the median is 'quantile', by default of 0.5": ("median", "lad", "l1", "mae", "pinball"),
+    "a quantile is 'quantile' with the option quantile": ("quantile_regression", "quantreg"),
     "recommendation is 'matrix_factorization'": ("als", "mf", "recommender", "recommendation"),
 }
 """Hints on tasks, by their names in other packages."""

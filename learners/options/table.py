@@ -17,6 +17,7 @@ from tuskml.learners.options.kinds import (
     CACHE,
     CLASS_WEIGHT,
     CLASSES,
+    MISSING,
     NAMES,
     STORE,
     TIME,
@@ -86,10 +87,38 @@ SHARED = {
             None,
             "names of the features, which the model's field `features` keeps",
         ),
+        Option(
+            "missing",
+            choice(*MISSING),
+            "skip",
+            "what becomes of a NULL in rows by name: `skip` leaves the row out; `impute` puts the "
+            "group's mean or most frequent value in its place; `level` makes it a category of its "
+            "own",
+        ),
+        Option(
+            "max_categories",
+            integer(1, 100_000),
+            None,
+            "how many values of a category have a feature of their own; the rarer ones share the "
+            "level *other*",
+        ),
+        Option(
+            "min_count",
+            integer(1, 2**53),
+            1,
+            "in how many rows a value of a category must occur to have a feature of its own",
+        ),
+        Option(
+            "unseen",
+            choice("other", "error"),
+            "other",
+            "what a prediction does with a value of a category that was not trained on: it counts "
+            "as *other*, or weighs 0 where there is none; or it is an error",
+        ),
     )
 }
 """Options that mean the same to every learner that has them."""
-EVERY_LEARNER = ("feature_names",)
+EVERY_LEARNER = ("feature_names", "missing", "max_categories", "min_count", "unseen")
 """Shared options that a learner need not name: they are about the features alone."""
 
 
@@ -119,6 +148,10 @@ class Options:
     explain: bool
     format: str
     feature_names: tuple[str, ...] | None
+    missing: str
+    max_categories: int | None
+    min_count: int
+    unseen: str
     given: frozenset[str]
 
     @property

@@ -27,6 +27,11 @@ MIXED = [
 """A label and a predicted class of which one is text: an overload of a metric refuses them."""
 HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
 
+REFUSED = (
+    r'VARIADIC "any"|\bfeatures (double precision|text|boolean|jsonb|timestamp with time zone)\b'
+)
+"""Arguments of PostgreSQL's functions that only say why they refuse a call."""
+
 
 Overload = tuple[tuple[str, ...], tuple[str, ...], str]
 """Names of the arguments, which may be empty, their types, and what is returned."""
@@ -171,7 +176,7 @@ def postgres_functions() -> dict[str, Function]:
         ):
             hidden[name] = result
         for match in CREATE.finditer(text):
-            refuses = re.search(r'anynonarray|VARIADIC "any"', match["arguments"])
+            refuses = re.search(REFUSED, match["arguments"])
             if refuses or not public(match["name"]):
                 continue
             kind = match["kind"].lower()

@@ -6,10 +6,10 @@ CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indi
 -- A value with some or all fields of a model, or the text of a model, as one with all of them.
 CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
     CAST(model AS STRUCT(
-        task VARCHAR, features VARCHAR[], coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[], classes DOUBLE[],
-        n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE, history DOUBLE[], iterations BIGINT,
-        converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE, options VARCHAR, store VARCHAR,
-        payload BLOB));
+        task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
+        classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE,
+        history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE,
+        options VARCHAR, store VARCHAR, payload BLOB));
 
 -- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
 CREATE OR REPLACE TEMP MACRO with_payload(model) AS

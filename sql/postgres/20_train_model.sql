@@ -25,7 +25,7 @@ AS 'MODULE_PATHNAME', 'tuskml_serialize' LANGUAGE C VOLATILE STRICT PARALLEL SAF
 CREATE FUNCTION _tuskml_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_deserialize' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
--- label: a boolean or a number; features: an array of numbers, or what sparse() gives.
+-- label: a boolean, a number or text; features: an array of numbers, or what sparse() gives.
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anyarray) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_dense' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_real) RETURNS internal
@@ -75,16 +75,82 @@ CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, fe
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
 
--- Features that are no array: a sentence in place of "function does not exist".
-CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anynonarray) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_refuse_features' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anynonarray, text) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_refuse_features' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anynonarray) (
+-- Features that are a row with names.
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, record) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, record, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features record) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features record, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features record) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features record, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+-- Features of other types: a sentence in place of "function does not exist". There is no overload of any type, since a
+-- table's row would then match two.
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, double precision, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, text, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, boolean) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, jsonb) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, timestamp with time zone) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, boolean, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, jsonb, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, timestamp with time zone, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features double precision) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
-CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anynonarray, options text) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features double precision, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
-CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anynonarray) (
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features text, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features boolean) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features jsonb) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features timestamp with time zone) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features boolean, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features jsonb, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features timestamp with time zone, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features double precision) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
-CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anynonarray, options text) (
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features double precision, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features text, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features boolean) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features jsonb) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features timestamp with time zone) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features boolean, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features jsonb, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features timestamp with time zone, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE);

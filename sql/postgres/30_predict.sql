@@ -13,9 +13,12 @@ AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION sparse(indices anyarray, vals smallint[]) RETURNS tuskml_sparse_double
 AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+-- Features that are neither an array nor sparse are a row with names, whose columns are matched by name.
 -- The class in the caller's own values, or the number.
 CREATE FUNCTION predict(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_double) RETURNS float8
@@ -24,6 +27,8 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE
 -- The probability of the higher class; logistic models only.
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double) RETURNS float8
@@ -32,6 +37,8 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLE
 -- The raw margin, coef . features + intercept.
 CREATE FUNCTION decision(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8

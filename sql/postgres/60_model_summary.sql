@@ -37,15 +37,18 @@ WITH terms AS MATERIALIZED (
     WHERE (model).coef IS NOT NULL OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
     SELECT array_agg(statistic ORDER BY feature) AS statistics, count(std_err) AS errors,
-           CASE (model).task WHEN 'linear'
+           CASE WHEN (model).task IN ('linear', 'gamma')
                 THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
                 ELSE 'Infinity'::float8 END AS freedom
     FROM terms),
 p AS (
     SELECT p.value, p.place - 1 AS feature
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
-SELECT feature::integer, CASE feature WHEN 0 THEN 'intercept' ELSE 'x' || feature END, estimate, std_err,
-       CASE WHEN (model).task = 'linear' THEN 't'
+SELECT feature::integer,
+       CASE WHEN feature = 0 THEN 'intercept'
+            WHEN cardinality((model).features) >= cardinality((model).coef) THEN (model).features[feature]
+            ELSE 'x' || feature END, estimate, std_err,
+       CASE WHEN (model).task IN ('linear', 'gamma') THEN 't'
             WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
        CASE WHEN std_err IS NULL THEN @extschema@._tuskml_note(
            (model).task, (model).options, (model).status, (model).store, tested.errors, feature) END

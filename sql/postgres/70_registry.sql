@@ -259,6 +259,10 @@ CREATE FUNCTION predict(model_name text, features tuskml_sparse_real) RETURNS fl
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, in_group text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_named_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
@@ -271,6 +275,10 @@ CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_real) RETU
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, in_group text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
@@ -283,6 +291,10 @@ CREATE FUNCTION decision(model_name text, features tuskml_sparse_real) RETURNS f
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, in_group text, features record) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_named_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
@@ -291,27 +303,51 @@ CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 
 -- Calls that none of the functions above accept: a sentence instead of "function does not exist".
-CREATE FUNCTION predict(model tuskml_model, features anynonarray) RETURNS float8
+CREATE FUNCTION predict(model tuskml_model, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model tuskml_model, features boolean) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features anynonarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model tuskml_model, features anynonarray) RETURNS float8
+CREATE FUNCTION predict_proba(model tuskml_model, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features boolean) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features anynonarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model tuskml_model, features anynonarray) RETURNS float8
+CREATE FUNCTION decision(model tuskml_model, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model tuskml_model, features boolean) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION decision(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model tuskml_model, "any", VARIADIC "any") RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features anynonarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;

@@ -12,8 +12,8 @@ import tuskml
 @pytest.fixture
 def own_tasks():
     with own_things():
-        tuskml.register_task("huber", **HUBER)
-        tuskml.register_task("poisson", **POISSON)
+        tuskml.register_task("own_huber", **HUBER)
+        tuskml.register_task("own_poisson", **POISSON)
         tuskml.register_task("logit", **LOGIT)
         yield
 

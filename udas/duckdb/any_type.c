@@ -5,8 +5,20 @@
 #include <string.h>
 #include <strings.h>
 
+static bool room_for_piece(scratch *s) {
+    if (s->n < s->room)
+        return true;
+    size_t room = s->room ? 2 * s->room : 24;
+    void **more = realloc(s->piece, room * sizeof *more);
+    if (!more)
+        return false;
+    s->piece = more;
+    s->room = room;
+    return true;
+}
+
 void *piece(scratch *s, idx_t bytes) {
-    void *p = s->n < PIECES ? calloc(bytes ? bytes : 1, 1) : NULL;
+    void *p = room_for_piece(s) ? calloc(bytes ? bytes : 1, 1) : NULL;
     if (p)
         s->piece[s->n++] = p;
     else
@@ -17,6 +29,9 @@ void *piece(scratch *s, idx_t bytes) {
 void scratch_free(scratch *s) {
     while (s->n)
         free(s->piece[--s->n]);
+    free(s->piece);
+    s->piece = NULL;
+    s->room = 0;
 }
 
 /* --- numbers, as DuckDB casts them --- */

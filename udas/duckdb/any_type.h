@@ -12,12 +12,11 @@
 
 #define REFUSAL_ROOM 1200
 
-#define PIECES 24
 
 /* Memory that the converted columns of one chunk point into. */
 typedef struct scratch {
-    void *piece[PIECES];
-    int n;
+    void **piece;
+    size_t n, room;
     bool out_of_memory;
 } scratch;
 
@@ -47,7 +46,8 @@ duckdb_hugeint hugeint_of(__int128 x);
 /* A column whose rows are all NULL, with items of at most 16 bytes. */
 bool all_null(idx_t n, scratch *s, column *c);
 
-/* Writes an error sentence about a call of this function: the types it got, and what it takes. */
+/* write_type writes the name of a vector's type. write_refusal writes an error sentence about a call of this function: the types it got, and what it takes. */
+void write_type(duckdb_vector v, char *text, size_t room);
 void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]);
 
 /* Adds overloads that refuse calls with fewer or more arguments than `arguments`. */

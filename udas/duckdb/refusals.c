@@ -14,11 +14,13 @@ typedef struct expected {
     bool by_name; /* a VARCHAR as the first argument may be meant as a model's name */
 } expected;
 
-#define FEATURES "the features a list of numbers such as [a, b] or sparse(indices, values)"
-#define NO_TEXT "; text becomes features by hash_features or by columns such as (a = 'x')::INT"
+#define FEATURES                                                                           \
+    "the features a row with names such as {'a': a, 'b': b}, a list of numbers such as [a, b] " \
+    "or sparse(indices, values)"
+#define NO_TEXT "; text becomes features in a row with names, or by hash_features"
 #define TRAINING                           \
     "(task, label, features [, options])", \
-        "the label a number or a boolean, " FEATURES ", the options JSON as text" NO_TEXT
+        "the label a number, a boolean or text, " FEATURES ", the options JSON as text" NO_TEXT
 #define PREDICTION \
     "(model, features)", "the model a value that train_model answered, " FEATURES NO_TEXT
 #define BY_NAME                                                                              \
@@ -153,6 +155,14 @@ static void say_type(line *l, duckdb_logical_type type) {
     } else {
         say(l, (size_t)id < N_NAMES && NAMES[id] ? NAMES[id] : "another type");
     }
+}
+
+void write_type(duckdb_vector v, char *text, size_t room) {
+    line l = {text, room, 0};
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    *text = 0;
+    say_type(&l, type);
+    duckdb_destroy_logical_type(&type);
 }
 
 static void say_arguments(line *l, duckdb_data_chunk chunk, bool prediction) {

@@ -1,5 +1,5 @@
 /* The error sentence of each fault. */
-#include "rowblock.h"
+#include "named.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +13,12 @@ static int number_message(const tusk_fault *f, char *text, size_t size) {
     long long row = (long long)f->row, position = (long long)f->position;
     switch (f->code) {
     case TUSK_NOT_FINITE:
+        if (f->name) {
+            snprintf(text, size,
+                     "column '%.200s' is %s in row %lld of the group, expected a finite number",
+                     f->name, not_finite(f->value), row);
+            return 1;
+        }
         snprintf(text, size,
                  "feature %lld is %s in row %lld of the group, expected a finite number (NULL "
                  "skips a row)",
@@ -62,8 +68,42 @@ static int length_message(const tusk_fault *f, char *text, size_t size) {
     return 0;
 }
 
+/* For a fault about rows with names. */
+static int level_message(const tusk_fault *f, char *text, size_t size) {
+    const char *name = f->name ? f->name : "label";
+    long long row = (long long)f->row;
+    switch (f->code) {
+    case TUSK_LEVEL_TOO_LONG:
+        snprintf(text, size,
+                 "column '%.200s' has a text of %.0f bytes in row %lld of the group, expected at "
+                 "most %d",
+                 name, f->value, row, TUSK_MAX_LEVEL_BYTES);
+        return 1;
+    case TUSK_LEVEL_WITH_NUL:
+        snprintf(text, size,
+                 "column '%.200s' has a character of code 0 in row %lld of the group, expected "
+                 "none",
+                 name, row);
+        return 1;
+    case TUSK_TOO_MANY_LEVELS:
+        snprintf(text, size,
+                 "column '%.200s' has more distinct values than fit by row %lld of the group: "
+                 "leave it out, or shorten its values",
+                 name, row);
+        return 1;
+    case TUSK_OTHER_COLUMNS:
+        snprintf(text, size,
+                 "row %lld of the group has other columns than the rows before it, expected the "
+                 "same names and types",
+                 row);
+        return 1;
+    }
+    return 0;
+}
+
 void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
-    if (number_message(f, text, size) || length_message(f, text, size))
+    if (number_message(f, text, size) || length_message(f, text, size) ||
+        level_message(f, text, size))
         return;
     long long row = (long long)f->row;
     switch (f->code) {

@@ -15,7 +15,10 @@
 #define TUSK_MODEL_FIELDS(FIELD) \
     FIELD(TASK, task, TEXT, "") \
     FIELD(FEATURES, features, TEXTS, \
-          "the names of the features, where option `feature_names` gave them; otherwise NULL") \
+          "the names of the features of rows by name or of option `feature_names`; otherwise NULL") \
+    FIELD(PREPARATION, preparation, TEXT, \
+          "for features by name, as JSON: the columns, the levels of categories, and what fills " \
+          "gaps; otherwise NULL") \
     FIELD(COEF, coef, NUMBERS, \
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
@@ -27,6 +30,9 @@
     FIELD(CLASSES, classes, NUMBERS, \
           "the labels, the lower one first; one label if there was only one; NULL for `linear`;" \
           " `matrix_factorization`: the numbers of users, of items, and of elements per vector") \
+    FIELD(CLASS_NAMES, class_names, TEXTS, \
+          "the classes by their own names, in the order of `classes`; numbers as text; NULL where " \
+          "there are no classes") \
     FIELD(N_ROWS, n_rows, COUNT, "rows used, including those that `validation` holds out") \
     FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL") \
     FIELD(N_FEATURES, n_features, COUNT, \

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "named.h"
+
 /* A segment's size grows with its block, so a small group wastes little and a large group has
  * few segments. */
 #define MAX_SEGMENT_BYTES (((size_t)2 << 20) - 128)
@@ -14,6 +16,7 @@ static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, i
     fault->row = b->n_rows + b->n_skipped + row + 1;
     fault->position = position;
     fault->value = value;
+    fault->name = NULL;
     return code;
 }
 
@@ -52,6 +55,7 @@ void tusk_segments_free(tusk_segment *head) {
 
 void tusk_block_free(tusk_block *b) {
     tusk_segments_free(b->head);
+    tusk_parts_free(b->parts);
     memset(b, 0, sizeof *b);
 }
 
@@ -133,7 +137,7 @@ static int check_dense(const tusk_block *b, const tusk_dense_rows *r, tusk_fault
         return fail(fault, b, 0, TUSK_TOO_WIDE, 0, (double)r->d);
     if (b->typed && r->d != b->dim)
         return fail(fault, b, 0, TUSK_RAGGED, b->dim, (double)r->d);
-    if (!all_finite(r->x, r->n * r->d, r->f64)) {
+    if (!r->raw && !all_finite(r->x, r->n * r->d, r->f64)) {
         int64_t i = first_not_finite(r->x, r->n * r->d, r->f64);
         return fail(fault, b, i / r->d, TUSK_NOT_FINITE, i % r->d + 1, value_at(r->x, i, r->f64));
     }
@@ -260,11 +264,28 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *r
     return append_entries(memory, b, row, y, fault);
 }
 
+static int same_columns(const tusk_block *a, const tusk_block *b) {
+    return a->last_part && b->last_part ? a->last_part->schema == b->last_part->schema
+                                        : a->last_part == b->last_part;
+}
+
+static void splice_parts(tusk_block *target, const tusk_block *source) {
+    if (!source->parts)
+        return;
+    if (target->last_part)
+        target->last_part->next = source->parts;
+    else
+        target->parts = source->parts;
+    target->last_part = source->last_part;
+}
+
 /* Gives an untyped (still empty) target the source's kind and dim, or checks that both hold the
  * same kind of row. */
 static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
     if (!source->typed)
         return TUSK_OK;
+    if (target->typed && !same_columns(target, source))
+        return fail(fault, target, 0, TUSK_OTHER_COLUMNS, 0, 0);
     if (!target->typed) {
         target->kind = source->kind;
         target->dim = source->dim;
@@ -291,6 +312,7 @@ int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault)
             target->head = source->head;
         target->tail = source->tail;
     }
+    splice_parts(target, source);
     target->n_rows += source->n_rows;
     target->n_skipped += source->n_skipped;
     *source = (tusk_block){.moved = source->head != NULL};

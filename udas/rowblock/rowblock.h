@@ -48,6 +48,8 @@ typedef struct tusk_segment {
     uint32_t cap_nnz;
 } tusk_segment;
 
+struct tusk_part; /* named.h: the dictionaries of rows with names */
+
 /* The rows of one group, which grow in number. All zero bytes is the empty block. */
 typedef struct tusk_block {
     tusk_segment *head;
@@ -59,6 +61,7 @@ typedef struct tusk_block {
     uint8_t typed;     /* whether kind and dim are set */
     uint8_t moved;     /* combine has taken the rows; taking them again would lose them */
     uint8_t unused;
+    struct tusk_part *parts, *last_part; /* NULL: lists of numbers, with numbers as labels */
 } tusk_block;
 
 /* What kernels receive: the same rows, read-only, without the packers' bookkeeping. */
@@ -68,6 +71,7 @@ typedef struct tusk_group {
     int64_t n_skipped;
     int32_t dim;
     int32_t kind;
+    const struct tusk_part *parts; /* NULL where the rows are what kernels train on */
 } tusk_group;
 
 enum tusk_code {
@@ -81,7 +85,11 @@ enum tusk_code {
     TUSK_LABEL_NOT_FINITE,
     TUSK_BAD_INDEX,      /* position: 1-based place in indices, value: the id */
     TUSK_LENGTHS_DIFFER, /* position: indices, value: values */
-    TUSK_MOVED
+    TUSK_MOVED,
+    TUSK_LEVEL_TOO_LONG, /* value: bytes of the text */
+    TUSK_LEVEL_WITH_NUL,
+    TUSK_TOO_MANY_LEVELS,
+    TUSK_OTHER_COLUMNS
 };
 
 /* Why an append was refused. row counts from 1 in the group and includes skipped rows. */
@@ -90,6 +98,7 @@ typedef struct tusk_fault {
     int64_t row;
     int64_t position;
     double value;
+    const char *name; /* the column that the fault is about; NULL: a feature of a list */
 } tusk_fault;
 
 static inline int tusk_is_sparse(int kind) {
@@ -137,6 +146,7 @@ static inline void tusk_block_expect_row(const tusk_block *b) {
 /* n rows of d features, x of shape (n, d) in C order and y of shape (n,). */
 typedef struct tusk_dense_rows {
     int f64; /* 0: x is float, else double */
+    int raw; /* rows with names: NaN is a NULL, and the caller has checked the numbers */
     const void *x;
     const double *y;
     int64_t n;

@@ -25,6 +25,7 @@ EXPORTED int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, i
     size_t size = tusk_payload_size(&parts);
     if (size <= (size_t)room)
         tusk_payload_write(&parts, out);
+    tusk_payload_free(&parts);
     return (int64_t)size;
 }
 
@@ -59,15 +60,59 @@ static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows
     return true;
 }
 
-EXPORTED int tusk_answer_rows(tusk_text payload, int answer, const char *root,
-                              const tusk_rows *rows, double *out, tusk_refusal *why) {
+static tusk_stores stores_at(const char *root, char usual[LONGEST_PATH]) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_cache);
+    if (!root && tusk_default_root(usual, LONGEST_PATH))
+        root = usual;
+    return (tusk_stores){.cache = cache, .root = root, .memory = SEALED_MEMORY};
+}
+
+static void to_answers(const tusk_scorer *s, enum tusk_answer answer, double *out, uint64_t n) {
+    if (answer == TUSK_PREDICT)
+        tusk_to_predictions(s, out, n);
+    else if (answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(out, n);
+}
+
+static bool score_named(tusk_scorer *s, tusk_named_rows *rows, int64_t n, double *out,
+                        char *sentence) {
+    tusk_sparse_row features;
+    if (!s->null && !tusk_named_match(rows, s, sentence))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        bool null = s->null;
+        if (!null && !tusk_named_row(rows, s, (uint64_t)i, &features, &null, sentence))
+            return false;
+        if (null)
+            out[i] = __builtin_nan("");
+        else if (!tusk_sparse_margin(s, &features, true, out + i, sentence))
+            return false;
+    }
+    return true;
+}
+
+EXPORTED int tusk_answer_named(tusk_text payload, int answer, const tusk_given_column *columns,
+                               int32_t n_columns, int64_t n, double *out, tusk_refusal *why) {
     char usual[LONGEST_PATH];
     tusk_scorer s;
-    pthread_once(&once, make_cache);
-    if (!root && tusk_default_root(usual, sizeof usual))
-        root = usual;
-    tusk_stores stores = {.cache = cache, .root = root, .memory = SEALED_MEMORY};
+    tusk_stores stores = stores_at(NULL, usual);
+    tusk_named_rows rows = {.column = columns, .n_columns = (uint32_t)n_columns};
+    *why = (tusk_refusal){.sqlstate = "22023"};
+    bool done = tusk_read_model(payload, &stores, (enum tusk_answer)answer, &s, why->sentence) &&
+                score_named(&s, &rows, n, out, why->sentence);
+    if (done)
+        to_answers(&s, (enum tusk_answer)answer, out, (uint64_t)n);
+    tusk_named_free(&rows);
+    tusk_forget_model(&s);
+    return done;
+}
+
+EXPORTED int tusk_answer_rows(tusk_text payload, int answer, const char *root,
+                              const tusk_rows *rows, double *out, tusk_refusal *why) {
+    char usual[LONGEST_PATH];
+    tusk_scorer s;
+    tusk_stores stores = stores_at(root, usual);
     *why = (tusk_refusal){.sqlstate = "22023"};
     bool done = tusk_read_model(payload, &stores, (enum tusk_answer)answer, &s, why->sentence) &&
                 score(&s, (enum tusk_answer)answer, rows, out, why->sentence);

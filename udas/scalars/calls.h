@@ -4,6 +4,7 @@
 #define TUSK_CALLS_H
 
 #include "models/score.h"
+#include "named/named.h"
 
 /* Rows of features. Dense: x has the shape (n, width). Sparse: row i has the ids ids[begin[i]]
  * .. ids[begin[i + 1] - 1], and x holds their values. */
@@ -29,5 +30,10 @@ int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, int64_t ro
 /* Computes one answer per row. root: of stored models; NULL: the default. Returns 0 if refused. */
 int tusk_answer_rows(tusk_text payload, int answer, const char *root, const tusk_rows *rows,
                      double *out, tusk_refusal *why);
+
+/* The same for n rows of columns by name, of a model that is in no store or in the default root. A
+ * NULL prediction is NaN. */
+int tusk_answer_named(tusk_text payload, int answer, const tusk_given_column *columns,
+                      int32_t n_columns, int64_t n, double *out, tusk_refusal *why);
 
 #endif

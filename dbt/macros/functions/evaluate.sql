@@ -13,9 +13,15 @@
   {{ return(columns | join(',\n    ')) }}
 {% endmacro %}
 
+{# The tasks that tuskml has, all but those of the user's own. #}
+{% macro known_tasks() %}
+  {{ return(['linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile',
+             'matrix_factorization']) }}
+{% endmacro %}
+
 {# Metrics by name. positive: whether the label is the higher class; label: as what predict returns. #}
 {% macro metrics_of(task, label, positive, model, features) %}
-  {% set tasks = ['linear', 'logistic', 'svm', 'matrix_factorization'] %}
+  {% set tasks = tuskml.known_tasks() %}
   {% if task not in tasks %}
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
@@ -29,7 +35,7 @@
         'log_loss': 'log_loss(' ~ positive ~ ', ' ~ probability ~ ')',
         'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',
     }) }}
-  {% elif task == 'svm' %}
+  {% elif task in ['svm', 'squared_hinge'] %}
     {{ return({
         'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ ')',
         'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',

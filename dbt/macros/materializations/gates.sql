@@ -9,7 +9,7 @@
     {% do exceptions.raise_compiler_error(
         'gates is ' ~ gates ~ ", expected a mapping such as {'auc': 0.75, 'rows': 100, 'converged': true}") %}
   {% endif %}
-  {% if gates and task in ['linear', 'logistic', 'svm', 'matrix_factorization'] %}
+  {% if gates and task in tuskml.known_tasks() %}
     {% set names = (tuskml.metrics_of(task, '', '', '', '').keys() | list + ['rows', 'converged']) | sort %}
     {% for name, bound in gates.items() %}{% do tuskml.check_gate(name, bound, names) %}{% endfor %}
   {% endif %}

@@ -9,8 +9,8 @@
   {% endfor %}
   {% for key in ['task', 'label', 'features'] if not given[key] %}
     {% do exceptions.raise_compiler_error(
-        "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is 'linear', 'logistic', "
-        ~ "'svm' or 'matrix_factorization', label an SQL expression, features a list of them") %}
+        "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is a name such as 'linear' or "
+        ~ "'logistic', label an SQL expression, features a list of them") %}
   {% endfor %}
   {% set keys = given['group_by'] or [] %}
   {{ return({

@@ -39,8 +39,8 @@ void walk_rows(RowSteps &steps, const Hinge &loss, const std::vector<Run> &runs,
                size_t last, int64_t row);
 inline void walk_rows(RowSteps &steps, const std::vector<Run> &runs, size_t first, size_t last,
                       int64_t row) {
-    with_loss(Loss(steps.pass),
-              [&](const auto &loss) { walk_rows(steps, loss, runs, first, last, row); });
+    with_step_loss(Loss(steps.pass, steps.g),
+                   [&](const auto &loss) { walk_rows(steps, loss, runs, first, last, row); });
 }
 
 } // namespace tusk

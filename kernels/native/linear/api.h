@@ -49,6 +49,11 @@ typedef struct tk_open {
  * `open`. Only the curvature uses shift and scale. */
 TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,
                         const double *shift, const double *scale, int curvature, double *out);
+/* The likelihood of counts by the size t = 1 / dispersion of a negative binomial, shape
+ * (n_groups,), at means exp(margin). out, shape (n_groups, 4): the sum of the log-likelihoods but
+ * for log y!, of their first and second derivatives by t, and the number of rows. */
+TK_API int tk_size_likelihood(const tk_pass *pass, const double *weights, const double *size,
+                              double *out);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

@@ -183,8 +183,8 @@ void add_chunk(const tk_pass *pass, Scratch<E> &s, const Chunk &c, double *out, 
 }
 
 template <class E, class T>
-void curvature_chunk(const tk_pass *pass, const Chunk &c, const Loss &loss, const Model &model,
-                     double *out) {
+void curvature_chunk(const tk_pass *pass, const Chunk &c, const Model &model, double *out) {
+    const Loss loss(pass, c.group);
     const Labels labels(pass, c.group);
     const int64_t d = pass->groups[0].dim;
     static thread_local Scratch<E> own;
@@ -207,7 +207,6 @@ void curvature_chunk(const tk_pass *pass, const Chunk &c, const Loss &loss, cons
 template <class E, class T>
 int curvature(const tk_pass *pass, const double *weights, const double *shift, const double *scale,
               double *out) {
-    const Loss loss(pass);
     int64_t d = pass->groups[0].dim, p = d + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
     const PaddedWeights w = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
@@ -217,7 +216,7 @@ int curvature(const tk_pass *pass, const double *weights, const double *shift, c
     auto add = [&](const Chunk &c, double *acc) {
         Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
                     scale + c.group * d};
-        curvature_chunk<E, T>(pass, c, loss, model, acc);
+        curvature_chunk<E, T>(pass, c, model, acc);
     };
     int64_t size = d + 3 + p * (p + 1) / 2;
     return sum_over_chunks(pass, chunks, size, out, add, pass->deadline);

@@ -117,7 +117,7 @@ inline vpart evaluate_part(const Exact &loss, const Labels &labels, vpart m, vpa
 }
 
 // The loss and the curvature each cost about as much as the derivative, so they are computed only
-// on request. noinline: in one function, the three losses would be compiled to slower code.
+// on request. noinline: in one function, the losses would be compiled to slower code.
 template <bool valued, bool curved, class Exact>
 [[gnu::noinline]] double evaluate_as(const Exact &loss, const Labels &labels, const double *m,
                                      const double *y, int n, double *d, double *h) {
@@ -164,10 +164,14 @@ void add_gradient(const Rows &x, int n, int64_t d, const double *r, double *g) {
 
 double evaluate(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                 double *d, double *h) {
-    return with_loss(loss, [&](const auto &exact) {
+    double total = with_loss(loss, [&](const auto &exact) {
         return h ? evaluate_as<true, true>(exact, labels, m, y, n, d, h)
                  : evaluate_as<true, false>(exact, labels, m, y, n, d, h);
     });
+    if (h && loss.by_scores)
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            h[i] = d[i] * d[i];
+    return total;
 }
 
 void derivatives(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,

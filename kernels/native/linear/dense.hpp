@@ -94,16 +94,24 @@ inline double sum_block(const double *r) {
     return sum(s);
 }
 
-// The loss of a pass. The kind is looked up once per block of rows, so that the code around a
-// block is compiled once for all losses.
+// The loss of a group of a pass. The kind is looked up once per block of rows, so that the code
+// around a block is compiled once for all losses.
 struct Loss {
     LossKind kind;
-    double smoothing;
-    explicit Loss(const tk_pass *pass) : kind((LossKind)pass->loss), smoothing(pass->smoothing) {}
+    bool by_scores; // the squared derivatives in the place of the curvatures
+    double smoothing, parameter;
+    explicit Loss(const tk_pass *pass, int64_t g = 0)
+        : kind((LossKind)pass->loss), by_scores(pass->by_scores), smoothing(pass->smoothing),
+          parameter(0) {
+        if (!pass->parameter)
+            return;
+        parameter = pass->parameter[2 * g];
+        smoothing *= pass->parameter[2 * g + 1];
+    }
 };
 
-// Calls body with the object that computes the loss. Only this function chooses it by its number.
-template <class Body> inline auto with_loss(const Loss &loss, Body &&body) {
+// Calls body with the object that computes a loss that the stochastic kernels have.
+template <class Body> inline auto with_step_loss(const Loss &loss, Body &&body) {
     switch (loss.kind) {
     case LossKind::squared:
         return body(Squared(0));
@@ -111,6 +119,30 @@ template <class Body> inline auto with_loss(const Loss &loss, Body &&body) {
         return body(Logistic(0));
     default:
         return body(Hinge(loss.smoothing));
+    }
+}
+
+// The same of all losses. Only these functions choose one by its number.
+template <class Body> inline auto with_loss(const Loss &loss, Body &&body) {
+    switch (loss.kind) {
+    case LossKind::poisson:
+        return body(Poisson());
+    case LossKind::gamma:
+        return body(Gamma());
+    case LossKind::negative_binomial:
+        return body(NegativeBinomial(loss.parameter));
+    case LossKind::huber:
+        return body(Huber(loss.parameter));
+    case LossKind::pinball:
+        return body(Pinball(loss.parameter, loss.smoothing));
+    case LossKind::squared_hinge:
+        return body(SquaredHinge());
+    case LossKind::expected_gamma:
+        return body(ExpectedGamma());
+    case LossKind::expected_negative_binomial:
+        return body(ExpectedNegativeBinomial(loss.parameter));
+    default:
+        return with_step_loss(loss, body);
     }
 }
 
@@ -131,7 +163,8 @@ struct Labels {
 };
 
 // Returns the sum of the losses of n <= BLOCK_ROWS margins. d[i] gets the derivatives and h[i],
-// unless NULL, the curvatures. Items n .. BLOCK_ROWS - 1 of d and h are set to 0.
+// unless NULL, the curvatures, or the squared derivatives if loss.by_scores is set. Items n ..
+// BLOCK_ROWS - 1 of d and h are set to 0.
 double evaluate(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                 double *d, double *h);
 
@@ -159,7 +192,7 @@ double derivative_of_row(const Exact &loss, const Labels &labels, double m, doub
 
 // The loss of one row; *d gets its derivative.
 inline double evaluate_row(const Loss &loss, const Labels &labels, double m, double y, double *d) {
-    return with_loss(loss, [&](const auto &exact) {
+    return with_step_loss(loss, [&](const auto &exact) {
         double weight = 1;
         if constexpr (std::decay_t<decltype(exact)>::classifies) {
             bool positive = y == labels.positive;

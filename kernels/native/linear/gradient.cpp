@@ -13,8 +13,9 @@ namespace {
 enum { LOSS = 0, ROWS = 1, GRADIENT = 2 };
 
 template <class T>
-void dense_chunk(const tk_pass *pass, const Chunk &c, const Loss &loss,
-                 const PaddedWeights &weights, double *g, double *out) {
+void dense_chunk(const tk_pass *pass, const Chunk &c, const PaddedWeights &weights, double *g,
+                 double *out) {
+    const Loss loss(pass, c.group);
     const Labels labels(pass, c.group);
     const int64_t d = pass->groups[0].dim;
     const double *w = weights.of(c.group), b = weights.intercept(c.group);
@@ -36,7 +37,6 @@ void dense_chunk(const tk_pass *pass, const Chunk &c, const Loss &loss,
 }
 
 template <class T> int dense_gradient(const tk_pass *pass, const double *weights, double *out) {
-    const Loss loss(pass);
     int64_t d = pass->groups[0].dim, width = padded(d);
     PaddedWeights w(pass, weights);
     auto chunks = make_chunks(pass, chunk_rows_for(pass));
@@ -46,7 +46,7 @@ template <class T> int dense_gradient(const tk_pass *pass, const double *weights
         double small[256] = {0};
         std::vector<double> large(width > 256 ? width : 0, 0.0);
         double *g = width > 256 ? large.data() : small;
-        dense_chunk<T>(pass, c, loss, w, g, acc);
+        dense_chunk<T>(pass, c, w, g, acc);
         for (int64_t k = 0; k < d && !pass->loss_only; k++)
             acc[GRADIENT + k] += g[k];
     });

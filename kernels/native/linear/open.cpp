@@ -211,10 +211,10 @@ private:
                 return;
             look<T>(piece[i], v);
             if (!here)
-                worth(piece[i].at, piece[i].chunk.rows, v, code);
+                worth(piece[i].chunk.group, piece[i].at, piece[i].chunk.rows, v, code);
         });
         if (code == TK_OK && here)
-            worth(0, rows, v, code);
+            worth(0, 0, rows, v, code);
         if (code == TK_OK && cancelled(pass_->cancel_mark))
             code = TK_CANCELLED;
         if (code == TK_OK)
@@ -228,7 +228,7 @@ private:
         int64_t g = p.chunk.group, at = p.at;
         const double *w = weights_ + g * (d_ + 1), *wide = padded_.of(g);
         Labels labels(pass_, g);
-        bool classes = (LossKind)pass_->loss != LossKind::squared;
+        bool classes = is_of_classes((LossKind)pass_->loss);
         alignas(64) double m[BLOCK_ROWS];
         each_block<T>(p, [&](const auto &rows, const double *y, int n) {
             dense_margins(rows, n, d_, w, wide, w[d_], m);
@@ -247,8 +247,9 @@ private:
                 v.weight[p.at + i] *= open_->weight[p.chosen + i];
     }
 
-    // Computes loss, derivative and curvature of rows from their margins and labels.
-    void worth(int64_t at, int64_t n, Values &v, std::atomic<int> &code) const {
+    // Computes loss, derivative and curvature of rows from their margins and labels. group: whose
+    // rows they are, for the losses in C.
+    void worth(int64_t group, int64_t at, int64_t n, Values &v, std::atomic<int> &code) const {
         double *h = curved_ ? v.curvature.data() + at : nullptr;
         if (open_->loss) {
             if (open_->answered)
@@ -259,7 +260,7 @@ private:
                 code = TK_LOSS_FAILED;
             return;
         }
-        with_loss(Loss(pass_), [&](const auto &loss) {
+        with_loss(Loss(pass_, group), [&](const auto &loss) {
             for (int64_t i = at; i < at + n; i++) {
                 LossValues<v8d> one = loss(splat(v.margin[i]), splat(v.label[i]));
                 v.loss[i] = one.loss[0];

@@ -87,7 +87,6 @@ Product product_of(const Product &whole, const Numbered &rows, const Chunk &c,
 
 template <class T>
 int dense_product(const tk_pass *pass, const Product &whole, const int64_t *offset, double *sums) {
-    const Loss loss(pass);
     int64_t d = whole.d, p = d + 1;
     PaddedWeights weights(pass, whole.weights), along(pass, whole.direction);
     Numbered rows(pass);
@@ -96,7 +95,7 @@ int dense_product(const tk_pass *pass, const Product &whole, const int64_t *offs
         Product to =
             product_of(whole, rows, c, offset, weights.of(c.group), along.of(c.group), acc);
         for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
-            block(x, y, n, loss, Labels(pass, c.group), to, added.data());
+            block(x, y, n, Loss(pass, c.group), Labels(pass, c.group), to, added.data());
         });
         for (int64_t k = 0; k < d; k++)
             acc[k] += added[k];
@@ -106,7 +105,6 @@ int dense_product(const tk_pass *pass, const Product &whole, const int64_t *offs
 template <class T>
 int sparse_product(const tk_pass *pass, const Product &whole, const int64_t *offset,
                    double *sums) {
-    const Loss loss(pass);
     int64_t p = whole.d + 1, width = whole.weights ? 2 * p + 1 : p;
     auto some =
         make_chunks(pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], false); });
@@ -116,7 +114,7 @@ int sparse_product(const tk_pass *pass, const Product &whole, const int64_t *off
                                 whole.direction + c.group * p, acc);
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
             if (!cancelled(pass->cancel_mark))
-                block(x, x.y, x.n, loss, Labels(pass, c.group), to, acc);
+                block(x, x.y, x.n, Loss(pass, c.group), Labels(pass, c.group), to, acc);
             else if (to.h)
                 to.h += x.n;
         });

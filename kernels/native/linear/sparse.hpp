@@ -85,12 +85,12 @@ inline int64_t sparse_chunk_rows(const tusk_group &group, bool loss_only) {
 }
 
 template <class T> int sparse_gradient(const tk_pass *pass, const double *weights, double *out) {
-    const Loss loss(pass);
     int64_t d = pass->groups[0].dim, width = pass->loss_only ? 2 : d + 3;
     auto chunks = make_chunks(
         pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], pass->loss_only); });
     return sum_over_chunks(pass, chunks, width, out, [&](const Chunk &c, double *acc) {
         const double *w = weights + c.group * (d + 1);
+        const Loss loss(pass, c.group);
         Labels labels(pass, c.group);
         alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) {

@@ -11,8 +11,8 @@ extern "C" {
 typedef struct tk_label_stats {
     double low, high;       /* smallest and largest label */
     int64_t n_rows, n_high; /* all rows, and the rows with the largest label */
-    int64_t third_row; /* 1-based number of the first row with a third label; 0 if there is none,
-                          always 0 for the squared loss */
+    int64_t third_row;      /* 1-based number of the first row with a third label, or with a number
+                               that the loss is not defined for; 0 if there is none */
     double third;
     double mean, variance;
 } tk_label_stats;
@@ -54,6 +54,36 @@ TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64
 /* Copies the group with each id replaced by its position in ids; tk_free_groups frees the copy. */
 TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
                        const int32_t *ids, int64_t n, tusk_group *out);
+
+/* --- rows with names, and labels that are text --- */
+enum tk_missing { TK_MISSING_SKIP, TK_MISSING_IMPUTE, TK_MISSING_LEVEL, TK_MISSING_ERROR };
+
+/* Which levels of a category have a feature. The first one is the reference otherwise. */
+enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };
+
+typedef struct tk_preparing {
+    int32_t missing;       /* enum tk_missing */
+    int32_t levels;        /* enum tk_levels_with_feature */
+    int32_t refuse_unseen; /* recorded for predictions */
+    int32_t threads;
+    int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
+    int64_t min_count;      /* rows that a level needs for that */
+    int64_t cancel_mark;
+    const char *classes; /* names of labels, each with a 0 behind it; NULL: those that occur */
+    int64_t n_classes;
+} tk_preparing;
+
+#define TK_PREPARE_ERROR 1024
+/* Expands groups whose `parts` are set. Labels that are text become numbers from 0 on, by sorted
+ * text or in the order of the classes given. tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
+typedef struct tk_prepared tk_prepared;
+TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
+                      tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);
+/* A text of a group and its length. which: 0 the names of the features and 2 those of the
+ * classes, each name with a 0 behind it; 1 the preparation as JSON. */
+TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
+                                const char **text);
+TK_API void tk_prepared_free(tk_prepared *texts);
 
 /* --- rows for a device --- */
 /* Copies the dense rows of the groups into values (n_rows, d) and labels (n_rows,). start, of

@@ -62,6 +62,23 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     return out;
 }
 
+// The first row whose label is below what the loss allows, as the third one.
+void find_too_low(const tusk_group &group, LeastLabel least, tk_label_stats *out) {
+    if (out->low > least.value || (least.allowed && out->low == least.value) || !group.n_rows)
+        return;
+    int64_t row = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next)
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            double y = tusk_labels(s)[i];
+            row++;
+            if (y < least.value || (!least.allowed && y == least.value)) {
+                out->third_row = row;
+                out->third = y;
+                return;
+            }
+        }
+}
+
 // Counts the second class, or finds the first row that is in neither.
 struct TwoClasses {
     double first, second;
@@ -247,10 +264,13 @@ template <class T> bool within(const tusk_group &group, T low, T high) {
 
 int tk_labels(const tk_pass *pass, tk_label_stats *out) {
     return tusk::code_of([&] {
-        bool numeric = (tusk::LossKind)pass->loss == tusk::LossKind::squared;
+        auto kind = (tusk::LossKind)pass->loss;
+        bool numeric = !tusk::is_of_classes(kind);
         tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
             out[g] = numeric ? tusk::numeric_labels(pass->groups[g])
                              : tusk::class_labels(pass->groups[g]);
+            if (numeric)
+                tusk::find_too_low(pass->groups[g], tusk::least_label(kind), out + g);
         });
         return TK_OK;
     });

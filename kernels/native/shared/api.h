@@ -33,7 +33,8 @@ enum tk_code {
     TK_NO_MEMORY = 2,
     TK_DISK_FULL = 3,
     TK_LOSS_FAILED = 4, /* the caller's loss function did not return 0 */
-    TK_OUT_OF_TIME = 5  /* the deadline has passed; the output is incomplete */
+    TK_OUT_OF_TIME = 5, /* the deadline has passed; the output is incomplete */
+    TK_REFUSED = 6      /* the data cannot be used, and a sentence says why */
 };
 
 /* Allocates size bytes, aligned to 64. They are charged to the memory account of the rows, which
@@ -55,13 +56,18 @@ typedef struct tk_pass {
     int64_t n_groups;
     const double *positive; /* (n_groups,) the label that counts as +1; unused for squared loss */
     const double *class_weight; /* (n_groups, 2) weights of the -1 and the +1 examples */
-    int32_t loss;               /* 0 squared, 1 logistic, 2 hinge */
+    int32_t loss;               /* LossKind of linear/losses.hpp */
     int32_t fit_intercept;
-    double smoothing; /* width of the parabola at the hinge's corner; 0: none */
+    double smoothing; /* width of the parabola at a loss's corner; 0: none */
     int32_t threads;
     int32_t loss_only;   /* tk_gradient writes its first two sums only: out is (n_groups, 2) */
     int32_t stride;      /* read only every stride-th chunk or partition; 1: all rows */
     int64_t cancel_mark; /* tk_cancel_count() when the training began; -1: cannot be cancelled */
+    /* (n_groups, 2): the parameter of the loss, such as the quantile, and what smoothing is
+     * multiplied by; NULL: 0 and 1 */
+    const double *parameter;
+    int32_t by_scores; /* tk_curvature sums the squared derivatives of the losses in the place of
+                          their curvatures */
     double deadline; /* for tk_curvature, in seconds of the monotonic clock; 0: none. Other passes
                         are short, so their callers check the clock between passes */
 } tk_pass;

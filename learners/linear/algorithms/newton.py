@@ -67,6 +67,7 @@ class NewtonStep:
         self.endless = plan.epsilon == 0
         self.quadratic = problem.task.quadratic
         self.smooth = problem.task.smooth
+        self.unit = problem.weight_unit
         self.threads = plan.threads
         self.violation: Floats | None = None  # of each group, an iteration ago
 
@@ -77,7 +78,7 @@ class NewtonStep:
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
         rows = part.rows
         solution = solve(
-            self._damped(hessian, found),
+            self._damped(hessian, found, active),
             gradient,
             self.threads,
             cancel_mark=rows.cancel_mark,
@@ -101,7 +102,7 @@ class NewtonStep:
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
 
-    def _damped(self, hessian: Triangles, found: Found) -> Triangles:
+    def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
         """The hinge is flat but for its corner: without damping a step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
@@ -111,7 +112,10 @@ class NewtonStep:
         if self.smooth:
             return hessian
         damped = hessian.copy()
-        add_to_diagonal(damped, DAMPING * np.abs(found.gradient).max(axis=1)[:, None])
+        size = np.abs(found.gradient).max(axis=1)
+        if self.unit is not None:  # of a curvature by weights in units of the label
+            size = size / self.unit[active]
+        add_to_diagonal(damped, DAMPING * size[:, None])
         return damped
 
     def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
@@ -224,6 +228,10 @@ class Newton(Algorithm):
     def first_on_sample(self, whole: float, enough: bool) -> float | None:
         """Most of its iterations, since the sample's optimum is near that of all rows."""
         return max(1.0, (1.0 if enough else 0.6) * whole)
+
+    def smooths(self, task: LinearTask) -> bool:
+        """The interior-point method is the hinge's alone."""
+        return not task.smooth and not task.hinged
 
     def smoothed_on_gpu(self, task: LinearTask) -> bool:
         """The GPU has no interior-point method."""

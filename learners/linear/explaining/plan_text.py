@@ -67,7 +67,7 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
     if options.class_weight is not None:
         shown["class_weight"] = shown_weights(options.class_weight)
     if options.classes is not None:
-        shown["classes"] = options.classes
+        shown["classes"] = getattr(options.classes, "names", options.classes)
     if options.validation:
         shown["validation"] = options.validation
     return json.dumps(shown | (more or {}), separators=(",", ":"))
@@ -77,4 +77,6 @@ def shown_weights(weight: str | tuple[float, float]) -> Any:
     """Class weights as the option has them."""
     if not isinstance(weight, ByClass):
         return weight
+    if weight.are_text:
+        return weight.by_name
     return {f"{one:.17g}": of_one for one, of_one in zip(weight.classes, weight, strict=True)}

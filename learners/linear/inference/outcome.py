@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import KINDS, Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
-from tuskml.learners.linear.inference import determined, separation
+from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
@@ -33,6 +33,7 @@ TIGHT = 0.05
 STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
 REFINEMENTS = 2
+DISPERSION = "dispersion"
 EXACT_IN_FLOAT = 2.0**24
 """Up to which 32-bit floats hold every whole number."""
 ROUNDING = 1e-4
@@ -44,12 +45,14 @@ class Inference:
     """What is known of G models where they ended.
 
     std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
-    freedom of its tests, NaN where nobody looked; constant, dependent, parted (G,): a feature
-    never varies, features depend on each other, no optimum because the classes are apart.
+    freedom of its tests, scale (G,): s^2, both NaN where nobody looked; constant, dependent,
+    parted (G,): a feature never varies, features depend on each other, no optimum because the
+    classes are apart.
     """
 
     std_err: Floats
     freedom: Floats
+    scale: Floats
     constant: Bools
     dependent: Bools
     parted: Bools
@@ -59,6 +62,7 @@ class Inference:
         n, dense = problem.n_groups, not problem.rows.sparse
         return cls(
             np.full((n, problem.d + 1), np.nan),
+            np.full(n, np.nan),
             np.full(n, np.nan),
             np.any(problem.scale == 0, axis=1) & dense,
             np.zeros(n, bool),
@@ -129,6 +133,8 @@ def _infer_some(
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
+    if problem.task.expected is not None:
+        end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
     if likely_classes(problem.task):
         seen.parted[which], unproved = apart(part, state.v[which], end, solution, plan.threads)
@@ -192,11 +198,17 @@ def noted(
     """Members of options that some of the groups have, which and what, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
-    have none that count; l2_standardized: of groups with the ridge of `tempered.py`.
+    have none that count; l2_standardized: of groups with the ridge of `tempered.py`; dispersion:
+    of counts, or s^2 of `gamma`.
     """
     known = ~np.isnan(seen.std_err)
     odd = known.any(axis=1) & (seen.freedom != n_rows - known.sum(axis=1))
-    return {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
+    found = {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
+    if problem.task.parameter == DISPERSION and problem.rows.parameter is not None:
+        found[DISPERSION] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
+    elif problem.task.response == "exp" and problem.task.expected is not None:
+        found[DISPERSION] = (np.isfinite(seen.scale), seen.scale)
+    return found
 
 
 def free_weights(problem: Problem) -> NDArray[np.int64]:
@@ -264,10 +276,8 @@ def _put_variances(
         return
     n = problem.rows.groups["n_rows"][which].astype(float)
     freedom = n - rank
-    variance = np.ones(len(which))
-    if problem.task.quadratic:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.where(freedom > 0, 2 * n * state.objective[which] / freedom, np.nan)
+    variance = dispersion.scales(problem, state, which, freedom)
+    seen.scale[which] = variance
     with np.errstate(invalid="ignore"):
         scaled = np.sqrt(own * (variance / n)[:, None]) * problem.scale[which]
         seen.std_err[which, 0] = np.sqrt(constant * variance / n)

@@ -20,10 +20,10 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
     """
     own = replaced_in(plan)
     build = ALGORITHMS[plan.family].operators
-    if not own and problem.task.own is None:
+    if not own and not problem.task.general:
         return build(problem, plan, start, deadline)
     random = np.random.default_rng(plan.seed)
-    if steps_in_python(plan.algorithm, plan.sampler, problem.task.own is not None):
+    if steps_in_python(plan.algorithm, plan.sampler, problem.task.general):
         found = sampled.operators(problem, plan, start, deadline)
         if "sample" in own:
             uniform = sampled.Uniform(plan.batch_size, random)

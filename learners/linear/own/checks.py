@@ -10,6 +10,7 @@ from tuskml.errors import DataError, OperatorError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
 LEAST_MEAN = 1e-9
@@ -18,8 +19,15 @@ LEAST_MEAN = 1e-9
 
 def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
     """Labels lie where the task says."""
-    if task.own is None or task.classifies:
+    if not task.general or task.classifies:
         return
+    bad = np.flatnonzero(labels["third_row"])
+    if len(bad):
+        seen = labels[bad[0]]
+        raise DataError(
+            f"label is {seen['third']:g} in row {seen['third_row']} of a group, '{task.name}' "
+            f"needs a label {task.least}"
+        )
     low, high = float(labels["low"].min()), float(labels["high"].max())
     if low >= task.low and high <= task.high:
         return
@@ -52,7 +60,7 @@ def refuse_lost(problem: Problem, state: State) -> None:
 
 def loss_of_one_class(task: LinearTask, intercept: Floats) -> Floats:
     """The loss of a constant margin whose sign is the class."""
-    if task.name == "svm":
+    if "logistic" not in (task.name, task.response) and task.own is None:
         return np.maximum(0.0, 1.0 - np.abs(intercept))
     if task.own is None or task.own.loss is None:
         return np.log1p(np.exp(-np.abs(intercept)))
@@ -60,6 +68,9 @@ def loss_of_one_class(task: LinearTask, intercept: Floats) -> Floats:
     return np.array(np.broadcast_to(found, intercept.shape))
 
 
-def own_members(task: LinearTask) -> dict[str, Any] | None:
-    """What the options of a model say of its task, for `predict`."""
-    return None if task.own is None else {"response": task.response}
+def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
+    """What the options of a model say of its task: the parameter, and how the user's predicts."""
+    if task.own is not None:
+        return {"response": task.response}
+    given = None if task.parameter is None else getattr(options, task.parameter)
+    return {} if given is None else {str(task.parameter): given}

@@ -19,7 +19,7 @@ from tuskml.kernels.open_rows import CALL, Floats, OwnLoss, Values
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.tasks import OWN, RESPONSES, LinearTask
+from tuskml.learners.linear.tasks import LINEAR, OWN, RESPONSES, LinearTask
 from tuskml.learners.names import check_new
 from tuskml.learners.tasks import TASKS
 
@@ -212,10 +212,21 @@ def refuse_classes(task: LinearTask, options: LinearOptions) -> None:
             )
 
 
+def refuse_parameters(task: LinearTask, options: LinearOptions) -> None:
+    """An error where an option is the parameter of another task's loss."""
+    for name, one in LINEAR.items():
+        if one.parameter in options.given and one.parameter != task.parameter:
+            raise OptionError(
+                f"option '{one.parameter}' is not available with task '{task.name}', expected "
+                f"task '{name}'"
+            )
+
+
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
     """An error where algorithm, task, sampler and what is said of classes cannot go together."""
     refuse_sampler(options)
     refuse_classes(task, options)
+    refuse_parameters(task, options)
     algorithm = options.algorithm
     known = ALGORITHMS.get(base_of(algorithm))
     reason = None if known is None else known.refusal(task)

@@ -31,7 +31,7 @@ def measured(problem: Problem, start: Floats, question: Question) -> Question:
     What must be reproducible is not measured.
     """
     names = by_trial(question)
-    own_task = question.task.own is not None
+    own_task = question.task.general
     if question.measured or question.options.ordered or not (names or own_task):
         return question
     largest = np.argsort(problem.rows.groups["n_rows"], kind="stable")[-MOST_GROUPS:]

@@ -72,9 +72,9 @@ def choose(
     family = base_of(algorithm)
     known = ALGORITHMS[family]
     schedule = options.schedule or known.default_schedule(seen)
-    smooth = task.smooth or not (known.smooths_corners or schedule == "line_search")
+    smooth = task.smooth or not (known.smooths(task) or schedule == "line_search")
     sampler = options.sampler if options.sampler in OPERATORS["sample"] else None
-    in_python = steps_in_python(algorithm, sampler, task.own is not None)
+    in_python = steps_in_python(algorithm, sampler, task.general)
     return Plan(
         algorithm=algorithm,
         max_iter=options.max_iter or known.most_iterations(task) * (1 if smooth else 5),

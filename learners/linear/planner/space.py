@@ -34,7 +34,7 @@ def families(question: Question) -> tuple[str, ...]:
 
 def takes_trial(question: Question, name: str) -> bool:
     """Whether only a trial tells what it costs: its steps are Python's."""
-    return name in ALGORITHMS or steps_in_python(name, None, question.task.own is not None)
+    return name in ALGORITHMS or steps_in_python(name, None, question.task.general)
 
 
 def by_trial(question: Question) -> list[str]:

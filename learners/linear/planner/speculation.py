@@ -132,7 +132,7 @@ def trial(
     )
     if ALGORITHMS[plan.family].noisy:
         settings = replace(settings, max_iter=min(plan.max_iter, 8))
-    in_python = steps_in_python(plan.algorithm, plan.sampler, problem.task.own is not None)
+    in_python = steps_in_python(plan.algorithm, plan.sampler, problem.task.general)
     for smoothing in plan.smoothing:
         rows = replace(problem.rows, stride=stride, smoothing=smoothing)
         if in_python:  # its samples are of whatever rows there are

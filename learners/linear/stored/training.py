@@ -20,7 +20,7 @@ from tuskml.kernels.gpu.placement import refuse_gpu
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes
+from tuskml.learners.classes import check_classes, named_classes
 from tuskml.learners.linear.algorithms import REGISTERED, STORED
 from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.objective import class_weights
@@ -76,10 +76,10 @@ def train_stored(
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
-    if request.task.own is not None:
+    if request.task.general:
         raise OptionError(
             f"task '{request.task.name}' is not available with option 'store', expected "
-            f"{one_of(LINEAR)}"
+            f"{one_of(name for name, task in LINEAR.items() if not task.general)}"
         )
     refuse_own(options, "option 'store'")
     refuse_classes(request.task, options)
@@ -152,7 +152,7 @@ def model_of(
         groups,
         request.task.name,
         intercept=np.array([trained.intercept]),
-        classes=classes_of(request.task, labels),
+        **named_classes(classes_of(request.task, labels)),
         n_features=np.array([trained.dimension]),
         loss=np.array([trained.objective]),
         history=thinned([np.array([loss]) for loss in trained.history], 1),

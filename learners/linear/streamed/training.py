@@ -28,7 +28,7 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes
+from tuskml.learners.classes import check_classes, named_classes
 from tuskml.learners.linear.algorithms import BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.epochs import (
     MeanOfEpoch,
@@ -95,7 +95,7 @@ def wanted(request: Request) -> bool:
     )
     return (
         chosen
-        and task.own is None
+        and not task.general
         and not named(options)
         and not options.explain
         and options.sampler in (None, SAMPLER)
@@ -283,7 +283,7 @@ class Training:
             self.request.task.name,
             coef=Lists.of_rows(weights[:, :-1], width),
             intercept=np.ascontiguousarray(weights[:, -1]),
-            classes=classes_of(self.request.task, first.labels),
+            **named_classes(classes_of(self.request.task, first.labels)),
             n_rows=np.full(1, self.reader.n_usable, np.int64),
             n_skipped=np.full(1, self.reader.n_skipped, np.int64),
             n_features=width,

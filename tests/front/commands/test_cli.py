@@ -83,7 +83,8 @@ def test_a_database_file_keeps_tables(script, tmp_path: Path, capsys) -> None:
         ("SELECT 1;\nSELCT 1", 'line 2: syntax error at or near "SELCT"'),
         (
             "SELECT train_model('linaer', x, [x]) FROM range(3) t(x)",
-            "line 1: train_model: task is 'linaer', expected 'linear', 'logistic', 'svm' or "
+            "line 1: train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', "
+            "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile' or "
             "'matrix_factorization'; did you mean 'linear'?",
         ),
     ],

@@ -121,6 +121,10 @@ def rewritten(**change: Any) -> str:
     return json.dumps(whole | {"model": content, "checksum": digest(content)})
 
 
+def test_a_model_of_an_older_version_has_no_class_names() -> None:
+    assert Model.from_json(rewritten(class_names="drop")) == SAVED
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

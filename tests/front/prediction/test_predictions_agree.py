@@ -33,7 +33,7 @@ from tuskml.learners.tasks import PAIRS
 ROWS = """
 CREATE TABLE seen AS
 SELECT i, sin(i) AS a, cos(i * i) AS b, i % 7 AS u, i % 5 AS f, (i * 37) % 11 AS number,
-       (i * 37) % 11 / 10.0 AS share, CASE WHEN (i * 37) % 11 > 4 THEN 7 ELSE -3 END AS code,
+       (i * 37) % 11 + 1 AS amount, (i * 37) % 11 / 10.0 AS share, CASE WHEN (i * 37) % 11 > 4 THEN 7 ELSE -3 END AS code,
        CASE WHEN i > 0 THEN 7 END AS same
 FROM generate_series(0, 299) AS t(i)
 """
@@ -82,6 +82,8 @@ def given_of(name: str) -> dict[str, Any]:
     label = (
         "code" if task.classifies else "share" if getattr(task, "high", None) == 1 else "number"
     )
+    if name == "gamma":  # of numbers above 0
+        label = "amount"
     features = ["u", "f"] if task.features == PAIRS else ["a", "b"]
     more = (
         {} if name == "own_side" or getattr(task, "own", None) is None else {"algorithm": "lbfgs"}
@@ -205,6 +207,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
+    label = "1 + " + label if name == "gamma" else label  # which is of numbers above 0
     model = tuskml.train(seen, name, **given_of(name) | {"label": label, "l2": 1.0})
     x = rows_of(seen, ["a", "b"])
     ways = ways_of(model, x) | {"duckdb": by_sql(seen, model, "seen")}
@@ -274,7 +277,8 @@ def test_no_class_is_made_up(seen: Any) -> None:
         ),
         (
             replace(model, task="probit"),
-            "is 'probit', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
+            "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
+            "'negative_binomial', 'gamma', 'huber', 'quantile' or 'matrix_factorization'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

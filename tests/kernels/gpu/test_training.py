@@ -185,8 +185,8 @@ def explained(con, task, given):
 def of_ones_own(what):
     """Registers a task or an operator; its options, and what refusals call it."""
     if what == "task":
-        tuskml.register_task("poisson", **POISSON)
-        return "poisson", {}, "task 'poisson'"
+        tuskml.register_task("own_poisson", **POISSON)
+        return "own_poisson", {}, "task 'own_poisson'"
     if what == "algorithm":
         tuskml.register_algorithm("mine", "bgd")
         return "linear", {"algorithm": "mine"}, "an operator of your own"

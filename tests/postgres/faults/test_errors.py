@@ -144,7 +144,7 @@ ONLY_HERE = {
     ),
     "NULL task to explain": (
         "SELECT explain_training(NULL, y, x) FROM t", NULL,
-        "explain_training: task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'",
+        "explain_training: task is NULL, expected the name of one, such as 'linear' or 'logistic'",
     ),
     "a table of ids": (
         train(features="sparse(ARRAY[ids, ids], amounts)"), ARRAY,

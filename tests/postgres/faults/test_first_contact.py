@@ -25,16 +25,15 @@ def refused(pg: psycopg.Connection, sql: str) -> tuple[str, str]:
     return caught.value.diag.sqlstate or "", caught.value.diag.message_primary or ""
 
 
-FEATURES = "the features an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
-NO_TEXT = "; text becomes features by hash_features or by columns such as (a = 'x')::int"
-TRAINING = f"(task, label, features [, options]): the label a number or a boolean, {FEATURES}, the options JSON as text{NO_TEXT}"
+FEATURES = "the features a row with names, an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
+NO_TEXT = "; text becomes features in a row with names, or by hash_features"
+TRAINING = f"(task, label, features [, options]): the label a number, a boolean or text, {FEATURES}, the options JSON as text{NO_TEXT}"
 TRAININGS = {
-    "'linear', x, z": "text, double precision, integer",
+    "'linear', x, z": "text, double precision, double precision",
     "'linear', x, word": "text, double precision, text",
     "'linear', b, b": "text, boolean, boolean",
-    "'linear', x, t": "text, double precision, t",
     "'linear', x, now()": "text, double precision, timestamp with time zone",
-    "'linear', x, z, '{}'": "text, double precision, integer, text",
+    "'linear', x, z, '{}'": "text, double precision, double precision, text",
     "'linear', x, to_jsonb(ARRAY[z])": "text, double precision, jsonb",
 }
 
@@ -51,12 +50,12 @@ def test_features_that_are_no_array_but_null(pg: psycopg.Connection) -> None:
 
 
 PREDICTIONS = {
-    f"{MODEL}, 1": ("tuskml_model, integer", "(model, features)"),
+    f"{MODEL}, 1": ("tuskml_model, double precision", "(model, features)"),
     f"{MODEL}, 'a'::text": ("tuskml_model, text", "(model, features)"),
     f"{MODEL}, x, z": ("tuskml_model, double precision, integer", "(model, features)"),
     f"{MODEL}, 1, 2, 'a'": ("tuskml_model, integer, integer, text", "(model, features)"),
     f"{MODEL}, ARRAY[1], ARRAY[2]": ("tuskml_model, integer[], integer[]", "(model, features)"),
-    "'late', 1": ("text, integer", "(name, features) or (name, group as text, features)"),
+    "'late', 1": ("text, double precision", "(name, features) or (name, group as text, features)"),
     "'late', 7, ARRAY[1]": ("text, integer, integer[]", "(name, features) or (name, group as text, features)"),
     "late, x, z": ("text, double precision, integer", "(name, features) or (name, group as text, features)"),
 }  # fmt: skip

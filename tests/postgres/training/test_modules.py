@@ -18,7 +18,7 @@ import numpy as np
 import tuskml
 
 tuskml.register_task(
-    "poisson",
+    "own_poisson",
     loss=lambda m, y: np.exp(m) - y * m,
     derivative=lambda m, y: np.exp(m) - y,
     curvature=lambda m, y: np.exp(m),
@@ -28,7 +28,7 @@ tuskml.register_task(
 tuskml.register_algorithm("brief", "bgd", loop=lambda setting: lambda state: state.iteration < 2)
 tuskml.register_algorithm("broken", "bgd", update=lambda setting: 1 / 0)
 """
-FIT = "SELECT (train_model('poisson', y, x)).n_rows FROM t"
+FIT = "SELECT (train_model('own_poisson', y, x)).n_rows FROM t"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,7 +62,7 @@ def test_a_task_of_ones_own(session: psycopg.Connection) -> None:
     models = fetch(
         session,
         "SELECT g, (m).intercept, (m).coef, (m).std_err, (m).status FROM "
-        "(SELECT g, train_model('poisson', y, x) AS m FROM t GROUP BY g) AS s ORDER BY g",
+        "(SELECT g, train_model('own_poisson', y, x) AS m FROM t GROUP BY g) AS s ORDER BY g",
     )
     for g, intercept, coef, std_err, status in models:
         there = [row for row in rows if row[0] == g]
@@ -75,14 +75,15 @@ def test_a_task_of_ones_own(session: psycopg.Connection) -> None:
         assert status == "ok"
     found = fetch(
         session,
-        "SELECT predict(m, x), decision(m, x) FROM t, (SELECT train_model('poisson', y, x) AS m FROM t) AS s",
+        "SELECT predict(m, x), decision(m, x) FROM t, (SELECT train_model('own_poisson', y, x) AS m FROM t) AS s",
     )
     mean, margin = np.array(found).T
     np.testing.assert_allclose(mean, np.exp(margin), rtol=1e-12)
     assert {
         row[0]
         for row in fetch(
-            session, "SELECT test FROM model_summary((SELECT train_model('poisson', y, x) FROM t))"
+            session,
+            "SELECT test FROM model_summary((SELECT train_model('own_poisson', y, x) FROM t))",
         )
     } == {"z"}
 
@@ -91,12 +92,15 @@ def test_an_algorithm_of_ones_own_and_the_explanation(session: psycopg.Connectio
     assert (
         one(
             session,
-            "SELECT (train_model('poisson', y, x, '{\"algorithm\": \"brief\"}')).iterations FROM t",
+            "SELECT (train_model('own_poisson', y, x, '{\"algorithm\": \"brief\"}')).iterations FROM t",
         )
         == 2
     )
     found = json.loads(
-        one(session, "SELECT explain_training('poisson', y, x, '{\"format\": \"json\"}') FROM t")
+        one(
+            session,
+            "SELECT explain_training('own_poisson', y, x, '{\"format\": \"json\"}') FROM t",
+        )
     )
     candidates = {one["algorithm"]: one for one in found["candidates"]}
     assert candidates["brief"]["seconds_per_iteration"] > 0
@@ -115,7 +119,7 @@ def test_errors_of_ones_own_code(session: psycopg.Connection, cluster: Any, fold
         psycopg.Error, match=r"update of algorithm 'broken' raised ZeroDivisionError"
     ):
         session.execute(
-            "SELECT train_model('poisson', y, x, '{\"algorithm\": \"broken\"}') FROM t"
+            "SELECT train_model('own_poisson', y, x, '{\"algorithm\": \"broken\"}') FROM t"
         )
     with pytest.raises(psycopg.Error, match="did you mean 'poisson'"):
         session.execute("SELECT train_model('poison', y, x) FROM t")
@@ -148,7 +152,7 @@ def trainer(pg: psycopg.Connection) -> Iterator[str]:
 def test_modules_are_for_superusers(connect: Callable[..., Any], trainer: str) -> None:
     ann = connect(user=trainer)
     ann.execute("SET tuskml.modules = 'own_losses'")  # nobody's name until the library is loaded
-    with pytest.raises(psycopg.Error, match="task is 'poisson', expected 'linear'"):
+    with pytest.raises(psycopg.Error, match="task is 'own_poisson', expected 'linear'"):
         ann.execute(FIT)
     assert one(ann, "SHOW tuskml.modules") == ""
     for statement in ("SET tuskml.modules = 'antigravity'", "SELECT set_config('tuskml.modules', 'this', false)",

@@ -105,7 +105,7 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
         ),
         (
             """train_model('logistic', y, x, '{"classes": ["a", "b"]}')""",
-            """option 'classes' is ["a", "b"], expected a list of two labels""",
+            """option 'classes' is ["a", "b"], expected a list of two labels that are numbers""",
         ),
         (
             """train_model('linear', y, x, '{"classes": [1, 2]}')""",
@@ -127,3 +127,25 @@ def test_large_numbers_are_labels_of_a_regression(client: Client) -> None:
         f"SELECT (train_model('linear', 9007199254740992 + 1000 * y, x)).status FROM {ROWS} WHERE g = 2",
     )
     assert found == [("ok",)]
+
+
+def test_classes_have_names(client: Client) -> None:
+    """A label's value as text, and nothing where a model has no classes."""
+    named = [
+        rows_of(
+            client,
+            f"SELECT (m).classes, (m).class_names FROM (SELECT {call} AS m FROM {ROWS}) AS t",
+        )[0]
+        for call in (
+            "train_model('logistic', y > 1, x)",
+            "train_model('svm', y * 0.5::double precision, x)",
+            f"train_model('logistic', y, sparse(ARRAY[0, 1], x), '{NAMED}')",
+            "train_model('linear', y, x)",
+        )
+    ]
+    assert named == [
+        ([0, 1], ["0", "1"]),
+        ([0.5, 1], ["0.5", "1"]),
+        ([1, 2], ["1", "2"]),
+        (None, None),
+    ]

@@ -34,7 +34,7 @@ static bool no_models(idx_t n, scratch *s, model_column *m) {
     if (!all_null(n, s, &none))
         return false;
     list_column list = {none, none, 0};
-    *m = (model_column){none, none, none, none, list, list};
+    *m = (model_column){none, none, none, none, none, list, list};
     return true;
 }
 
@@ -46,7 +46,10 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) 
         if (!(f[i] = field_of(v, MODEL_FIELD[USED[i]].name)))
             return false;
     m->self = column_of(v);
-    return text_of_any(f[U_TASK], n, s, &m->task) &&
+    duckdb_vector preparation = field_of(v, MODEL_FIELD[M_PREPARATION].name);
+    return (preparation ? text_of_any(preparation, n, s, &m->preparation)
+                        : all_null(n, s, &m->preparation)) &&
+           text_of_any(f[U_TASK], n, s, &m->task) &&
            text_of_any(f[U_OPTIONS], n, s, &m->options) &&
            numbers_of_any(f[U_INTERCEPT], n, s, &m->intercept, NULL) &&
            numbers_list_of_any(f[U_COEF], n, s, &m->coef, NULL) &&
@@ -72,6 +75,7 @@ tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
     return (tusk_model_fields){
         .task = text_in(&m->task, row),
         .options = text_in(&m->options, row),
+        .preparation = text_in(&m->preparation, row),
         .coef = numbers_at(&m->coef, row),
         .classes = numbers_at(&m->classes, row),
         .has_intercept = is_valid(&m->intercept, row),

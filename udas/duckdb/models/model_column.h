@@ -6,7 +6,7 @@
 #include "../any_type.h"
 
 typedef struct model_column {
-    column self, task, intercept, options;
+    column self, task, intercept, options, preparation;
     list_column coef, classes;
 } model_column;
 

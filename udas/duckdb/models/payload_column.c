@@ -18,10 +18,12 @@ bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields,
     size_t size = tusk_payload_size(&parts);
     char *bytes = size <= sizeof small ? small : malloc(size);
     if (!bytes) {
+        tusk_payload_free(&parts);
         snprintf(sentence, TUSK_SENTENCE, "out of memory");
         return false;
     }
     tusk_payload_write(&parts, bytes);
+    tusk_payload_free(&parts);
     duckdb_vector_assign_string_element_len(v, row, bytes, size);
     if (bytes != small)
         free(bytes);

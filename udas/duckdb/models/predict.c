@@ -12,6 +12,7 @@
 #include "../../scalars/models/payload.h"
 #include "../any_type.h"
 #include "../database.h"
+#include "../features/named.h"
 #include "model_column.h"
 
 typedef struct overload {
@@ -31,6 +32,8 @@ typedef struct call {
     column models; /* of any type; only for whole models */
     column payloads;
     feature_column features;
+    bool by_name; /* features are in `rows`, not in `features` */
+    tusk_named_rows rows;
     bool features_complete; /* no feature of the chunk is NULL */
     duckdb_vector result;
     double *out;
@@ -40,7 +43,7 @@ typedef struct call {
 /* --- reading the model --- */
 
 static bool refuse(const call *c, const char *sentence) {
-    char text[TUSK_SENTENCE + 32];
+    char text[REFUSAL_ROOM + 32];
     snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
@@ -165,8 +168,28 @@ static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
     return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) || refuse(c, sentence);
 }
 
+static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    char sentence[TUSK_SENTENCE];
+    tusk_sparse_row features;
+    if (!s->null && !tusk_named_match(&c->rows, s, sentence))
+        return refuse(c, sentence);
+    for (; row < end; row++) {
+        bool null = s->null || !is_valid(&c->features.self, row);
+        if (!null && (!tusk_named_row(&c->rows, s, row, &features, &null, sentence) ||
+                      (!null && !tusk_sparse_margin(s, &features, true, c->out + row, sentence))))
+            return refuse(c, sentence);
+        if (null)
+            put_null(c, row);
+    }
+    return true;
+}
+
 /* Computes the margins of rows that share a model. */
 static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    if (c->by_name)
+        return score_named(c, s, row, end);
+    if (s->preparation.length)
+        return refuse(c, TUSK_NEEDS_NAMES);
     const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
     if (!s->null && c->features_complete && !c->features.type.sparse && is_matrix(e, end - row))
         return score_dense(c, s, row, end - row);
@@ -219,6 +242,18 @@ static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *
     return false;
 }
 
+static bool read_named(call *c, duckdb_data_chunk chunk, duckdb_vector v, scratch *kept) {
+    tusk_named_chunk columns;
+    char refusal[REFUSAL_ROOM];
+    if (!named_columns_of(v, c->n, false, kept, &columns, refusal))
+        return *refusal ? refuse(c, refusal) : refuse_types(c, chunk, kept);
+    c->by_name = true;
+    c->features.self = column_of(v);
+    c->rows.column = columns.column;
+    c->rows.n_columns = (uint32_t)columns.schema->n_columns;
+    return true;
+}
+
 static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     duckdb_vector model = duckdb_data_chunk_get_vector(chunk, 0);
     duckdb_vector features = duckdb_data_chunk_get_vector(chunk, 1);
@@ -231,7 +266,7 @@ static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     if (!c->o->any)
         c->features = feature_column_of(features, c->o->features);
     else if (!features_of_any(features, c->n, kept, &c->features))
-        return refuse_types(c, chunk, kept);
+        return read_named(c, chunk, features, kept);
     c->features_complete = features_complete(&c->features, c->n);
     return true;
 }
@@ -259,6 +294,7 @@ static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duck
     bool done = read_arguments(&c, chunk, &kept) && score(&c);
     if (done && o->answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(c.out, c.n);
+    tusk_named_free(&c.rows);
     scratch_free(&kept);
 }
 

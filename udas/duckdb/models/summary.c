@@ -41,7 +41,7 @@ static const struct term_type {
 typedef struct models {
     model_column used;
     column n_rows, status, store;
-    list_column std_err;
+    list_column std_err, features; /* the second of text */
 } models;
 
 /* The terms being written, appended to those of earlier rows. */
@@ -60,16 +60,31 @@ static bool text_or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
     return v ? text_of_any(v, n, s, c) : all_null(n, s, c);
 }
 
+/* Lists of text; older models have none. */
+static bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l) {
+    *l = (list_column){0};
+    duckdb_logical_type type = v ? duckdb_vector_get_column_type(v) : NULL;
+    bool list = v && duckdb_get_type_id(type) == DUCKDB_TYPE_LIST;
+    if (v)
+        duckdb_destroy_logical_type(&type);
+    if (!list)
+        return all_null(n, s, &l->self);
+    l->self = column_of(v);
+    return text_of_any(duckdb_list_vector_get_child(v), duckdb_list_vector_get_size(v), s,
+                       &l->child);
+}
+
 static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
     if (!model_column_of_any(v, n, s, &m->used))
         return false;
     column none = m->used.self;
-    *m = (models){m->used, none, none, none, {none, none, 0}};
+    *m = (models){m->used, none, none, none, {none, none, 0}, {none, none, 0}};
     if (!none.vector)
         return true;
     duckdb_vector rows = field_of(v, "n_rows"), errors = field_of(v, "std_err");
     return rows && errors && numbers_of_any(rows, n, s, &m->n_rows, NULL) &&
            numbers_list_of_any(errors, n, s, &m->std_err, NULL) &&
+           names_of_any(field_of(v, "features"), n, s, &m->features) &&
            text_or_null(field_of(v, "status"), n, s, &m->status) &&
            text_or_null(field_of(v, "store"), n, s, &m->store);
 }
@@ -130,14 +145,15 @@ static double freedom_of(tusk_text options, double usual) {
 
 static facts facts_of(const models *m, idx_t row) {
     tusk_text task = text_in(&m->used.task, row), options = text_in(&m->used.options, row);
-    bool linear = is(task, "linear"), errors = is_valid(&m->std_err.self, row);
+    bool student = is(task, "linear") || is(task, "gamma"),
+         errors = is_valid(&m->std_err.self, row);
     idx_t known = count_known(&m->std_err, row);
-    facts f = {.test = linear                           ? "t"
+    facts f = {.test = student                          ? "t"
                        : is(task, "logistic") || errors ? "z"
                                                         : NULL,
                .freedom = INFINITY,
                .intercept = tusk_has_intercept(options)};
-    if (linear) {
+    if (student) {
         double rows = is_valid(&m->n_rows, row) ? ((const double *)m->n_rows.data)[row] : NAN;
         f.freedom = freedom_of(options, rows - (double)known);
     }
@@ -155,11 +171,26 @@ static const char *note_of(const facts *f, idx_t feature, bool known) {
     return !feature && !f->intercept ? TUSK_NOTE_INTERCEPT : TUSK_NOTE_UNDETERMINED;
 }
 
-static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f) {
-    idx_t at = t->used++;
+/* The name of a feature: its own, or its number. */
+static void put_name(const terms *t, const models *m, idx_t row, idx_t feature, idx_t at) {
+    duckdb_list_entry e = {0, 0};
+    if (is_valid(&m->features.self, row))
+        e = list_entry(&m->features, row);
+    tusk_text own = {NULL, 0};
+    /* A factorization has more coefficients than names. */
+    if (feature && e.length >= list_entry(&m->used.coef, row).length)
+        own = text_in(&m->features.child, e.offset + feature - 1);
     char name[32] = "intercept";
     if (feature)
         snprintf(name, sizeof name, "x%llu", (unsigned long long)feature);
+    if (own.data)
+        duckdb_vector_assign_string_element_len(t->fields[T_TERM], at, own.data, own.length);
+    else
+        put_text(t->fields[T_TERM], at, name);
+}
+
+static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f) {
+    idx_t at = t->used++;
     bool valid = feature || is_valid(&m->used.intercept, row);
     double estimate = feature ? item(&m->used.coef, row, feature - 1)
                       : valid ? ((const double *)m->used.intercept.data)[row]
@@ -169,7 +200,7 @@ static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const 
     t->statistic[at] = estimate / error;
     t->freedom[at] = f->freedom;
     ((int32_t *)duckdb_vector_get_data(t->fields[T_FEATURE]))[at] = (int32_t)feature;
-    put_text(t->fields[T_TERM], at, name);
+    put_name(t, m, row, feature, at);
     put_number(t->fields[T_ESTIMATE], at, estimate, estimate == estimate);
     put_number(t->fields[T_STD_ERR], at, error, known);
     put_text(t->fields[T_TEST], at, f->test);

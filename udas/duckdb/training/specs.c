@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../scalars/models/json_member.h"
+
 #define BUCKETS 1024
 
 struct spec_table {
@@ -53,6 +55,12 @@ static void spec_free(spec *s) {
     free(s);
 }
 
+/* A wrong value is refused when the options are read. */
+static bool keeps_gaps(text options) {
+    tusk_text missing = tusk_json_member((tusk_text){options.data, options.length}, "missing");
+    return missing.data && !(missing.length == 4 && memcmp(missing.data, "skip", 4) == 0);
+}
+
 static spec *spec_new(spec_table *table, size_t bucket, text task, text options) {
     spec *s = calloc(1, sizeof *s);
     if (!s)
@@ -63,7 +71,8 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .options_length = options.length,
                 .table = table,
                 .bucket = bucket,
-                .references = 1};
+                .references = 1,
+                .keeps_gaps = keeps_gaps(options)};
     if (!s->task || !s->options) {
         spec_free(s);
         return NULL;

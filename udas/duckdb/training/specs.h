@@ -3,6 +3,7 @@
 #ifndef TUSK_SPECS_H
 #define TUSK_SPECS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct spec_table spec_table;
@@ -15,6 +16,7 @@ typedef struct spec {
     struct spec *next;
     size_t bucket;
     int references;
+    bool keeps_gaps; /* whether rows by name with a NULL are used: option `missing` */
 } spec;
 
 typedef struct text {

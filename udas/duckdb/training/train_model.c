@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../any_type.h"
+#include "../features/named.h"
 #include "interrupt.h"
 #include "train_model.h"
 
@@ -33,6 +34,10 @@ typedef struct rows {
     column task, label, options;
     feature_column features;
     bool boolean_label, has_options;
+    bool by_name;                 /* features are in `columns`, not in `features` */
+    const tusk_text *label_texts; /* NULL: numbers or booleans */
+    tusk_named_chunk columns;     /* where features have names or labels are text */
+    char refusal[REFUSAL_ROOM];
 } rows;
 
 static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
@@ -47,16 +52,36 @@ static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
     return r;
 }
 
+static bool any_label(duckdb_vector v, scratch *s, rows *r) {
+    if (!is_label_text(v))
+        return label_of_any(v, r->n, s, &r->label, &r->boolean_label);
+    tusk_text *texts;
+    r->label = column_of(v);
+    bool read = texts_of_any(v, r->n, s, &texts);
+    r->label_texts = texts;
+    return read;
+}
+
+static bool any_features(duckdb_vector v, scratch *s, rows *r) {
+    bool text = r->label_texts;
+    if (features_of_any(v, r->n, s, &r->features))
+        return !text || named_columns_of(NULL, r->n, text, s, &r->columns, r->refusal);
+    r->by_name = true;
+    r->features = (feature_column){.self = column_of(v)};
+    return named_columns_of(v, r->n, text, s, &r->columns, r->refusal);
+}
+
 /* The same for arguments of any type; false if they cannot be trained on. */
 static bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r) {
-    *r = (rows){.n = duckdb_data_chunk_get_size(chunk), .has_options = o->has_options};
+    memset(r, 0, sizeof *r);
+    r->n = duckdb_data_chunk_get_size(chunk);
+    r->has_options = o->has_options;
     duckdb_vector given[FULL];
     for (int i = 0; i < FULL && i < o->arguments; i++)
         given[i] = duckdb_data_chunk_get_vector(chunk, (idx_t)i);
     return (o->arguments == FULL || o->arguments == FULL - 1) &&
-           text_of_any(given[0], r->n, s, &r->task) &&
-           label_of_any(given[1], r->n, s, &r->label, &r->boolean_label) &&
-           features_of_any(given[2], r->n, s, &r->features) &&
+           text_of_any(given[0], r->n, s, &r->task) && any_label(given[1], s, r) &&
+           any_features(given[2], s, r) &&
            (!o->has_options || text_of_any(given[3], r->n, s, &r->options));
 }
 
@@ -76,9 +101,7 @@ static spec *spec_of_row(duckdb_function_info info, const rows *r, idx_t row, id
     if (current)
         spec_release(current);
     if (!is_valid(&r->task, row)) {
-        refuse(
-            info,
-            "task is NULL, expected one of 'linear', 'logistic', 'svm', 'matrix_factorization'");
+        refuse(info, "task is NULL, expected the name of one, such as 'linear' or 'logistic'");
         return NULL;
     }
     text none = {"", 0};
@@ -101,13 +124,19 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
     return false;
 }
 
-static double label_at(const rows *r, idx_t row) {
-    return r->boolean_label ? ((const bool *)r->label.data)[row]
-                            : ((const double *)r->label.data)[row];
+static bool usable(const rows *r, idx_t row, const spec *spec) {
+    if (!is_valid(&r->label, row))
+        return false;
+    if (!r->by_name)
+        return features_valid(&r->features, row);
+    return is_valid(&r->features.self, row) &&
+           (spec->keeps_gaps || !tusk_named_gap(&r->columns, row));
 }
 
-static bool usable(const rows *r, idx_t row) {
-    return is_valid(&r->label, row) && features_valid(&r->features, row);
+/* Whether the next row can go to the same state in one call. */
+static bool goes_along(const rows *r, idx_t row, idx_t next, duckdb_aggregate_state *states) {
+    return states[next] == states[row] && same_spec(r, row, next) &&
+           usable(r, next, ((const train_state *)states[row])->spec);
 }
 
 /* Counts the rows from `row` on that go to one state as a matrix: lists of one length, one
@@ -115,8 +144,7 @@ static bool usable(const rows *r, idx_t row) {
 static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
     duckdb_list_entry first = list_entry(&r->features.values, row);
     idx_t n = 1;
-    while (row + n < r->n && n < RUN && states[row + n] == states[row] && usable(r, row + n) &&
-           same_spec(r, row, row + n)) {
+    while (row + n < r->n && n < RUN && goes_along(r, row, row + n, states)) {
         duckdb_list_entry e = list_entry(&r->features.values, row + n);
         if (e.length != first.length || e.offset != first.offset + n * first.length)
             break;
@@ -125,14 +153,31 @@ static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states)
     return n;
 }
 
+/* The labels of n rows; `buffer` has room for them. Texts become codes. NULL with a fault. */
+static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s, double *buffer,
+                               tusk_fault *fault) {
+    if (!r->label_texts && !r->boolean_label)
+        return (const double *)r->label.data + row;
+    if (!r->label_texts) {
+        for (idx_t i = 0; i < n; i++)
+            buffer[i] = ((const bool *)r->label.data)[row + i];
+        return buffer;
+    }
+    for (idx_t i = 0; i < n; i++) {
+        if (tusk_label_code(s->run->era->memory, &s->block, r->columns.schema,
+                            r->label_texts[row + i], buffer + i, fault)) {
+            fault->row += (int64_t)i;
+            return NULL;
+        }
+    }
+    return buffer;
+}
+
 static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[RUN];
-    const double *y = (const double *)r->label.data + row;
-    if (r->boolean_label) {
-        for (idx_t i = 0; i < n; i++)
-            labels[i] = ((const bool *)r->label.data)[row + i];
-        y = labels;
-    }
+    const double *y = labels_of(r, row, n, s, labels, fault);
+    if (!y)
+        return fault->code;
     duckdb_list_entry e = list_entry(&r->features.values, row);
     bool f64 = r->features.type.f64;
     tusk_dense_rows given = {
@@ -162,7 +207,39 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
         .values = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4),
         .n = (int64_t)ids.length,
     };
-    return tusk_append_sparse(s->run->era->memory, &s->block, &entries, label_at(r, row), fault);
+    double label;
+    const double *y = labels_of(r, row, 1, s, &label, fault);
+    if (!y)
+        return fault->code;
+    return tusk_append_sparse(s->run->era->memory, &s->block, &entries, *y, fault);
+}
+
+static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
+    double labels[TUSK_NAMED_RUN];
+    const double *y = labels_of(r, row, n, s, labels, fault);
+    return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y, fault)
+             : fault->code;
+}
+
+/* Appends the row, and those behind it that can go along: *n rows. */
+static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t *n,
+                  tusk_fault *fault) {
+    train_state *s = (train_state *)states[row];
+    *n = 1;
+    int code;
+    if (r->by_name) {
+        while (row + *n < r->n && *n < TUSK_NAMED_RUN && goes_along(r, row, row + *n, states))
+            ++*n;
+        code = append_by_name(r, row, *n, s, fault);
+    } else if (r->features.type.sparse) {
+        code = append_sparse(r, row, s, fault);
+    } else {
+        *n = dense_run(r, row, states);
+        code = append_dense(r, row, *n, s, fault);
+    }
+    if (!code)
+        tusk_part_appended(&s->block);
+    return code;
 }
 
 static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_state *states,
@@ -183,18 +260,11 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
             return;
         if (!adopt(info, s, current, run))
             break;
-        if (!usable(r, row)) {
+        if (!usable(r, row, current)) {
             s->block.n_skipped++;
             continue;
         }
-        int code;
-        if (r->features.type.sparse) {
-            code = append_sparse(r, row, s, &fault);
-        } else {
-            n = dense_run(r, row, states);
-            code = append_dense(r, row, n, s, &fault);
-        }
-        if (code) {
+        if (append(r, row, states, &n, &fault)) {
             refuse_fault(info, &fault);
             break;
         }
@@ -252,8 +322,12 @@ void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
         refuse(info, "out of memory");
     } else {
         char text[REFUSAL_ROOM];
-        write_refusal(tusk_request_name(o->request), chunk, text);
-        duckdb_aggregate_function_set_error(info, text);
+        if (*r.refusal) {
+            refuse(info, r.refusal);
+        } else {
+            write_refusal(tusk_request_name(o->request), chunk, text);
+            duckdb_aggregate_function_set_error(info, text);
+        }
     }
     scratch_free(&kept);
 }

@@ -21,6 +21,15 @@ static tusk_text read_text(HeapTupleHeader model, enum model_field field) {
     return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
 }
 
+/* The same of a field that a type which was not upgraded lacks. */
+static tusk_text read_text_if_any(HeapTupleHeader model, enum model_field field) {
+    TupleDesc type =
+        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
+    bool has = SPI_fnumber(type, MODEL_FIELD[field].name) > 0;
+    ReleaseTupleDesc(type);
+    return has ? read_text(model, field) : (tusk_text){NULL, 0};
+}
+
 /* The items of a list that has a NULL are not read, but the memory must be there. */
 static tusk_numbers read_list(HeapTupleHeader model, enum model_field field) {
     bool null;
@@ -40,6 +49,7 @@ static Datum payload_of(HeapTupleHeader model) {
     tusk_model_fields fields = {
         .task = read_text(model, M_TASK),
         .options = read_text(model, M_OPTIONS),
+        .preparation = read_text_if_any(model, M_PREPARATION),
         .coef = read_list(model, M_COEF),
         .classes = read_list(model, M_CLASSES),
         .has_intercept = !null,

@@ -14,6 +14,7 @@
 
 #include "../../scalars/models/payload.h"
 #include "../stores.h"
+#include "../training/refusals.h"
 
 enum argument { A_MODEL, A_FEATURES };
 
@@ -24,6 +25,8 @@ struct predictor {
     Size size;
     tusk_scorer scorer;
     number_buffer buffer;
+    named_reader reader;
+    tusk_named_rows rows;
     MemoryContextCallback end;
 };
 
@@ -82,12 +85,13 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
 
 static void forget(void *p) {
     tusk_forget_model(&((predictor *)p)->scorer);
+    tusk_named_free(&((predictor *)p)->rows);
 }
 
 predictor *new_predictor(MemoryContext context) {
     predictor *p = MemoryContextAllocZero(context, sizeof *p);
     p->model = AllocSetContextCreate(context, "tuskml model", ALLOCSET_START_SMALL_SIZES);
-    p->buffer.context = context;
+    p->buffer.context = p->reader.context = context;
     p->end = (MemoryContextCallback){.func = forget, .arg = p};
     MemoryContextRegisterResetCallback(context, &p->end);
     return p;
@@ -120,14 +124,37 @@ static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer an
     return margin;
 }
 
+static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer answer) {
+    const tusk_named_chunk *row = read_named(&p->reader, features, TUSK_ANSWER_NAMES[answer]);
+    if (p->rows.column != row->column)
+        p->rows.n_matched = 0;
+    p->rows.column = row->column;
+    p->rows.n_columns = (uint32)row->schema->n_columns;
+    char sentence[TUSK_SENTENCE];
+    tusk_sparse_row found;
+    bool null;
+    double margin;
+    if (!tusk_named_match(&p->rows, &p->scorer, sentence) ||
+        !tusk_named_row(&p->rows, &p->scorer, 0, &found, &null, sentence) ||
+        (!null && !tusk_sparse_margin(&p->scorer, &found, true, &margin, sentence)))
+        refuse(&p->scorer, answer, sentence);
+    if (null)
+        return (NullableDatum){.isnull = true};
+    return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
+}
+
 NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,
-                             bool sparse) {
+                             enum feature_form form) {
     const NullableDatum null = {.isnull = true};
     if (p->scorer.null || features.isnull)
         return null;
     const char *name = TUSK_ANSWER_NAMES[answer];
-    feature_row row = sparse ? read_sparse(features.value, &p->buffer, name)
-                             : read_dense(features.value, &p->buffer, name, "features");
+    if (form == NAMED)
+        return score_row(p, features.value, answer);
+    if (p->scorer.preparation.length)
+        refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
+    feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
+                                     : read_dense(features.value, &p->buffer, name, "features");
     if (row.null)
         return null;
     char sentence[TUSK_SENTENCE];
@@ -137,25 +164,30 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
-static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse) {
+static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
+    if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
+        refuse_prediction(fcinfo);
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    NullableDatum found = score_features(p, fcinfo->args[A_FEATURES], answer, sparse);
+    NullableDatum found = score_features(p, fcinfo->args[A_FEATURES], answer, form);
     if (found.isnull)
         PG_RETURN_NULL();
     return found.value;
 }
 
-#define DEFINE_SCORE(name, answer, sparse)    \
-    PG_FUNCTION_INFO_V1(name);                \
-    Datum name(PG_FUNCTION_ARGS) {            \
-        return score(fcinfo, answer, sparse); \
+#define DEFINE_SCORE(name, answer, form)    \
+    PG_FUNCTION_INFO_V1(name);              \
+    Datum name(PG_FUNCTION_ARGS) {          \
+        return score(fcinfo, answer, form); \
     }
 
-DEFINE_SCORE(tuskml_predict_dense, TUSK_PREDICT, false)
-DEFINE_SCORE(tuskml_predict_sparse, TUSK_PREDICT, true)
-DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, false)
-DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, true)
-DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, false)
-DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, true)
+DEFINE_SCORE(tuskml_predict_dense, TUSK_PREDICT, DENSE)
+DEFINE_SCORE(tuskml_predict_sparse, TUSK_PREDICT, SPARSE)
+DEFINE_SCORE(tuskml_predict_row, TUSK_PREDICT, NAMED)
+DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, DENSE)
+DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, SPARSE)
+DEFINE_SCORE(tuskml_predict_proba_row, TUSK_PREDICT_PROBA, NAMED)
+DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
+DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
+DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)

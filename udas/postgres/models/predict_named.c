@@ -190,8 +190,11 @@ static predictor *deployed(FmgrInfo *called, const asked *what) {
 /* --- what SQL calls --- */
 
 /* If only a name is given, a model must have it; a group may have no model yet. */
-static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse) {
+static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                         enum feature_form form) {
     bool grouped = PG_NARGS() == 3;
+    if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, PG_NARGS() - 1)))
+        refuse_prediction(fcinfo);
     if (PG_ARGISNULL(0) || (grouped && PG_ARGISNULL(1)))
         PG_RETURN_NULL();
     asked what = {.name = PG_GETARG_VARLENA_PP(0),
@@ -206,21 +209,24 @@ static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer, bool 
                         errhint("The table tuskml.models lists what there is.")));
     if (!p)
         PG_RETURN_NULL();
-    NullableDatum found = score_features(p, fcinfo->args[PG_NARGS() - 1], answer, sparse);
+    NullableDatum found = score_features(p, fcinfo->args[PG_NARGS() - 1], answer, form);
     if (found.isnull)
         PG_RETURN_NULL();
     return found.value;
 }
 
-#define DEFINE_NAMED(name, answer, sparse)          \
-    PG_FUNCTION_INFO_V1(name);                      \
-    Datum name(PG_FUNCTION_ARGS) {                  \
-        return score_named(fcinfo, answer, sparse); \
+#define DEFINE_NAMED(name, answer, form)          \
+    PG_FUNCTION_INFO_V1(name);                    \
+    Datum name(PG_FUNCTION_ARGS) {                \
+        return score_named(fcinfo, answer, form); \
     }
 
-DEFINE_NAMED(tuskml_predict_named_dense, TUSK_PREDICT, false)
-DEFINE_NAMED(tuskml_predict_named_sparse, TUSK_PREDICT, true)
-DEFINE_NAMED(tuskml_predict_proba_named_dense, TUSK_PREDICT_PROBA, false)
-DEFINE_NAMED(tuskml_predict_proba_named_sparse, TUSK_PREDICT_PROBA, true)
-DEFINE_NAMED(tuskml_decision_named_dense, TUSK_DECISION, false)
-DEFINE_NAMED(tuskml_decision_named_sparse, TUSK_DECISION, true)
+DEFINE_NAMED(tuskml_predict_named_dense, TUSK_PREDICT, DENSE)
+DEFINE_NAMED(tuskml_predict_named_sparse, TUSK_PREDICT, SPARSE)
+DEFINE_NAMED(tuskml_predict_named_row, TUSK_PREDICT, NAMED)
+DEFINE_NAMED(tuskml_predict_proba_named_dense, TUSK_PREDICT_PROBA, DENSE)
+DEFINE_NAMED(tuskml_predict_proba_named_sparse, TUSK_PREDICT_PROBA, SPARSE)
+DEFINE_NAMED(tuskml_predict_proba_named_row, TUSK_PREDICT_PROBA, NAMED)
+DEFINE_NAMED(tuskml_decision_named_dense, TUSK_DECISION, DENSE)
+DEFINE_NAMED(tuskml_decision_named_sparse, TUSK_DECISION, SPARSE)
+DEFINE_NAMED(tuskml_decision_named_row, TUSK_DECISION, NAMED)

@@ -106,9 +106,15 @@ Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
     if (!tusk_payload_of(fields, &parts, sentence))
         return (Datum)0;
     Size size = VARHDRSZ + tusk_payload_size(&parts);
-    bytea *bytes = palloc(size);
+    bytea *bytes = palloc_extended(size, MCXT_ALLOC_NO_OOM);
+    if (!bytes) {
+        tusk_payload_free(&parts);
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                        errmsg("train_model: out of memory for a model")));
+    }
     SET_VARSIZE(bytes, size);
     tusk_payload_write(&parts, VARDATA(bytes));
+    tusk_payload_free(&parts);
     return PointerGetDatum(bytes);
 }
 

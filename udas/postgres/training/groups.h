@@ -19,6 +19,7 @@ typedef struct group_spec {
     char *options;
     int task_length;
     int options_length;
+    bool keeps_gaps; /* whether rows by name with a NULL are used: option `missing` */
 } group_spec;
 
 typedef struct group_list group_list;

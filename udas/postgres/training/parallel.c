@@ -1,13 +1,14 @@
 /* Passes groups from parallel workers to the leader: combine, serialize, deserialize.
  *
- * The rows of a small group travel in the bytea. Those of a large group are written to a file
- * once, in the layout of the segments, and the leader maps the file. So no row is copied again,
- * and a bytea's limit of 1 GB does not apply. The file is named after the leader. The leader
- * removes it when the query ends, and all its files when a transaction ends. After a crash
- * PostgreSQL empties its temporary folder.
+ * The dictionaries of rows with names travel in the bytea, and so do the rows of a small group.
+ * Those of a large group are written to a file once, in the layout of the segments, and the leader
+ * maps the file. So no row is copied again, and a bytea's limit of 1 GB does not apply. The file
+ * is named after the leader. The leader removes it when the query ends, and all its files when a
+ * transaction ends. After a crash PostgreSQL empties its temporary folder.
  */
 #include "parallel.h"
 #include "groups.h"
+#include "parts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,6 +34,7 @@ typedef struct parcel {
     int64 n_rows, n_skipped;
     int32 n_segments, dim, kind, typed;
     int32 task_length, options_length;
+    int64 parts; /* bytes of the dictionaries, at the end */
 } parcel;
 
 /* Whether results of workers arrived; some of their files may never be read. */
@@ -150,13 +152,14 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
                 .kind = b->kind,
                 .typed = b->typed,
                 .task_length = s->spec->task_length,
-                .options_length = s->spec->options_length};
+                .options_length = s->spec->options_length,
+                .parts = (int64)parts_size(b)};
     measure(&p, b);
     bool within = p.bytes <= (int64)INLINE_BYTES;
     if (!within)
         write_segments(&p, b);
     Size texts = MAXALIGN(sizeof p + p.task_length + p.options_length);
-    Size size = texts + (within ? p.bytes : 0);
+    Size size = texts + (within ? p.bytes : 0) + p.parts;
     bytea *out = palloc0(VARHDRSZ + size);
     SET_VARSIZE(out, VARHDRSZ + size);
     char *at = VARDATA(out);
@@ -168,6 +171,7 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
         memcpy(at, g, tusk_segment_bytes(g, b->kind, b->dim));
         at += segment_size(b, g);
     }
+    write_parts(b, at);
     PG_RETURN_BYTEA_P(out);
 }
 
@@ -275,6 +279,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
         }
         link_segments(b, at, slab, p.n_segments);
     }
+    read_parts(c->memory, b, data + VARSIZE_ANY_EXHDR(in) - p.parts, c->name);
     PG_RETURN_POINTER(s);
 }
 

@@ -1,7 +1,7 @@
 /* Error sentences for calls that match no other function of a name: overloads for arguments of
  * any type.
  */
-#include "../backend.h"
+#include "refusals.h"
 
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
@@ -10,8 +10,10 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-#define FEATURES "the features an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
-#define NO_TEXT "; text becomes features by hash_features or by columns such as (a = 'x')::int"
+#define FEATURES                                                                                 \
+    "the features a row with names, an array of numbers such as ARRAY[a, b] or sparse(indices, " \
+    "values)"
+#define NO_TEXT "; text becomes features in a row with names, or by hash_features"
 
 static char *types_from(FunctionCallInfo fcinfo, int first) {
     StringInfoData s;
@@ -25,20 +27,23 @@ static char *types_from(FunctionCallInfo fcinfo, int first) {
 }
 
 /* A skipped row has no features, so their type is not refused yet. */
-PG_FUNCTION_INFO_V1(tuskml_refuse_features);
-Datum tuskml_refuse_features(PG_FUNCTION_ARGS) {
+Datum refuse_features(FunctionCallInfo fcinfo) {
     Aggref *aggregate = AggGetAggref(fcinfo);
     const char *name = aggregate ? get_func_name(aggregate->aggfnoid) : NULL;
-    if (PG_ARGISNULL(2) || PG_ARGISNULL(3))
-        PG_RETURN_NULL();
-    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                    errmsg("%s got (%s), expected (task, label, features [, options]): the label "
-                           "a number or a boolean, " FEATURES ", the options JSON as text" NO_TEXT,
-                           name ? name : "train_model", types_from(fcinfo, 1))));
+    if (PG_ARGISNULL(2) || PG_ARGISNULL(3)) {
+        if (PG_ARGISNULL(0))
+            PG_RETURN_NULL();
+        PG_RETURN_POINTER(PG_GETARG_POINTER(0));
+    }
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("%s got (%s), expected (task, label, features [, options]): the label "
+                    "a number, a boolean or text, " FEATURES ", the options JSON as text" NO_TEXT,
+                    name ? name : "train_model", types_from(fcinfo, 1))));
     PG_RETURN_NULL();
 }
 
-static void refuse_prediction(FunctionCallInfo fcinfo) {
+void refuse_prediction(FunctionCallInfo fcinfo) {
     bool named = get_fn_expr_argtype(fcinfo->flinfo, 0) == TEXTOID;
     char *name = get_func_name(fcinfo->flinfo->fn_oid);
     ereport(ERROR,

@@ -1,7 +1,8 @@
 /* train_model and explain_training: pack rows into blocks, and at the end pass the blocks to
  * the trainer. */
-#include "../features/features.h"
+#include "../features/named.h"
 #include "groups.h"
+#include "refusals.h"
 #include "trainer.h"
 
 #include "catalog/pg_type.h"
@@ -13,14 +14,17 @@ enum argument { A_STATE, A_TASK, A_LABEL, A_FEATURES, A_OPTIONS };
 typedef struct row_collector {
     collector groups;
     Oid label;
+    const tusk_schema *text_labels; /* of lists; NULL: labels are numbers */
+    FmgrInfo label_output;
     number_buffer buffer;
+    named_reader reader;
 } row_collector;
 
 static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_LABEL);
-    if (!is_number_type(type))
+    if (!is_number_type(type) && !is_text_type(type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("%s: label is %s, expected a number or a boolean", name,
+                        errmsg("%s: label is %s, expected a number, a boolean or text", name,
                                format_type_be(type))));
     return type;
 }
@@ -32,7 +36,12 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     c = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof *c);
     collector_init(&c->groups, fcinfo);
     c->label = label_type(fcinfo, c->groups.name);
-    c->buffer.context = fcinfo->flinfo->fn_mcxt;
+    c->buffer.context = c->reader.context = fcinfo->flinfo->fn_mcxt;
+    c->reader.text_label = is_text_type(c->label);
+    if (c->reader.text_label) {
+        c->text_labels = schema_of_labels();
+        find_output(c->label, &c->label_output, fcinfo->flinfo->fn_mcxt);
+    }
     fcinfo->flinfo->fn_extra = c;
     return c;
 }
@@ -40,8 +49,8 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
 static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
     if (PG_ARGISNULL(A_TASK))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("%s: task is NULL, expected one of 'linear', 'logistic', 'svm', "
-                               "'matrix_factorization'",
+                        errmsg("%s: task is NULL, expected the name of one, such as 'linear' or "
+                               "'logistic'",
                                c->name)));
     text *task = PG_GETARG_TEXT_PP(A_TASK);
     bool given = PG_NARGS() > A_OPTIONS && !PG_ARGISNULL(A_OPTIONS);
@@ -69,13 +78,32 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
     return tusk_append_sparse(c->memory, &s->block, &entries, y, fault);
 }
 
+/* The label as a number; a text becomes a code of the block's dictionary. */
+static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state *s,
+                         const tusk_schema *schema) {
+    Datum label = PG_GETARG_DATUM(A_LABEL);
+    if (!rc->text_labels)
+        return read_number(label, rc->label);
+    tusk_text text = read_text(label, rc->label, &rc->label_output);
+    tusk_fault fault;
+    double y;
+    if (tusk_label_code(rc->groups.memory, &s->block, schema, text, &y, &fault))
+        refuse_fault(rc->groups.name, &fault);
+    return y;
+}
+
+static train_state *state_of(FunctionCallInfo fcinfo, collector *c, MemoryContext context) {
+    train_state *s =
+        PG_ARGISNULL(A_STATE) ? group_new(c, context) : (train_state *)PG_GETARG_POINTER(A_STATE);
+    adopt_spec(fcinfo, c, s);
+    return s;
+}
+
 static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     MemoryContext context = aggregate_context(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
-    train_state *s =
-        PG_ARGISNULL(A_STATE) ? group_new(c, context) : (train_state *)PG_GETARG_POINTER(A_STATE);
-    adopt_spec(fcinfo, c, s);
+    train_state *s = state_of(fcinfo, c, context);
     feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES)};
     if (!row.null)
         row = sparse ? read_sparse(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name)
@@ -83,8 +111,9 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     tusk_fault fault;
     if (row.null)
         s->block.n_skipped++;
-    else if (append(c, s, &row, read_number(PG_GETARG_DATUM(A_LABEL), rc->label), &fault))
+    else if (append(c, s, &row, read_label(fcinfo, rc, s, rc->text_labels), &fault))
         refuse_fault(c->name, &fault);
+    tusk_part_appended(&s->block);
     PG_RETURN_POINTER(s);
 }
 
@@ -96,6 +125,29 @@ Datum tuskml_collect_dense(PG_FUNCTION_ARGS) {
 PG_FUNCTION_INFO_V1(tuskml_collect_sparse);
 Datum tuskml_collect_sparse(PG_FUNCTION_ARGS) {
     return collect(fcinfo, true);
+}
+
+/* Rows with names; a sentence for other types of features. */
+PG_FUNCTION_INFO_V1(tuskml_collect_named);
+Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
+    MemoryContext context = aggregate_context(fcinfo);
+    if (!is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
+        return refuse_features(fcinfo);
+    row_collector *rc = row_collector_of(fcinfo);
+    collector *c = &rc->groups;
+    train_state *s = state_of(fcinfo, c, context);
+    const tusk_named_chunk *row = NULL;
+    if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES))
+        row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
+    if (!row || (!s->spec->keeps_gaps && tusk_named_gap(row, 0))) {
+        s->block.n_skipped++;
+        PG_RETURN_POINTER(s);
+    }
+    double y = read_label(fcinfo, rc, s, row->schema);
+    tusk_fault fault;
+    if (tusk_append_named(c->memory, &s->block, row, 0, 1, &y, &fault))
+        refuse_fault(c->name, &fault);
+    PG_RETURN_POINTER(s);
 }
 
 Datum finish_group(FunctionCallInfo fcinfo, enum tusk_request request) {

@@ -91,6 +91,7 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     s->intercept = v.head.intercept;
     s->coef = v.weights;
     s->n_coef = v.head.n_weights;
+    s->preparation = v.preparation;
     bool says_nothing = !s->n_coef && !v.store.data && !(v.head.flags & TUSK_HAS_INTERCEPT);
     s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
     if (s->null)

@@ -3,9 +3,11 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../../kvstore/mapped/crc32c.h"
+#include "../named/preparation.h"
 #include "json_member.h"
 #include "quoted.h"
 
@@ -14,8 +16,24 @@
 #define LONGEST_NAME 64 /* bytes of a task's name to keep for error sentences */
 
 static const char MAGIC[4] = {'T', 'U', 'S', 'K'};
-static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
-                                                   "matrix_factorization"};
+/* How models of a task predict: as those of TUSK_LINEAR do by a response, or by classes. */
+static const struct known_task {
+    const char *name;
+    enum tusk_task like;
+    enum tusk_response response;
+} KNOWN_TASKS[] = {
+    {"linear", TUSK_LINEAR, TUSK_IDENTITY},
+    {"logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
+    {"svm", TUSK_SVM, TUSK_IDENTITY},
+    {"squared_hinge", TUSK_SVM, TUSK_IDENTITY},
+    {"poisson", TUSK_LINEAR, TUSK_EXP},
+    {"negative_binomial", TUSK_LINEAR, TUSK_EXP},
+    {"gamma", TUSK_LINEAR, TUSK_EXP},
+    {"huber", TUSK_LINEAR, TUSK_IDENTITY},
+    {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
+    {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
+};
+#define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
@@ -42,6 +60,7 @@ tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
     return (tusk_model_fields){
         .task = text_of(&m->task, i),
         .options = text_of(&m->options, i),
+        .preparation = text_of(&m->preparation, i),
         .coef = numbers_of(&m->coef, i),
         .classes = numbers_of(&m->classes, i),
         .has_intercept = m->intercept[i] == m->intercept[i],
@@ -100,16 +119,25 @@ static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
 
 static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_text name = m->task;
-    for (int t = 0; t < TUSK_TASKS; t++) {
-        h->task = (uint8_t)t;
-        if (is_text(name, TASK_NAMES[t]))
-            return true;
+    for (size_t t = 0; t < N_TASKS; t++) {
+        const struct known_task *known = KNOWN_TASKS + t;
+        if (!is_text(name, known->name))
+            continue;
+        h->task = (uint8_t)known->like;
+        h->response = (uint8_t)known->response;
+        return true;
     }
     if (name.data && read_own_task(m, h))
         return true;
-    snprintf(sentence, TUSK_SENTENCE,
-             "model is '%.*s', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
-             name.data ? tusk_quoted(name.data, name.length, 40) : 0, name.data ? name.data : "");
+    int length = snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', expected ",
+                          name.data ? tusk_quoted(name.data, name.length, 40) : 0,
+                          name.data ? name.data : "");
+    for (size_t t = 0; t < N_TASKS; t++)
+        length += snprintf(sentence + length, TUSK_SENTENCE - (size_t)length, "'%s'%s",
+                           KNOWN_TASKS[t].name,
+                           t + 2 < N_TASKS    ? ", "
+                           : t + 2 == N_TASKS ? " or "
+                                              : "");
     return false;
 }
 
@@ -167,6 +195,14 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     return refuse(sentence, "the model has no coefficients, and its options name no store");
 }
 
+static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentence) {
+    if (!tusk_preparation_of(json, &p->preparation, sentence))
+        return false;
+    p->head.format = TUSK_PAYLOAD_NAMED;
+    p->head.preparation_length = (uint32_t)p->preparation.length;
+    return true;
+}
+
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
@@ -177,13 +213,21 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
     p->head.name_length = (uint16_t)p->name.length;
     bool whole = p->head.task != TUSK_FACTORIZATION || !p->head.n_weights;
-    return whole || tusk_check_factors(p->head.classes, p->head.n_weights, sentence);
+    if (!whole && !tusk_check_factors(p->head.classes, p->head.n_weights, sentence))
+        return false;
+    return !m->preparation.data || add_preparation(m->preparation, p, sentence);
+}
+
+void tusk_payload_free(tusk_payload_parts *p) {
+    free((char *)p->preparation.data);
+    p->preparation = (tusk_text){NULL, 0};
 }
 
 /* --- the bytes --- */
 
 static size_t size_of(const tusk_payload_head *h) {
-    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length;
+    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length +
+           h->preparation_length;
 }
 
 size_t tusk_payload_size(const tusk_payload_parts *p) {
@@ -205,6 +249,8 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
     memcpy(at + h->store_length, p->name.data, h->name_length);
+    if (h->preparation_length)
+        memcpy(at + h->store_length + h->name_length, p->preparation.data, h->preparation_length);
     uint32_t crc = crc_of(out, size_of(h));
     memcpy(out + offsetof(tusk_payload_head, crc), &crc, sizeof crc);
 }
@@ -222,7 +268,7 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format != TUSK_PAYLOAD_FORMAT) {
+    if (h->format != TUSK_PAYLOAD_FORMAT && h->format != TUSK_PAYLOAD_NAMED) {
         *sqlstate = "0A000";
         snprintf(
             sentence, TUSK_SENTENCE,
@@ -240,5 +286,9 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     at += h->n_weights * sizeof(double);
     v->store = (tusk_text){h->flags & TUSK_IN_STORE ? at : NULL, h->store_length};
     v->name = (tusk_text){at + h->store_length, h->name_length};
+    v->preparation = (tusk_text){v->name.data + h->name_length, h->preparation_length};
+    tusk_preparation_head head;
+    if (h->preparation_length && !tusk_preparation_open(v->preparation, &head))
+        return refuse_damage(sentence, sqlstate);
     return true;
 }

@@ -1,8 +1,8 @@
 /* The payload of a model: everything that predictions need, in one piece of bytes.
  *
  * A head of 64 bytes, then the weights as doubles, then the reference to a store and the name
- * of the task as text. Numbers are little-endian. The CRC-32C covers all bytes except its own
- * four.
+ * of the task as text, then the preparation of rows with names (named/preparation.h). Numbers are
+ * little-endian. The CRC-32C covers all bytes except its own four.
  */
 #ifndef TUSK_PAYLOAD_H
 #define TUSK_PAYLOAD_H
@@ -10,7 +10,9 @@
 #include "../../rowblock/batch.h"
 #include "score.h"
 
+/* A model of rows with names has the second, which older versions refuse. */
 #define TUSK_PAYLOAD_FORMAT 1
+#define TUSK_PAYLOAD_NAMED 2
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -27,7 +29,7 @@ typedef struct tusk_payload_head {
     uint16_t name_length;
     uint32_t crc;
     uint32_t store_length;
-    uint32_t spare; /* 0 */
+    uint32_t preparation_length;
     uint64_t n_weights;
     double intercept;
     double classes[3]; /* or the numbers of users, items and elements per vector */
@@ -40,15 +42,17 @@ typedef struct tusk_payload_parts {
     tusk_payload_head head;
     const double *weights;
     tusk_text store, name;
+    tusk_text preparation; /* to be freed by tusk_payload_free */
 } tusk_payload_parts;
 
 /* The fields of model i of a trainer's answer. */
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i);
 
 /* Checks the fields of a model; false with a sentence if no prediction could use them. The
- * parts point into the fields. */
+ * parts point into the fields, and must be freed. */
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *parts, char *sentence);
 size_t tusk_payload_size(const tusk_payload_parts *parts);
+void tusk_payload_free(tusk_payload_parts *parts);
 /* Writes tusk_payload_size bytes. */
 void tusk_payload_write(const tusk_payload_parts *parts, char *out);
 
@@ -60,7 +64,7 @@ void tusk_payload_write(const tusk_payload_parts *parts, char *out);
 typedef struct tusk_payload_view {
     tusk_payload_head head;
     const tusk_weight *weights;
-    tusk_text store, name;
+    tusk_text store, name, preparation;
 } tusk_payload_view;
 
 /* Checks the format, the length and the CRC. False with a sentence and an SQLSTATE if one is

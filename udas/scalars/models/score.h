@@ -42,7 +42,7 @@ typedef struct tusk_stores {
 
 /* The fields that a payload is made from. */
 typedef struct tusk_model_fields {
-    tusk_text task, options;
+    tusk_text task, options, preparation;
     tusk_numbers coef, classes;
     bool has_intercept;
     double intercept;
@@ -76,7 +76,8 @@ typedef struct tusk_scorer {
     sealed_file *stored;
     sealed_cache *cache; /* the cache that its file belongs to */
     tusk_factors factors;
-    const char *sqlstate; /* of the last refusal; NULL: invalid parameter */
+    tusk_text preparation; /* of rows with names (named/preparation.h); empty: there is none */
+    const char *sqlstate;  /* of the last refusal; NULL: invalid parameter */
     double intercept;
     double negative, positive;
 } tusk_scorer;

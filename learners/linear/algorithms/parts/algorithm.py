@@ -176,6 +176,10 @@ class Algorithm(ABC):
         """
         return None
 
+    def smooths(self, task: LinearTask) -> bool:
+        """Whether it smooths the corner of a task's loss."""
+        return self.smooths_corners
+
     def smoothed_on_gpu(self, task: LinearTask) -> bool:
         """Whether the corner of a task is smoothed on a GPU alone."""
         return False
@@ -184,6 +188,8 @@ class Algorithm(ABC):
         """Why it cannot train a task; None where it can."""
         if task.own is not None and not self.own_losses:
             return "its steps are compiled for tuskml's own tasks"
+        if task.general and self.stochastic and not self.own_losses:
+            return "its steps are compiled for other losses"
         return None
 
     def unfit(self, options: LinearOptions) -> Unfit | None:

@@ -12,7 +12,7 @@ def curvature_bound(problem: Problem) -> Floats:
     Dense z have unit variance; sparse ones about one in each of their entries.
     """
     loss = problem.task.steepest
-    if problem.task.name == "svm" and problem.rows.smoothing > 0:
+    if not problem.task.smooth and problem.rows.smoothing > 0:
         loss = 1.0 / problem.rows.smoothing
     norm = np.full(problem.n_groups, float(problem.d))
     if problem.rows.sparse:

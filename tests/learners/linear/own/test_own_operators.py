@@ -80,10 +80,10 @@ def test_a_sampler_ends_at_the_same_optimum(con, curved):
 
 
 def test_a_sampler_in_groups_with_a_task_of_ones_own(con, curved):
-    tuskml.register_task("poisson", **POISSON)
+    tuskml.register_task("own_poisson", **POISSON)
     tuskml.register_operator("sample", "importance", ByNorm)
     options = {"sampler": "importance", "max_iter": 150, "epsilon": 1e-2, "batch_size": 128}
-    query = "SELECT k, train_model('poisson', c, x, $1) FROM t GROUP BY k ORDER BY k"
+    query = "SELECT k, train_model('own_poisson', c, x, $1) FROM t GROUP BY k ORDER BY k"
     sampled = con.execute(query, [json.dumps(options)]).fetchall()
     exact = con.execute(query, ["{}"]).fetchall()
     assert [model["status"] for _, model in sampled] == ["ok"] * 3
@@ -94,7 +94,7 @@ def test_a_sampler_in_groups_with_a_task_of_ones_own(con, curved):
 
 def test_mini_batches_train_a_task_of_ones_own(con, curved):
     x, _ = curved
-    tuskml.register_task("poisson", **POISSON)
+    tuskml.register_task("own_poisson", **POISSON)
     c = np.array(con.execute("SELECT c FROM t ORDER BY rowid").fetchall())[:, 0]
 
     def objective(w):
@@ -104,10 +104,10 @@ def test_mini_batches_train_a_task_of_ones_own(con, curved):
     exact = minimize(objective, np.zeros(3), tol=1e-10).x
     con.execute("CREATE OR REPLACE TABLE t AS SELECT * REPLACE (c AS y) FROM t")
     options = {"algorithm": "mgd", "l2": 0.1, "epsilon": 3e-3, "max_iter": 200}
-    model = fit(con, "poisson", **options)
+    model = fit(con, "own_poisson", **options)
     assert model.status == "ok"
     np.testing.assert_allclose([*model.coef, model.intercept], exact, atol=0.02)
-    one, two = (fit(con, "poisson", threads=1, **options) for _ in range(2))
+    one, two = (fit(con, "own_poisson", threads=1, **options) for _ in range(2))
     assert one.coef.tobytes() == two.coef.tobytes()
 
 

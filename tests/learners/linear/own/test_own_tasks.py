@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.native, pytest.mark.usefixtures("own_tasks")]
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_huber_regression(con, counted, algorithm, l2):
     x, y, _, _ = counted
-    model = fit(con, "huber", algorithm=algorithm, l2=l2, epsilon=1e-8, max_iter=1000)
+    model = fit(con, "own_huber", algorithm=algorithm, l2=l2, epsilon=1e-8, max_iter=1000)
     expected, loss = huber_optimum(x, y, l2)
     np.testing.assert_allclose([*model.coef, model.intercept], expected, rtol=1e-5)
     assert model.loss == pytest.approx(loss, rel=1e-9)
@@ -37,14 +37,14 @@ def test_huber_regression(con, counted, algorithm, l2):
 def test_poisson_regression_and_its_predictions(con, counted):
     x, _, c, k = counted
     rows = con.execute(
-        "SELECT k, train_model('poisson', c, x) FROM t GROUP BY k ORDER BY k"
+        "SELECT k, train_model('own_poisson', c, x) FROM t GROUP BY k ORDER BY k"
     ).fetchall()
     for group, model in rows:
         there = k == group
         peer = sm.GLM(c[there], sm.add_constant(x[there]), family=sm.families.Poisson()).fit()
         np.testing.assert_allclose([model["intercept"], *model["coef"]], peer.params, rtol=1e-5)
         np.testing.assert_allclose(model["std_err"], peer.bse, rtol=1e-4)
-    con.execute("CREATE TABLE m AS SELECT train_model('poisson', c, x) AS model FROM t")
+    con.execute("CREATE TABLE m AS SELECT train_model('own_poisson', c, x) AS model FROM t")
     found = con.execute(
         "SELECT predict(model, x), decision(model, x) FROM t, m ORDER BY t.rowid"
     ).fetchnumpy()
@@ -58,9 +58,9 @@ def test_poisson_regression_and_its_predictions(con, counted):
 
 
 def test_predictions_outlive_the_registration(con, counted):
-    con.execute("CREATE TABLE m AS SELECT train_model('poisson', c, x) AS model FROM t")
+    con.execute("CREATE TABLE m AS SELECT train_model('own_poisson', c, x) AS model FROM t")
     before = con.execute("SELECT sum(predict(model, x)) FROM t, m").fetchall()
-    tuskml.unregister_task("poisson")
+    tuskml.unregister_task("own_poisson")
     assert con.execute("SELECT sum(predict(model, x)) FROM t, m").fetchall() == before
     with pytest.raises(duckdb.Error, match="only 'logistic' models give probabilities"):
         con.execute("SELECT predict_proba(model, x) FROM t, m").fetchall()
@@ -117,13 +117,13 @@ def test_a_likelihood_of_classes_that_are_apart_has_no_optimum(con, border):
     put(con, x, x[:, 0] + x[:, 1] + rng.logistic(size=300) > border)
     assert fit(con, "logit").status == "ok"
     tuskml.register_task(
-        "squared_hinge",
+        "own_squared_hinge",
         loss=lambda m, y: np.maximum(0, 1 - y * m) ** 2,
         derivative=lambda m, y: -2 * y * np.maximum(0, 1 - y * m),
         labels="classes",
     )
     put(con, x, x[:, 0] + x[:, 1] > border)
-    assert fit(con, "squared_hinge").status in ("ok", "not converged")
+    assert fit(con, "own_squared_hinge").status in ("ok", "not converged")
 
 
 def log_normal(y, m):
@@ -167,7 +167,7 @@ def test_a_likelihood_of_classes_that_are_apart_in_part_has_no_optimum(con, task
 
 def test_no_groups_no_rows(con):
     con.execute("CREATE TABLE t (y DOUBLE, x DOUBLE[])")
-    assert con.execute("SELECT train_model('huber', y, x) FROM t").fetchall() == [(None,)]
+    assert con.execute("SELECT train_model('own_huber', y, x) FROM t").fetchall() == [(None,)]
 
 
 # --- the kernel ---
@@ -202,7 +202,7 @@ def test_sums_over_groups_larger_and_smaller_than_a_tile(kind, threads):
         blocks.append(block(rows, y, kind, segment_rows=20_000, dim=d))
         data.append((x, y))
     rows = rows_pass(together(blocks), "linear", threads=threads)
-    rows = type(rows)(**rows.__dict__ | {"open": Open(OWN["poisson"].own)})
+    rows = type(rows)(**rows.__dict__ | {"open": Open(OWN["own_poisson"].own)})
     v = rng.normal(size=(4, d + 1)) * 0.1
     shift, scale = np.zeros((4, d)), rng.uniform(0.5, 2, (4, d))
     found = rows.curvature(v, shift, scale, True)
@@ -216,7 +216,7 @@ def test_sums_over_groups_larger_and_smaller_than_a_tile(kind, threads):
 
 
 @pytest.mark.parametrize("kind", ["dense float64", "sparse float64"])
-@pytest.mark.parametrize("task", ["linear", "logistic", "poisson"])
+@pytest.mark.parametrize("task", ["linear", "logistic", "own_poisson"])
 def test_chosen_rows_with_weights(kind, task):
     rng = np.random.default_rng(1)
     d = 4
@@ -246,7 +246,7 @@ def test_chosen_rows_with_weights(kind, task):
             each = {
                 "linear": (m - y) ** 2 / 2,
                 "logistic": np.logaddexp(0, -(2 * y - 1) * m),
-                "poisson": np.exp(m) - y * m,
+                "own_poisson": np.exp(m) - y * m,
             }[task]
             return (weight * each).sum() / len(y)
 
@@ -281,7 +281,7 @@ def test_a_training_is_repeatable(con):
     x = rng.normal(size=(4000, 3))
     put(con, x, rng.poisson(np.exp(x[:, 0])))
     orders = [f"(FROM t ORDER BY hash({order}))" for order in ("y", "y + 1", "x")]
-    found = {tuple(fit(con, "poisson", table=order, threads=1).coef) for order in orders}
+    found = {tuple(fit(con, "own_poisson", table=order, threads=1).coef) for order in orders}
     assert len(found) == 1
 
 

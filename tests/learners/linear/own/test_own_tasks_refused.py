@@ -45,7 +45,9 @@ def test_errors_in_a_loss_are_one_sentence(con, counted, change, sentence):
     with pytest.raises(duckdb.Error, match=sentence) as caught:
         con.execute("SELECT train_model('mine', c, x) FROM t").fetchall()
     assert "\n" not in str(caught.value)
-    assert con.execute("SELECT (train_model('huber', y, x)).status FROM t").fetchall() == [("ok",)]
+    assert con.execute("SELECT (train_model('own_huber', y, x)).status FROM t").fetchall() == [
+        ("ok",)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +79,15 @@ def test_names_that_cannot_be(name):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("'poison', c, x", "expected .*'poisson' or 'logit'; did you mean 'poisson'?"),
-        ("'poisson', y, x", "label is -.*, 'poisson' needs labels of at least 0"),
+        ("'own_poison', c, x", "expected .*'own_poisson' or 'logit'; did you mean 'own_poisson'?"),
+        ("'own_poisson', y, x", "label is -.*, 'own_poisson' needs labels of at least 0"),
         ("'logit', c, x", "'logit' needs two classes"),
-        ("'huber', y, x, '{\"algorithm\": \"sgd\"}'", "'sgd' is not available with task 'huber'"),
         (
-            "'huber', y, sparse([0], [x[1]]), '{\"store\": \"s\"}'",
+            "'own_huber', y, x, '{\"algorithm\": \"sgd\"}'",
+            "'sgd' is not available with task 'own_huber'",
+        ),
+        (
+            "'own_huber', y, sparse([0], [x[1]]), '{\"store\": \"s\"}'",
             "not available with option 'store'",
         ),
     ],
@@ -103,12 +108,12 @@ def test_without_a_curvature_there_is_no_newton(con, counted):
 
 
 def test_a_user_may_register_a_name_anew(con, counted):
-    before = fit(con, "huber").coef
+    before = fit(con, "own_huber").coef
     wide = {k: (lambda m, y, f=f: f(m / 2, y / 2)) for k, f in HUBER.items() if k != "formula"}
     chained = {
         "loss": lambda m, y: 4 * wide["loss"](m, y),
         "derivative": lambda m, y: 2 * wide["derivative"](m, y),
         "curvature": wide["curvature"],
     }
-    tuskml.register_task("huber", **chained)  # delta twice as large
-    assert not np.allclose(before, fit(con, "huber").coef, rtol=1e-6)
+    tuskml.register_task("own_huber", **chained)  # delta twice as large
+    assert not np.allclose(before, fit(con, "own_huber").coef, rtol=1e-6)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.native
 @pytest.fixture(autouse=True)
 def _registered():
     with own_things():
-        tuskml.register_task("poisson", **POISSON)
+        tuskml.register_task("own_poisson", **POISSON)
         yield
 
 
@@ -40,7 +40,7 @@ def counts(con):
     return x, y
 
 
-def candidates(con, task="poisson", **options):
+def candidates(con, task="own_poisson", **options):
     """The candidates of an explanation, by name."""
     text = json.dumps(options | {"format": "json"})
     (found,) = con.execute(f"SELECT explain_training('{task}', y, x, '{text}') FROM t").fetchone()
@@ -62,7 +62,7 @@ def test_one_that_fails_is_none_and_harms_nobody(con, counts):
     tuskml.register_algorithm("broken", "bgd", update=lambda setting: 1 / 0)
     refusal = candidates(con)["broken"]["refusal"]
     assert "update of algorithm 'broken' raised ZeroDivisionError" in refusal
-    assert fit(con, "poisson").status == "ok"
+    assert fit(con, "own_poisson").status == "ok"
 
 
 def test_costs_grow_with_the_rows(con, counts, monkeypatch):
@@ -88,7 +88,7 @@ def test_costs_grow_with_the_rows(con, counts, monkeypatch):
     monkeypatch.setattr(own_costs, "MORE", 1000)
     x, y = counts
     groups = together([block(x, y.astype(float))])
-    request = Request(task_named("poisson"), parse("{}"))
+    request = Request(task_named("own_poisson"), parse("{}"))
     plan, question = first_plan(groups, request)
     rows = Pass(groups, 0, None, None, True, 1)
     labels = rows.labels()
@@ -123,9 +123,9 @@ def test_auto_takes_it_where_it_is_best(con, counts, monkeypatch):
     monkeypatch.setattr(
         planning, "worth_trying", lambda them: [one for one in them if one.refusal is None]
     )
-    plain = fit(con, "poisson", epsilon=1e-7)
+    plain = fit(con, "own_poisson", epsilon=1e-7)
     tuskml.register_algorithm("known", "lbfgs", stage=known)
-    model = fit(con, "poisson", epsilon=1e-7)
+    model = fit(con, "own_poisson", epsilon=1e-7)
     assert plain.options["algorithm"] != "known"
     assert model.options["algorithm"] == "known"
     assert (model.iterations, model.status) == (0, "ok")

@@ -1,0 +1,152 @@
+"""Rows with names and labels of any type, prepared for learners that read numbers.
+
+Each group is prepared from its own rows alone: a category's levels, what fills gaps, and the
+order of the classes. The models carry what predictions need of it.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes, prepare
+from tuskml.kernels.structures import Preparing
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, Names, Strings
+from tuskml.learners.options.kinds import MISSING, ByClass, ClassNames, weights_by_name
+from tuskml.learners.options.table import Options
+from tuskml.learners.registry import learner_of
+from tuskml.schedule import budget
+
+Groups = NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Readable:
+    """Groups (passes.GROUP) that learners can read, and what is asked for them; prepared: where
+    they are copies."""
+
+    groups: Groups
+    request: Request[Any, Any]
+    prepared: prepare.Prepared | None = None
+
+    def described(self, models: Models) -> Models:
+        """The models with the names of their features and classes, and their preparation."""
+        if self.prepared is None:
+            return models
+        places = models.group.tolist()
+        found: dict[str, Any] = {}
+        if self.prepared.text(prepare.JSON, places[0]):
+            found["features"] = self._names(prepare.NAMES, places)
+            found["preparation"] = pooled([self.prepared.text(prepare.JSON, g) for g in places])
+        if self.prepared.text(prepare.CLASSES, places[0]):
+            found["class_names"] = self._names(prepare.CLASSES, places)
+        return replace(models, **found)
+
+    def _names(self, which: int, places: list[int]) -> Names:
+        assert self.prepared is not None
+        pool: dict[tuple[str, ...], int] = {}
+        texts = (self.prepared.texts(which, place) for place in places)
+        code = [pool.setdefault(names, len(pool)) for names in texts]
+        return Names(tuple(pool), np.array(code, np.int32))
+
+
+def pooled(texts: list[str]) -> Strings:
+    """Strings that share equal texts."""
+    pool: dict[str, int] = {}
+    code = [pool.setdefault(text, len(pool)) for text in texts]
+    return Strings(tuple(pool), np.array(code, np.int32))
+
+
+@contextmanager
+def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Readable]:
+    """The groups as they are, or where rows have names or labels are text, as copies.
+
+    memory: address of the account that copies are charged to. Raises DataError.
+    """
+    if not groups["parts"].any():
+        refuse_names(request.options)
+        yield Readable(groups, request)
+        return
+    with prepare.prepare(groups, preparing(request), memory) as prepared:
+        if prepared.texts(prepare.CLASSES, 0):
+            refuse_text(prepared, request)
+            request = of_text(request)
+        else:
+            refuse_names(request.options)
+        yield Readable(prepared.groups, request, prepared)
+
+
+def preparing(request: Request[Any, Any]) -> Preparing:
+    """What the kernel is told."""
+    options: Options = request.options
+    names = classes_named(options)
+    return Preparing(
+        MISSING.index(options.missing),
+        learner_of(request.task).levels(options),
+        int(options.unseen == "error"),
+        options.threads or budget.threads(),
+        options.max_categories or 0,
+        options.min_count,
+        passes.cancel_mark(),
+        "".join(f"{name}\0" for name in names).encode() if names else None,
+        len(names),
+    )
+
+
+def classes_named(options: Options) -> tuple[str, ...]:
+    """The classes that options name as text, the positive one last; none: those that occur."""
+    if isinstance(options.classes, ClassNames):
+        return options.classes.names
+    weights = options.class_weight
+    return tuple(sorted(weights.by_name)) if isinstance(weights, ByClass) else ()
+
+
+def refuse_text(prepared: prepare.Prepared, request: Request[Any, Any]) -> None:
+    """DataError for labels that are text where the task or an option needs numbers."""
+    first, options = prepared.texts(prepare.CLASSES, 0), request.options
+    if not request.task.classifies:
+        raise DataError(
+            f"label is text such as '{first[0][:60]}', task '{request.task.name}' needs numbers"
+        )
+    if options.classes is not None and not isinstance(options.classes, ClassNames):
+        raise DataError(
+            f"option 'classes' is {list(options.classes)}, expected a list of two texts, since "
+            f"labels are text such as '{first[0][:60]}'"
+        )
+
+
+def refuse_names(options: Options) -> None:
+    """DataError for classes that are text where labels are numbers."""
+    if isinstance(options.classes, ClassNames):
+        given = json.dumps(options.classes.names, ensure_ascii=False)
+        raise DataError(
+            f"option 'classes' is {given}, expected a list of two labels that are numbers, the "
+            "lower first, as the labels are"
+        )
+    if isinstance(options.class_weight, ByClass) and options.class_weight.are_text:
+        given = json.dumps(options.class_weight.by_name, ensure_ascii=False)
+        raise DataError(
+            f"option 'class_weight' is {given}, expected weights of two classes that are numbers, "
+            "as the labels are"
+        )
+
+
+def of_text(request: Request[Any, Any]) -> Request[Any, Any]:
+    """The request of labels that are text, whose classes are the numbers 0 and 1 by now."""
+    options = request.options
+    if not isinstance(options.class_weight, ByClass):
+        return request
+    first, second = classes_named(options)
+    try:
+        weights = weights_by_name((first, second), options.class_weight.by_name)
+    except ValueError:
+        raise DataError(
+            "options 'classes' and 'class_weight' name different classes, expected the same"
+        ) from None
+    return replace(request, options=replace(options, class_weight=weights))

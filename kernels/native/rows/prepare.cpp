@@ -1,0 +1,254 @@
+// Expands rows with names into the dense or sparse rows that all other kernels read.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "../shared/pool.hpp"
+#include "columns.hpp"
+
+struct tk_prepared {
+    std::vector<std::string> names, json, classes; // one item per group
+};
+
+namespace tusk {
+namespace {
+
+constexpr int32_t DENSE_WIDTH = 32; // up to this width rows are dense
+constexpr int32_t DENSE_SHARE = 4;  // and up to this ratio of features to entries
+
+// What all rows of one segment share.
+struct Expansion {
+    const Columns &columns;
+    const tusk_segment *from;
+    tusk_segment *to;
+    size_t part;
+    bool sparse;
+};
+
+// Calls put(feature, value) for the features of one row that are not 0.
+template <class T, class Put>
+void each_entry(const Columns &all, size_t part, const T *x, Put put) {
+    for (const Column &c : all.columns) {
+        T value = *x++;
+        if (std::isnan(value)) {
+            int32_t feature = c.missing != NONE ? c.missing : c.feature_of_level(c.fill_level);
+            if (!c.category)
+                put(c.first, (T)c.fill);
+            else if (feature != NONE)
+                put(feature, (T)1);
+            if (c.indicator != NONE)
+                put(c.indicator, (T)1);
+        } else if (!c.category) {
+            put(c.first, value);
+        } else if (int32_t feature = c.feature[part][(size_t)value]; feature != NONE) {
+            put(feature, (T)1);
+        }
+    }
+}
+
+template <class T> void expand_dense(const Expansion &e) {
+    size_t d = e.columns.columns.size(), width = (size_t)e.columns.n_features;
+    const T *x = (const T *)tusk_dense_values(e.from);
+    T *out = (T *)tusk_dense_values(e.to);
+    std::memset(out, 0, e.from->n_rows * width * sizeof(T));
+    for (uint32_t row = 0; row < e.from->n_rows; row++, x += d, out += width)
+        each_entry(e.columns, e.part, x, [&](int32_t feature, T value) { out[feature] = value; });
+}
+
+template <class T> void expand_sparse(const Expansion &e) {
+    size_t d = e.columns.columns.size();
+    const T *x = (const T *)tusk_dense_values(e.from);
+    uint32_t *start = tusk_row_starts(e.to), n = 0;
+    int32_t *index = tusk_indices(e.to);
+    T *values = (T *)tusk_sparse_values(e.to);
+    for (uint32_t row = 0; row < e.from->n_rows; row++, x += d) {
+        each_entry(e.columns, e.part, x, [&](int32_t feature, T value) {
+            index[n] = feature;
+            values[n++] = value;
+        });
+        start[row + 1] = n;
+    }
+    e.to->nnz = n;
+}
+
+// Rows that are lists stay as they are.
+void copy_rows(const Expansion &e, const tusk_group *group) {
+    if (!e.sparse) {
+        std::memcpy(tusk_dense_values(e.to), tusk_dense_values(e.from),
+                    e.from->n_rows * (size_t)group->dim * tusk_value_size(group->kind));
+        return;
+    }
+    e.to->nnz = e.from->nnz;
+    std::memcpy(tusk_row_starts(e.to), tusk_row_starts(e.from), (e.from->n_rows + 1) * 4);
+    std::memcpy(tusk_indices(e.to), tusk_indices(e.from), e.from->nnz * 4);
+    std::memcpy(tusk_sparse_values(e.to), tusk_sparse_values(e.from),
+                e.from->nnz * tusk_value_size(group->kind));
+}
+
+void copy_labels(const Expansion &e) {
+    const double *y = tusk_labels(e.from);
+    double *out = tusk_labels(e.to);
+    if (e.columns.label.feature.empty()) {
+        std::memcpy(out, y, e.from->n_rows * sizeof *y);
+        return;
+    }
+    const auto &rank = e.columns.label.feature[e.part];
+    for (uint32_t row = 0; row < e.from->n_rows; row++)
+        out[row] = rank[(size_t)y[row]];
+}
+
+void expand(const Expansion &e, const tusk_group *group) {
+    bool f64 = group->parts->schema->f64;
+    e.to->n_rows = e.from->n_rows;
+    copy_labels(e);
+    if (e.columns.columns.empty())
+        copy_rows(e, group);
+    else if (e.sparse)
+        f64 ? expand_sparse<double>(e) : expand_sparse<float>(e);
+    else
+        f64 ? expand_dense<double>(e) : expand_dense<float>(e);
+}
+
+void shape(const tusk_group *group, const Columns &columns, tusk_group *out) {
+    *out = *group;
+    out->head = nullptr;
+    out->parts = nullptr;
+    if (columns.columns.empty())
+        return;
+    bool f64 = group->parts->schema->f64;
+    bool dense =
+        columns.n_features <= DENSE_WIDTH || columns.n_features <= DENSE_SHARE * columns.entries;
+    out->dim = columns.n_features;
+    out->kind = dense ? (f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32)
+                      : (f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32);
+}
+
+int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *memory,
+                 const Columns &columns, int threads, tusk_group *out) {
+    std::vector<Expansion> all;
+    bool sparse = tusk_is_sparse(out->kind), listed = columns.columns.empty();
+    tusk_segment **link = const_cast<tusk_segment **>(&out->head);
+    int code =
+        each_part_segment(group, how->cancel_mark, [&](const tusk_segment *s, size_t part) -> int {
+            uint32_t entries = !sparse  ? 0
+                               : listed ? s->nnz
+                                        : s->n_rows * (uint32_t)columns.entries;
+            int failed = TUSK_OK;
+            tusk_segment *to =
+                tusk_segment_new(memory, out->kind, out->dim, s->n_rows, entries, &failed);
+            if (!to)
+                return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+            *link = to;
+            link = &to->next;
+            all.push_back({columns, s, to, part, sparse});
+            return TK_OK;
+        });
+    if (code)
+        return code;
+    parallel_for((int64_t)all.size(), threads, [&](int64_t i) {
+        if (!cancelled(how->cancel_mark))
+            expand(all[i], group);
+    });
+    return cancelled(how->cancel_mark) ? TK_CANCELLED : TK_OK;
+}
+
+std::string classes_of(const Columns &columns) {
+    std::string out;
+    for (std::string_view level : columns.label.levels)
+        out.append(level) += '\0';
+    return out;
+}
+
+// What all groups share, and where the answers go.
+struct Batch {
+    const tusk_group *groups;
+    const tk_preparing *how;
+    tusk_memory *memory;
+    tusk_group *out;
+    tk_prepared *texts;
+};
+
+int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
+    Columns columns;
+    if (int code = decide_columns(b.groups + g, b.how, &columns, error))
+        return code;
+    shape(b.groups + g, columns, b.out + g);
+    if (!columns.columns.empty()) {
+        b.texts->names[g] = names_of(columns);
+        b.texts->json[g] = json_of(columns, b.how);
+    }
+    b.texts->classes[g] = classes_of(columns);
+    return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
+}
+
+// The first group that fails decides, so that the error does not depend on the threads.
+struct Failure {
+    std::mutex lock;
+    int64_t group = INT64_MAX;
+    int code = TK_OK;
+    std::string error;
+
+    void note(int64_t g, int why, std::string &&text) {
+        std::lock_guard<std::mutex> held(lock);
+        if (g >= group)
+            return;
+        group = g;
+        code = why;
+        error = std::move(text);
+    }
+};
+
+int prepare(const Batch &b, int64_t n, std::string *error) {
+    b.texts->names.resize(n);
+    b.texts->json.resize(n);
+    b.texts->classes.resize(n);
+    Failure failure;
+    int threads = b.how->threads;
+    bool many = n >= 2 * threads;
+    parallel_for(n, many ? threads : 1, [&](int64_t g) {
+        std::string why;
+        int code = cancelled(b.how->cancel_mark) ? (int)TK_CANCELLED
+                                                 : prepare_group(b, g, many ? 1 : threads, &why);
+        if (code)
+            failure.note(g, code, std::move(why));
+    });
+    *error = failure.error;
+    return failure.code;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how, tusk_memory *memory,
+               tusk_group *out, tk_prepared **texts, char *error) {
+    using namespace tusk;
+    std::memset(out, 0, (size_t)n * sizeof *out);
+    *error = 0;
+    *texts = nullptr;
+    int code = code_of([&] {
+        *texts = new tk_prepared;
+        std::string why;
+        int failed = prepare({groups, how, memory, out, *texts}, n, &why);
+        std::snprintf(error, TK_PREPARE_ERROR, "%s", why.c_str());
+        return failed;
+    });
+    if (code) {
+        tk_free_groups(out, n);
+        tk_prepared_free(*texts);
+        *texts = nullptr;
+    }
+    return code;
+}
+
+int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
+                         const char **text) {
+    const auto &all = which == 0 ? texts->names : which == 1 ? texts->json : texts->classes;
+    *text = all[group].data();
+    return (int64_t)all[group].size();
+}
+
+void tk_prepared_free(tk_prepared *texts) {
+    delete texts;
+}

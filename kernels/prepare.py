@@ -1,0 +1,63 @@
+"""Rows with names, expanded into the dense or sparse rows that all other kernels read."""
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import GROUP
+from tuskml.kernels.structures import Preparing
+
+REFUSED = 6
+"""`TK_REFUSED`."""
+ERROR_SIZE = 1024
+NAMES, JSON, CLASSES = 0, 1, 2
+"""Texts of a prepared group."""
+
+
+@dataclass
+class Prepared:
+    """Copies of groups (kernels.GROUP), freed at the end of the context, and texts about them."""
+
+    groups: NDArray[np.void]
+    handle: Any
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        library().tk_free_groups(pointer(self.groups), len(self.groups))
+        library().tk_prepared_free(self.handle)
+
+    def text(self, which: int, group: int) -> str:
+        """A text of a group, "" if it has none; names end with a character of code 0 each."""
+        at = ctypes.c_void_p()
+        size = library().tk_prepared_text(self.handle, which, group, ctypes.byref(at))
+        return ctypes.string_at(at.value or 0, size).decode() if size else ""
+
+    def texts(self, which: int, group: int) -> tuple[str, ...]:
+        """The names in such a text."""
+        return tuple(self.text(which, group).split("\0")[:-1])
+
+
+def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
+    """Expands groups whose rows have names or whose labels are text.
+
+    memory: address of the account that the copies are charged to. Raises DataError, MemoryError,
+    TuskError and Interrupted.
+    """
+    copies = np.zeros(len(groups), GROUP)
+    handle = ctypes.c_void_p()
+    error = ctypes.create_string_buffer(ERROR_SIZE)
+    given = np.ascontiguousarray(groups)
+    code = library().tk_prepare(
+        pointer(given), len(given), how, memory, pointer(copies), ctypes.byref(handle), error
+    )
+    if code == REFUSED:
+        raise DataError(error.value.decode(errors="replace"))
+    check_code(code)
+    return Prepared(copies, handle)

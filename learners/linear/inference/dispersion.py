@@ -1,0 +1,96 @@
+"""What losses have beside their weights: the scale of standard errors, the dispersion of counts.
+
+Standard errors are the root of the diagonal of s^2 (n H)^-1, H the mean curvature. s^2 is 1 for a
+likelihood without a scale; the residual variance for the squared loss; Pearson's chi^2 over its
+degrees of freedom for `gamma` (McCullagh and Nelder, Generalized linear models, 1989, 8.3.6); and
+for `huber`, whose H is then that of the squared loss, k^2 mean(psi^2) / mean(psi')^2 with psi the
+loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Index, Problem
+
+LEAST, MOST = 1e-8, 1e8
+"""Of the dispersion of counts; the least one is a Poisson distribution but for rounding."""
+ROUNDS, STEPS = 50, 100
+SETTLED = 1e-9
+"""Change of the dispersion's logarithm."""
+FURTHEST = 2.0
+"""How far a step moves that logarithm."""
+
+
+def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Floats:
+    """s^2 of some groups, (n,); NaN without degrees of freedom. freedom: (n,)."""
+    n = problem.rows.groups["n_rows"][which].astype(float)
+    task = problem.task
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if task.quadratic:
+            found = 2 * n * state.objective[which] / freedom
+        elif task.expected is None or task.parameter == "dispersion":
+            return np.ones(len(which))
+        else:
+            found = summed(problem, state, which, by_scores=True) / freedom
+            if task.parameter is not None:
+                found = found * flattened(problem, state, which)
+        return np.where(freedom > 0, found, np.nan)
+
+
+def flattened(problem: Problem, state: State, which: Index) -> Floats:
+    """k^2 / mean(psi')^2, (n,)."""
+    n = problem.rows.groups["n_rows"][which].astype(float)
+    bent = summed(problem, state, which, by_scores=False) / n
+    weights = (problem.scale[which] > 0).sum(axis=1) + int(problem.rows.fit_intercept)
+    k = 1 + weights / n * (bent * (1 - bent)) / bent**2
+    return np.asarray(k**2 / bent**2)
+
+
+def summed(problem: Problem, state: State, which: Index, by_scores: bool) -> Floats:
+    """The sum over rows of the squared derivatives, or of the curvatures, (n,)."""
+    part = problem.of(which)
+    rows = replace(part.rows, by_scores=by_scores)
+    found = rows.curvature(part.to_caller(state.v[which]), part.shift, part.scale, True)
+    return np.asarray(found[:, -1])
+
+
+def as_expected(problem: Problem, v: Floats) -> Floats:
+    """The packed mean curvature that standard errors are computed by, (G, p (p + 1) / 2)."""
+    assert problem.task.expected is not None
+    loss = replace(problem.rows, loss=problem.task.expected)
+    return np.asarray(problem.on(loss).evaluate(v, curvature=True).hessian)
+
+
+def by_moments(labels: NDArray[np.void]) -> Floats:
+    """A first dispersion of counts, (G,): what their variance exceeds their mean by."""
+    mean, variance = labels["mean"], labels["variance"]
+    excess = np.divide(variance - mean, mean**2, where=mean > 0, out=np.ones_like(mean))
+    return np.clip(excess, 0.01, 100.0)
+
+
+def likeliest(rows: Pass, weights: Floats, dispersion: Floats) -> Floats:
+    """The dispersion with the largest likelihood at the means of weights, both (G,).
+
+    Newton's method on its logarithm, which goes uphill where the likelihood is not concave.
+    weights: (G, p) in the caller's units.
+    """
+    log = np.log(dispersion)
+    moving = np.arange(len(log))
+    for _ in range(STEPS):
+        size = np.exp(-log[moving])
+        sums = rows.of(moving).size_likelihood(weights[moving], size)
+        slope = -size * sums[:, 1]
+        bend = size**2 * sums[:, 2] + size * sums[:, 1]
+        step = np.where(bend < 0, -slope / np.minimum(bend, -1e-300), np.sign(slope))
+        before = log[moving]
+        log[moving] = np.clip(
+            before + np.clip(step, -FURTHEST, FURTHEST), np.log(LEAST), np.log(MOST)
+        )
+        moving = moving[np.abs(log[moving] - before) > SETTLED]
+        if not len(moving):
+            break
+    return np.exp(log)

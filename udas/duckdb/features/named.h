@@ -1,0 +1,21 @@
+/* A STRUCT with names as features: its columns as numbers and as text. */
+#ifndef TUSK_DUCKDB_NAMED_H
+#define TUSK_DUCKDB_NAMED_H
+
+#include "../../scalars/named/pack.h"
+#include "../any_type.h"
+
+/* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false if it is
+ * none, or with a sentence if a column is of another type. n: rows. text_label: of the schema.
+ * v may be NULL where only the label is text. */
+bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tusk_named_chunk *c,
+                      char refusal[REFUSAL_ROOM]);
+
+/* Whether a type is text or is read as text. */
+bool is_text_type(duckdb_vector v);
+/* The same of labels, whose booleans are the numbers 0 and 1. */
+bool is_label_text(duckdb_vector v);
+/* The texts of such a column. */
+bool texts_of_any(duckdb_vector v, idx_t n, scratch *s, tusk_text **texts);
+
+#endif

@@ -1,0 +1,47 @@
+/* Composite values and records as features: their columns as numbers and as text. */
+#ifndef TUSK_POSTGRES_NAMED_H
+#define TUSK_POSTGRES_NAMED_H
+
+#include "features.h"
+
+#include "access/tupdesc.h"
+
+#include "../../scalars/named/pack.h"
+
+/* Reads rows, usually all of one type. All zero bytes but the context means new. */
+typedef struct named_reader {
+    MemoryContext context;      /* outlives all rows */
+    MemoryContext type_context; /* what belongs to the type of the last row */
+    Oid type;
+    int32 typmod;
+    bool text_label;
+    TupleDesc row;
+    int *attribute;   /* of each column, the place in the type */
+    Oid *base;        /* and its type without domains */
+    FmgrInfo *output; /* of columns that are text by their output function */
+    Datum *values;
+    bool *nulls;
+    double *numbers;
+    tusk_text *texts;
+    uint64 *valid;
+    tusk_named_chunk chunk; /* of one row */
+} named_reader;
+
+/* Whether a type has columns with names. */
+bool is_row_type(Oid type);
+
+/* Reads a row; the chunk is valid until the next call, and as long as the datum. Raises an error
+ * that names a column if its type cannot be a feature. */
+const tusk_named_chunk *read_named(named_reader *reader, Datum row, const char *function);
+
+/* The schema of rows that are lists with labels that are text. */
+const tusk_schema *schema_of_labels(void);
+
+/* Whether values of a type are labels by their text: text, enums and the like. */
+bool is_text_type(Oid type);
+/* The text of such a value, in UTF-8. */
+tusk_text read_text(Datum value, Oid type, FmgrInfo *output);
+/* Finds the output function that read_text needs. */
+void find_output(Oid type, FmgrInfo *output, MemoryContext context);
+
+#endif

@@ -1,0 +1,15 @@
+/* The dictionaries of a block, as parallel workers pass them to the leader. */
+#ifndef TUSK_POSTGRES_PARTS_H
+#define TUSK_POSTGRES_PARTS_H
+
+#include "../backend.h"
+
+#include "../../rowblock/named.h"
+
+/* Bytes that write_parts needs. */
+Size parts_size(const tusk_block *block);
+void write_parts(const tusk_block *block, char *out);
+/* Gives a block, whose segments are linked, the parts that were written. */
+void read_parts(tusk_memory *memory, tusk_block *block, const char *in, const char *function);
+
+#endif

@@ -1,0 +1,188 @@
+#include "named.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_hash.h"
+
+/* --- schemas --- */
+
+static pthread_mutex_t schemas_lock = PTHREAD_MUTEX_INITIALIZER;
+static tusk_schema *schemas;
+
+static int same_schema(const tusk_schema *a, const tusk_schema *b) {
+    if (a->n_columns != b->n_columns || a->text_label != b->text_label || a->f64 != b->f64)
+        return 0;
+    for (int32_t i = 0; i < a->n_columns; i++)
+        if (a->kind[i] != b->kind[i] || strcmp(a->name[i], b->name[i]) != 0)
+            return 0;
+    return 1;
+}
+
+/* One piece of memory: the schema, the names' addresses, the kinds, the names. */
+static tusk_schema *schema_copy(const tusk_schema *like) {
+    size_t n = (size_t)like->n_columns, names = 0;
+    for (size_t i = 0; i < n; i++)
+        names += strlen(like->name[i]) + 1;
+    tusk_schema *s = malloc(sizeof *s + n * sizeof(char *) + n + names);
+    if (!s)
+        return NULL;
+    const char **name = (const char **)(s + 1);
+    uint8_t *kind = (uint8_t *)(name + n);
+    char *text = (char *)(kind + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(like->name[i]) + 1;
+        kind[i] = like->kind[i];
+        name[i] = memcpy(text, like->name[i], length);
+        text += length;
+    }
+    *s = *like;
+    s->kind = kind;
+    s->name = name;
+    return s;
+}
+
+const tusk_schema *tusk_schema_of(const tusk_schema *like) {
+    pthread_mutex_lock(&schemas_lock);
+    tusk_schema *s = schemas;
+    while (s && !same_schema(s, like))
+        s = s->next;
+    if (!s && (s = schema_copy(like))) {
+        s->next = schemas;
+        schemas = s;
+    }
+    pthread_mutex_unlock(&schemas_lock);
+    return s;
+}
+
+/* --- dictionaries --- */
+
+#define FIRST_LEVELS 4
+#define FIRST_BYTES 40
+
+static const char *level_at(const tusk_levels *l, uint32_t code, size_t *length) {
+    uint32_t begin = code ? l->end[code - 1] : 0;
+    *length = l->end[code] - begin;
+    return l->text + begin;
+}
+
+/* The place of a text in the table, or the free place where it belongs. */
+static uint32_t *place_of(const tusk_levels *l, const char *text, size_t length) {
+    uint32_t mask = 2 * l->room - 1;
+    for (uint32_t at = (uint32_t)tusk_hash_text(text, length) & mask;; at = (at + 1) & mask) {
+        if (!l->table[at])
+            return l->table + at;
+        size_t found;
+        const char *level = level_at(l, l->table[at] - 1, &found);
+        if (found == length && memcmp(level, text, length) == 0)
+            return l->table + at;
+    }
+}
+
+/* Moves the levels to memory with room for more of them, or for longer text. */
+static int make_room(tusk_memory *memory, tusk_levels *l, size_t length) {
+    uint64_t room = l->room ? l->room : FIRST_LEVELS, bytes = l->bytes ? l->bytes : FIRST_BYTES;
+    if (l->n == l->room && l->room)
+        room *= 2;
+    while (bytes < (uint64_t)l->used + length)
+        bytes *= 2;
+    if (room > UINT32_MAX / 4 || bytes > UINT32_MAX)
+        return TUSK_TOO_MANY_LEVELS;
+    int code = TUSK_NO_MEMORY;
+    tusk_levels more = *l;
+    more.table = tusk_memory_take(memory, room * 12 + bytes, &more.slab, &code);
+    if (!more.table)
+        return code;
+    more.room = (uint32_t)room;
+    more.bytes = (uint32_t)bytes;
+    more.end = more.table + 2 * room;
+    more.text = (char *)(more.end + room);
+    memset(more.table, 0, room * 8);
+    if (l->n) {
+        memcpy(more.end, l->end, l->n * sizeof *l->end);
+        memcpy(more.text, l->text, l->used);
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        size_t size;
+        const char *text = level_at(&more, i, &size);
+        *place_of(&more, text, size) = i + 1;
+    }
+    if (l->slab)
+        tusk_slab_drop(l->slab);
+    *l = more;
+    return TUSK_OK;
+}
+
+int tusk_level_code(tusk_memory *memory, tusk_levels *l, const char *text, size_t length,
+                    uint32_t *code) {
+    uint32_t *place = l->room ? place_of(l, text, length) : NULL;
+    if (place && *place) {
+        *code = *place - 1;
+        return TUSK_OK;
+    }
+    if (length > TUSK_MAX_LEVEL_BYTES)
+        return TUSK_LEVEL_TOO_LONG;
+    if (length && memchr(text, 0, length))
+        return TUSK_LEVEL_WITH_NUL;
+    if (l->n == l->room || l->bytes - l->used < length) {
+        int failed = make_room(memory, l, length);
+        if (failed)
+            return failed;
+        place = place_of(l, text, length);
+    }
+    if (length)
+        memcpy(l->text + l->used, text, length);
+    l->used += (uint32_t)length;
+    l->end[l->n] = l->used;
+    *code = l->n++;
+    *place = l->n;
+    return TUSK_OK;
+}
+
+/* --- parts --- */
+
+static int64_t next_row(const tusk_block *b) {
+    return b->n_rows + b->n_skipped + 1;
+}
+
+tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code) {
+    tusk_slab *slab;
+    size_t size = sizeof(tusk_part) + ((size_t)schema->n_columns + 1) * sizeof(tusk_levels);
+    *code = TUSK_NO_MEMORY;
+    tusk_part *part = tusk_memory_take(memory, size, &slab, code);
+    if (!part)
+        return NULL;
+    memset(part, 0, size);
+    part->schema = schema;
+    part->slab = slab;
+    return part;
+}
+
+tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *schema,
+                         tusk_fault *fault) {
+    if (b->last_part && b->last_part->schema == schema)
+        return b->last_part;
+    if (b->last_part || b->n_rows) {
+        *fault = (tusk_fault){.code = TUSK_OTHER_COLUMNS, .row = next_row(b)};
+        return NULL;
+    }
+    int code;
+    tusk_part *part = tusk_part_new(memory, schema, &code);
+    if (!part) {
+        *fault = (tusk_fault){.code = code, .row = next_row(b)};
+        return NULL;
+    }
+    return b->parts = b->last_part = part;
+}
+
+void tusk_parts_free(tusk_part *head) {
+    while (head) {
+        tusk_part *next = head->next;
+        for (int32_t i = 0; i <= head->schema->n_columns; i++)
+            if (head->levels[i].slab)
+                tusk_slab_drop(head->levels[i].slab);
+        tusk_slab_drop(head->slab);
+        head = next;
+    }
+}

@@ -1,0 +1,77 @@
+/* Rows with names, such as a STRUCT or a composite value, and labels that are text.
+ *
+ * Each distinct text of a column gets a code in the order of its first occurrence. A row is stored
+ * as a dense row: numbers as they are, categories as their codes, NULL as NaN. So codes differ
+ * between the blocks that several threads fill for one group, and combining them would have to
+ * change all rows. Instead, a group keeps the dictionaries of all its parts, and a kernel
+ * (kernels/native/rows/prepare.cpp) translates the codes when it expands the rows for training.
+ */
+#ifndef TUSK_NAMED_H
+#define TUSK_NAMED_H
+
+#include "rowblock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tusk_column_kind { TUSK_NUMBER = 0, TUSK_CATEGORY = 1 };
+
+/* The longest text of a category, in bytes. */
+#define TUSK_MAX_LEVEL_BYTES 65535
+
+/* What the rows of a statement consist of. Equal schemas are one object, which is never freed:
+ * it has a few hundred bytes, and statements repeat it. */
+typedef struct tusk_schema {
+    struct tusk_schema *next;
+    int32_t n_columns; /* 0: the features are a list, and only the label is text */
+    uint8_t text_label;
+    uint8_t f64; /* whether values are stored as doubles */
+    const uint8_t *kind;
+    const char *const *name;
+} tusk_schema;
+
+/* The distinct texts of one column, by code. */
+typedef struct tusk_levels {
+    uint32_t n, room;     /* levels, and the number that fits */
+    uint32_t used, bytes; /* bytes of text, and the number that fits */
+    uint32_t *table;      /* [2 room] a hash table of codes + 1 */
+    uint32_t *end;        /* [room] where each text ends */
+    char *text;
+    tusk_slab *slab;
+} tusk_levels;
+
+/* Neighbouring segments of a group and the dictionaries of their codes. */
+typedef struct tusk_part {
+    struct tusk_part *next;
+    const tusk_segment *head; /* its first segment; the next part's first one ends it */
+    const tusk_schema *schema;
+    tusk_slab *slab;
+    tusk_levels levels[]; /* [n_columns + 1], the last one for the label */
+} tusk_part;
+
+/* The schema with these columns; NULL if memory is out. like: its fields but `next`. */
+const tusk_schema *tusk_schema_of(const tusk_schema *like);
+
+/* A part without rows; NULL with a tusk_code if memory is out. */
+tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code);
+/* The part that the next rows of a block belong to; NULL with a fault if memory is out or if
+ * earlier rows have other columns. */
+tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
+                         tusk_fault *fault);
+/* To be called after rows of a part were appended. */
+static inline void tusk_part_appended(tusk_block *block) {
+    if (block->last_part && !block->last_part->head)
+        block->last_part->head = block->head;
+}
+
+/* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */
+int tusk_level_code(tusk_memory *memory, tusk_levels *levels, const char *text, size_t length,
+                    uint32_t *code);
+
+void tusk_parts_free(tusk_part *head);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* Rows with names as models read them: columns in any order, matched to the model's by name. */
+#ifndef TUSK_SCALARS_NAMED_H
+#define TUSK_SCALARS_NAMED_H
+
+#include "../models/score.h"
+
+/* One column of some rows. Either numbers or texts is NULL. */
+typedef struct tusk_given_column {
+    const char *name;
+    const double *numbers;
+    const tusk_text *texts;
+    const uint64_t *validity; /* a bit per row; NULL: no row is NULL */
+} tusk_given_column;
+
+static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
+    return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
+}
+
+/* Rows with names, and where the columns of the model that was read last are among them. All
+ * models that were trained on the same columns share a match. */
+typedef struct tusk_named_rows {
+    const tusk_given_column *column;
+    uint32_t n_columns;
+    uint64_t names; /* of the model's columns */
+    uint32_t room, n_matched;
+    uint32_t *match; /* [n_matched] */
+    int32_t *ids;    /* [2 room] the features of a row */
+    double *values;
+} tusk_named_rows;
+
+/* Finds the columns of a model. False with a sentence if one is missing, or if the model was not
+ * trained on rows with names. */
+bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentence);
+void tusk_named_free(tusk_named_rows *rows);
+
+/* The features of a row, valid until the next call; *null: it has a NULL that the model does not
+ * fill. False with a sentence if the row is refused. */
+bool tusk_named_row(const tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
+                    tusk_sparse_row *features, bool *null, char *sentence);
+
+#define TUSK_NEEDS_NAMES                                                                      \
+    "the model was trained on rows with names, expected a row such as {'a': a, 'b': b} with " \
+    "the columns that its field preparation lists"
+
+#endif

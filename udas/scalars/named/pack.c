@@ -1,0 +1,116 @@
+/* Packs rows with names. */
+#include "pack.h"
+
+#include <math.h>
+#include <string.h>
+
+bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row) {
+    for (int32_t i = 0; i < c->schema->n_columns; i++)
+        if (!tusk_given_valid(c->column + i, row))
+            return true;
+    return false;
+}
+
+/* --- packing --- */
+
+static int fail(const tusk_block *b, uint64_t row, int code, const char *name, double value,
+                tusk_fault *fault) {
+    *fault = (tusk_fault){.code = code,
+                          .row = b->n_rows + b->n_skipped + (int64_t)row + 1,
+                          .value = value,
+                          .name = name};
+    return code;
+}
+
+/* A batch of rows on its way into a block. */
+typedef struct packing {
+    tusk_memory *memory;
+    tusk_block *block;
+    tusk_part *part;
+    uint64_t row, n;
+    tusk_fault *fault;
+} packing;
+
+static bool same_text(const tusk_text *a, const tusk_text *b) {
+    return a->length == b->length &&
+           (a->data == b->data || memcmp(a->data, b->data, a->length) == 0);
+}
+
+#define DEFINE_PUT(T)                                                                           \
+    static int put_numbers_##T(const packing *p, const tusk_given_column *c, T *out,            \
+                               int32_t width) {                                                 \
+        for (uint64_t i = 0; i < p->n; i++, out += width) {                                     \
+            double x = c->numbers[p->row + i];                                                  \
+            if (!tusk_given_valid(c, p->row + i))                                               \
+                *out = NAN;                                                                     \
+            else if (!isfinite(*out = (T)x))                                                    \
+                return fail(p->block, i, TUSK_NOT_FINITE, c->name, x, p->fault);                \
+        }                                                                                       \
+        return TUSK_OK;                                                                         \
+    }                                                                                           \
+    static int put_codes_##T(const packing *p, const tusk_given_column *c, tusk_levels *levels, \
+                             T *out, int32_t width) {                                           \
+        const tusk_text *last = NULL;                                                           \
+        uint32_t code = 0;                                                                      \
+        for (uint64_t i = 0; i < p->n; i++, out += width) {                                     \
+            const tusk_text *text = c->texts + p->row + i;                                      \
+            if (!tusk_given_valid(c, p->row + i)) {                                             \
+                *out = NAN;                                                                     \
+                continue;                                                                       \
+            }                                                                                   \
+            int failed = TUSK_OK;                                                               \
+            if (!last || !same_text(last, text))                                                \
+                failed = tusk_level_code(p->memory, levels, text->data, text->length, &code);   \
+            if (!failed && (*out = (T)code) != code)                                            \
+                failed = TUSK_TOO_MANY_LEVELS;                                                  \
+            if (failed)                                                                         \
+                return fail(p->block, i, failed, c->name, (double)text->length, p->fault);      \
+            last = text;                                                                        \
+        }                                                                                       \
+        return TUSK_OK;                                                                         \
+    }                                                                                           \
+    static int put_columns_##T(const packing *p, const tusk_named_chunk *c) {                   \
+        T *out = c->buffer;                                                                     \
+        int32_t width = c->schema->n_columns;                                                   \
+        int code = TUSK_OK;                                                                     \
+        for (int32_t j = 0; !code && j < width; j++)                                            \
+            code = c->column[j].texts                                                           \
+                       ? put_codes_##T(p, c->column + j, p->part->levels + j, out + j, width)   \
+                       : put_numbers_##T(p, c->column + j, out + j, width);                     \
+        return code;                                                                            \
+    }
+
+DEFINE_PUT(float)
+DEFINE_PUT(double)
+
+int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
+                      uint64_t row, uint64_t n, const double *y, tusk_fault *fault) {
+    packing p = {memory, block, tusk_part_for(memory, block, c->schema, fault), row, n, fault};
+    if (!p.part)
+        return fault->code;
+    int code = c->schema->f64 ? put_columns_double(&p, c) : put_columns_float(&p, c);
+    if (code)
+        return code;
+    tusk_dense_rows rows = {.f64 = c->schema->f64,
+                            .raw = 1,
+                            .x = c->buffer,
+                            .y = y,
+                            .n = (int64_t)n,
+                            .d = c->schema->n_columns};
+    code = tusk_append_dense(memory, block, &rows, fault);
+    if (!code)
+        tusk_part_appended(block);
+    return code;
+}
+
+int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
+                    tusk_text label, double *y, tusk_fault *fault) {
+    tusk_part *part = tusk_part_for(memory, block, schema, fault);
+    if (!part)
+        return fault->code;
+    uint32_t code = 0;
+    int failed =
+        tusk_level_code(memory, part->levels + schema->n_columns, label.data, label.length, &code);
+    *y = code;
+    return failed ? fail(block, 0, failed, NULL, (double)label.length, fault) : TUSK_OK;
+}

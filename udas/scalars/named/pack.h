@@ -1,0 +1,29 @@
+/* Packs rows with names into blocks, the same way in every database. */
+#ifndef TUSK_NAMED_PACK_H
+#define TUSK_NAMED_PACK_H
+
+#include "../../rowblock/named.h"
+#include "named.h"
+
+#define TUSK_NAMED_RUN 64 /* rows that are packed at once */
+
+/* The columns of some rows. */
+typedef struct tusk_named_chunk {
+    const tusk_schema *schema;
+    tusk_given_column *column; /* [schema->n_columns] */
+    void *buffer;              /* room for TUSK_NAMED_RUN rows, float or double */
+} tusk_named_chunk;
+
+/* Whether a row has a NULL in one of the columns. */
+bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
+
+/* Appends n <= TUSK_NAMED_RUN rows of one group, from `row` on, with the labels y. Returns a
+ * tusk_code. */
+int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
+                      uint64_t row, uint64_t n, const double *y, tusk_fault *fault);
+
+/* The code of a label that is text. Returns a tusk_code. */
+int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
+                    tusk_text label, double *y, tusk_fault *fault);
+
+#endif
