@@ -74,6 +74,20 @@ INTERIOR_GROUP = np.dtype(
 )
 """`tk_interior_group`."""
 
+NODE = np.dtype([("value", np.float64), ("feature", np.int32), ("right", np.int32)])
+"""`tk_node`."""
+BOOSTED = np.dtype(
+    [
+        ("base", np.float64),
+        ("loss", np.float64),
+        ("trees", np.int64),
+        ("grown", np.int64),
+        ("nodes", np.int64),
+        ("held_loss", np.float64),
+    ]
+)
+"""`tk_boosted`."""
+
 
 class MemoryUse(ctypes.Structure):
     """`tusk_memory_use`, bytes."""
@@ -133,6 +147,28 @@ class System(ctypes.Structure):
         ("threads", INT32),
         ("cancel_mark", INT64),
         ("deadline", DOUBLE),
+    ]
+
+
+class Boost(ctypes.Structure):
+    """`tk_boost`."""
+
+    _fields_ = [
+        ("objective", INT32),
+        ("trees", INT32),
+        ("num_leaves", INT32),
+        ("max_depth", INT32),
+        ("max_bins", INT32),
+        ("patience", INT32),
+        ("min_child_rows", INT64),
+        ("min_child_hessian", DOUBLE),
+        ("min_gain", DOUBLE),
+        ("l1", DOUBLE),
+        ("l2", DOUBLE),
+        ("learning_rate", DOUBLE),
+        ("feature_fraction", DOUBLE),
+        ("seed", UINT64),
+        ("held", ADDRESS),
     ]
 
 

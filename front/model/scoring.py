@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError, one_of
 from tuskml.learners.linear.tasks import RESPONSES
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import PAIRS
+from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.model import scorers
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     """
     known = TASKS.get(task)
     if known is not None:
-        response = "logistic" if task == "logistic" else "identity"
-        return Answers(known.classifies, response, known.features == PAIRS)
+        by_option = known.classes_by_option and classifies
+        response = "logistic" if task == "logistic" or by_option else "identity"
+        return Answers(known.classifies or by_option, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:
         raise DataError(
@@ -91,10 +92,17 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if hasattr(X, "tocsr") and not answers(model).factorizes:
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
-    n = 2 if answers(model).factorizes else len(model.coef or ())
+    n = expected_width(model)
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
     return scorers.dense(model.payload, kind, x)
+
+
+def expected_width(model: "Model") -> int:
+    """The columns that a model's rows have; 0: any number, since it is constant."""
+    if answers(model).factorizes:
+        return 2
+    return len(model.coef or ()) if weighs_features(model.task) else model.n_features
 
 
 def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:

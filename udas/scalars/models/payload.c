@@ -15,7 +15,7 @@
 
 static const char MAGIC[4] = {'T', 'U', 'S', 'K'};
 static const char *const TASK_NAMES[TUSK_TASKS] = {"linear", "logistic", "svm",
-                                                   "matrix_factorization"};
+                                                   "matrix_factorization", "gbdt"};
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
@@ -108,7 +108,8 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     if (name.data && read_own_task(m, h))
         return true;
     snprintf(sentence, TUSK_SENTENCE,
-             "model is '%.*s', expected 'linear', 'logistic', 'svm' or 'matrix_factorization'",
+             "model is '%.*s', expected 'linear', 'logistic', 'svm', "
+             "'matrix_factorization' or 'gbdt'",
              name.data ? tusk_quoted(name.data, name.length, 40) : 0, name.data ? name.data : "");
     return false;
 }
@@ -125,7 +126,7 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    if (h->task == TUSK_LINEAR)
+    if (h->task == TUSK_LINEAR || (h->task == TUSK_BOOSTED && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
     if (factors && !classes.complete)
@@ -176,6 +177,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
     p->head.name_length = (uint16_t)p->name.length;
+    if (p->head.n_weights && p->head.task == TUSK_BOOSTED)
+        return tusk_check_trees((const tusk_weight *)p->weights, p->head.n_weights, sentence);
     bool whole = p->head.task != TUSK_FACTORIZATION || !p->head.n_weights;
     return whole || tusk_check_factors(p->head.classes, p->head.n_weights, sentence);
 }

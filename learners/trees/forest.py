@@ -1,0 +1,33 @@
+"""A forest as the list of numbers that a model's field `coef` has (`udas/scalars/models/trees.c`).
+
+They are d, the number of features; T, the number of trees; the number of nodes of each tree; and
+for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the leaf, right
+child, gain and rows.
+"""
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.kernels.trees.boosting import Forest
+
+NODE = 5
+"""Numbers of a node."""
+
+
+def as_numbers(forest: Forest, n_features: int) -> Floats:
+    """The numbers of a forest; none where it has no tree."""
+    if not forest.trees:
+        return np.empty(0)
+    head = [float(n_features), float(forest.trees), *np.diff(forest.start).tolist()]
+    nodes = np.empty((len(forest.nodes), NODE))
+    for column, values in enumerate(
+        (
+            forest.nodes["feature"],
+            forest.nodes["value"],
+            forest.nodes["right"],
+            forest.gain,
+            forest.rows,
+        )
+    ):
+        nodes[:, column] = values
+    return np.concatenate([head, nodes.ravel()])
