@@ -79,7 +79,7 @@ NODE = np.dtype([("value", np.float64), ("feature", np.int32), ("right", np.int3
 BOOSTED = np.dtype(
     [
         ("base", np.float64),
-        ("loss", np.float64),
+        ("base_loss", np.float64),
         ("trees", np.int64),
         ("grown", np.int64),
         ("nodes", np.int64),

@@ -147,9 +147,11 @@ class Model:
         Of one array `both` they are `both[1]`, `both[2]`, ...
         """
         n = 0 if self.coef is None else len(self.coef)
+        if self.coef and not weighs_features(self.task):
+            n = self.n_features
         if len(self.features) == n:
             return self.features
-        if len(self.features) == 1 and weighs_features(self.task):
+        if len(self.features) == 1 and not scoring.answers(self).factorizes:
             return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
         return tuple(f"x{place}" for place in range(1, n + 1))
 
@@ -157,8 +159,10 @@ class Model:
     def coefficients(self) -> dict[str, float]:
         """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
 
-        DataError where they lie in a store, or two features have the same name.
+        DataError where they lie in a store, features have none, or two have the same name.
         """
+        if not weighs_features(self.task):
+            raise DataError(f"the model is '{self.task}', whose features have no coefficients")
         names = self.feature_names
         found = dict(zip(names, self.weights(), strict=True))
         if len(found) < len(names):

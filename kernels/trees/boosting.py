@@ -39,12 +39,14 @@ class Rules:
 class Forest:
     """The trees of one group.
 
-    start: (trees + 1,) int64, the first node of each tree; nodes: NODE of shape (nodes,), a
+    base, base_loss: the margin before the first tree, and the mean training loss there; start:
+    (trees + 1,) int64, the first node of each tree; nodes: NODE of shape (nodes,), a
     tree's in preorder; gain: (nodes,) float32, 0 at leaves; rows: (nodes,) int64, rows that reach
     a node; loss, held: mean loss of training and held-out rows after each tree that was grown.
     """
 
     base: float
+    base_loss: float
     start: NDArray[np.int64]
     nodes: NDArray[np.void]
     gain: NDArray[np.float32]
@@ -83,6 +85,7 @@ def _forest(handle: ctypes.c_void_p, group: int, held: bool, about: np.void) -> 
     n, grown = int(about["nodes"]), int(about["grown"])
     forest = Forest(
         float(about["base"]),
+        float(about["base_loss"]),
         np.empty(int(about["trees"]) + 1, np.int64),
         np.empty(n, NODE),
         np.empty(n, np.float32),

@@ -52,7 +52,9 @@ class Trees(Learner):
         training.refuse_rows(groups)
         for group in np.split(groups, len(groups)):
             formula = f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
-            found = document(group, request.task.name, formula, request.reading, plan=plan(options))
+            found = document(
+                group, request.task.name, formula, request.reading, plan=plan(options)
+            )
             yield written(found, options.format)
 
 

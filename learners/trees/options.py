@@ -41,9 +41,7 @@ OPTIONS = OptionTable(
         Option("trees", integer(1, 100_000), 100, "the trees, one per iteration"),
         Option("num_leaves", integer(2, 65_536), 31, "the most leaves of a tree"),
         Option("max_depth", integer(0, 65_535), 0, "the most splits above a leaf; 0: any number"),
-        Option(
-            "learning_rate", real(0, open_low=True), 0.1, "the factor of what each leaf says"
-        ),
+        Option("learning_rate", real(0, open_low=True), 0.1, "the factor of what each leaf says"),
         Option("min_child_rows", integer(1, 2**31 - 1), 20, "the least rows of a leaf"),
         Option(
             "min_child_hessian", real(0), 1e-3, "the least sum of second derivatives of a leaf"

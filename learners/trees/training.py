@@ -19,7 +19,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.boosting import LOGISTIC, Forest, Rules, boosted
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes
+from tuskml.learners.classes import check_classes, margin_of_one_class
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.tasks import Task
@@ -121,7 +121,7 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """What happened to one group."""
     if OBJECTIVES[options.objective] == LOGISTIC and label["low"] == label["high"]:
         return "one class"
-    if not np.isfinite(forest.base) or not np.isfinite(forest.loss).all():
+    if not np.isfinite([forest.base, forest.base_loss, *forest.loss]).all():
         return "out of range"
     if not forest.trees:
         few = int(label["n_rows"]) < 2 * options.min_child_rows
@@ -149,7 +149,12 @@ def as_models(
         np.array([f.loss[k] if k < len(f.loss) else np.nan for f in forests])
         for k in range(longest)
     ]
-    last = np.array([forest.loss[forest.trees - 1] if forest.trees else np.nan for forest in forests])
+    last = np.array([f.loss[f.trees - 1] if f.trees else f.base_loss for f in forests])
+    base = np.array([forest.base for forest in forests])
+    lone = np.array([status == "one class" for status in found])
+    if lone.any():
+        base = np.where(lone, margin_of_one_class(options, labels), base)
+        last = np.where(lone, np.log1p(np.exp(-np.abs(base))), last)
     return Models.built(
         groups,
         request.task.name,
@@ -157,9 +162,9 @@ def as_models(
             np.concatenate(lists),
             np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64),
         ),
-        intercept=np.where(constant, labels["mean"], [forest.base for forest in forests]),
+        intercept=base,
         classes=classes_of(labels, options),
-        loss=np.where(constant, 0.0, last),
+        loss=np.where(np.isfinite(last), last, np.nan),
         history=thinned(history, n),
         iterations=np.array([forest.trees for forest in forests]),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),

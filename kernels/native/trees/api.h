@@ -48,7 +48,7 @@ typedef struct tk_node {
 /* What one group's boosting gave. */
 typedef struct tk_boosted {
     double base;      /* margin before the first tree */
-    double loss;      /* mean training loss after the last tree that is kept */
+    double base_loss; /* mean training loss there */
     int64_t trees;    /* kept: those up to the lowest held-out loss */
     int64_t grown;    /* trees that were grown */
     int64_t nodes;    /* of all kept trees */

@@ -17,7 +17,7 @@ constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several thr
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
 struct Forest {
-    double base = 0;
+    double base = 0, base_loss = 0;
     std::vector<Tree> trees;
     std::vector<double> loss, held; // mean, after each tree that was grown
 
@@ -67,9 +67,10 @@ public:
         out->base = best_constant(labels);
         std::fill_n(space_.margins.data(), n, out->base);
         code = prepare_held(out->base);
-        Grower grower(boost_, bins_, threads_, pass_.cancel_mark);
+        Grower grower(boost_, bins_, threads_, pass_.cancel_mark, memory_);
         Units units{};
-        take_losses(labels, space_.margins.data(), threads_, space_.addends.data(), &units);
+        out->base_loss =
+            take_losses(labels, space_.margins.data(), threads_, space_.addends.data(), &units);
         while (!code && (int32_t)out->loss.size() < boost_.trees) {
             code = cancelled(pass_.cancel_mark) ? TK_CANCELLED : add_tree(grower, units, out);
             if (code || !went_on(*out))
@@ -220,9 +221,8 @@ void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
         for (const auto &tree : f.trees)
             nodes += (int64_t)tree.nodes.size();
         bool held = !f.held.empty();
-        double loss = f.trees.empty() ? tusk::NONE : f.loss[f.trees.size() - 1];
         double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{f.base, loss, f.kept(), (int64_t)f.loss.size(), nodes, best};
+        *out++ = tk_boosted{f.base, f.base_loss, f.kept(), (int64_t)f.loss.size(), nodes, best};
     }
 }
 

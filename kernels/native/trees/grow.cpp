@@ -1,13 +1,15 @@
 // Grows one tree, leaf by leaf.
 #include <algorithm>
+#include <new>
 
 #include "../shared/pool.hpp"
 #include "tree.hpp"
 
 namespace tusk {
 
-Grower::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark)
-    : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark) {}
+Grower::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
+               tusk_memory *memory)
+    : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark), memory_(memory) {}
 
 bool Grower::may_split(const Leaf &leaf) const {
     return leaf.n >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
@@ -16,7 +18,9 @@ bool Grower::may_split(const Leaf &leaf) const {
 
 int32_t Grower::take_slot() {
     if (free_.empty()) {
-        sums_.emplace_back(bins_.total());
+        sums_.push_back(std::make_unique<Charged<Sum>>());
+        if (sums_.back()->take(memory_, bins_.total()))
+            throw std::bad_alloc();
         return (int32_t)sums_.size() - 1;
     }
     int32_t slot = free_.back();

@@ -1,8 +1,10 @@
 // One tree, and how it grows.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "../shared/charged.hpp"
 #include "split.hpp"
 
 namespace tusk {
@@ -26,8 +28,9 @@ struct Tree {
 // Grows the trees of one group. It keeps its memory from tree to tree.
 class Grower {
 public:
-    // threads: for one tree. cancel_mark as in tk_pass.
-    Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark);
+    // threads: for one tree. cancel_mark as in tk_pass. memory: the account of the histograms.
+    Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
+           tusk_memory *memory);
 
     // Grows a tree on n rows and adds its values to their margins. which, scratch: (n,) memory.
     // Returns a tk_code.
@@ -47,7 +50,7 @@ private:
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
-    Sum *histogram(int32_t slot) { return sums_[slot].data(); }
+    Sum *histogram(int32_t slot) { return sums_[slot]->data(); }
     void write(Tree *out) const;
     void add_values(double *margins) const;
 
@@ -55,7 +58,8 @@ private:
     const Bins &bins_;
     int threads_;
     int64_t cancel_mark_;
-    std::vector<std::vector<Sum>> sums_; // a histogram per slot
+    tusk_memory *memory_;
+    std::vector<std::unique_ptr<Charged<Sum>>> sums_; // a histogram per slot
     std::vector<int32_t> free_;
     std::vector<Addend> blocks_;
     std::vector<Leaf> leaves_;
