@@ -147,8 +147,8 @@ static tusk_text read_store(const tusk_model_fields *m) {
     return none ? (tusk_text){NULL, 0} : store;
 }
 
-/* A model without coefficients is either in a store, or has one class and predicts the same for
- * every row. If it has no intercept either, it cannot predict. */
+/* A model without coefficients is either in a store, or has one class or no tree and predicts the
+ * same for every row. If it has no intercept either, it cannot predict. */
 static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_payload_head *h = &p->head;
     h->intercept = m->has_intercept ? m->intercept : 0;
@@ -162,7 +162,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     p->store = m->coef.n ? (tusk_text){NULL, 0} : read_store(m);
     h->store_length = (uint32_t)p->store.length;
     h->flags |= p->store.data ? TUSK_IN_STORE : 0;
-    if (m->coef.n || p->store.data || !m->has_intercept ||
+    if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
         (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
