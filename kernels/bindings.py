@@ -120,7 +120,7 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_boost_groups": (INT, [PASS, ctypes.POINTER(s.Boost), ADDRESS, ADDRESS]),
     "tk_forests_free": (None, [ADDRESS]),
     "tk_forests_about": (None, [ADDRESS, ADDRESS]),
-    "tk_forests_copy": (None, [ADDRESS, INT64, *[ADDRESS] * 6]),
+    "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(s.ForestArrays)]),
 }
 FUNCTIONS = TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
 """By name what a function returns and takes."""

@@ -172,6 +172,12 @@ class Boost(ctypes.Structure):
     ]
 
 
+class ForestArrays(ctypes.Structure):
+    """`tk_forest_arrays`."""
+
+    _fields_ = [(name, ADDRESS) for name in ("start", "nodes", "gain", "rows", "loss", "held")]
+
+
 class Epoch(ctypes.Structure):
     """`tk_epoch`."""
 
@@ -364,5 +370,9 @@ STRUCTURES = {
     "tk_ids": RatingIds,
     "tk_factor_spec": FactorSpec,
     "tk_stored_factors": StoredFactors,
+    "tk_boost": Boost,
+    "tk_node": NODE,
+    "tk_boosted": BOOSTED,
+    "tk_forest_arrays": ForestArrays,
 }
 """Each structure by its name in C, as a ctypes structure or as the type of an array's items."""

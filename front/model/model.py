@@ -146,9 +146,7 @@ class Model:
 
         Of one array `both` they are `both[1]`, `both[2]`, ...
         """
-        n = 0 if self.coef is None else len(self.coef)
-        if self.coef and not weighs_features(self.task):
-            n = self.n_features
+        n = len(self.coef or ()) if weighs_features(self.task) else self.n_features
         if len(self.features) == n:
             return self.features
         if len(self.features) == 1 and not scoring.answers(self).factorizes:
@@ -173,7 +171,9 @@ class Model:
         return found
 
     def weights(self) -> list[float]:
-        """`coef`. DataError if it is in a store."""
+        """`coef`, empty if there is none. DataError if it is in a store."""
+        if self.coef is None and self.store is None:
+            return []
         if self.coef is None:
             raise DataError(
                 f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "

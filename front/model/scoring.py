@@ -89,7 +89,7 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     """
     if device != "cpu":
         return of_margins(model, kind, margins_on(device, model, X))
-    if hasattr(X, "tocsr") and not answers(model).factorizes:
+    if hasattr(X, "tocsr") and weighs_features(model.task):
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
     n = expected_width(model)
@@ -117,7 +117,7 @@ def margins_on(device: str, model: "Model", X: Any) -> Floats:
 
     if device != "gpu":
         raise OptionError(f"device is {device!r}, expected 'cpu' or 'gpu'")
-    if answers(model).factorizes or hasattr(X, "tocsr"):
+    if not weighs_features(model.task) or hasattr(X, "tocsr"):
         what = "X is a sparse matrix" if hasattr(X, "tocsr") else f"the model is '{model.task}'"
         raise DataError(
             f"the GPU predicts dense features of linear models, {what}: expected device 'cpu'"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.structures import BOOSTED, NODE, Boost
+from tuskml.kernels.structures import BOOSTED, NODE, Boost, ForestArrays
 
 SQUARED, LOGISTIC = range(2)
 MOST_BINS = 255
@@ -94,7 +94,6 @@ def _forest(handle: ctypes.c_void_p, group: int, held: bool, about: np.void) -> 
         np.empty(grown if held and not np.isnan(about["held_loss"]) else 0),
     )
     arrays = (forest.start, forest.nodes, forest.gain, forest.rows, forest.loss)
-    library().tk_forests_copy(
-        handle, group, *map(pointer, arrays), pointer(forest.held) if len(forest.held) else None
-    )
+    to = ForestArrays(*map(pointer, arrays), pointer(forest.held) if len(forest.held) else None)
+    library().tk_forests_copy(handle, group, to)
     return forest

@@ -5,6 +5,8 @@ for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of
 child, gain and rows.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tuskml.kernels.passes import Floats
@@ -12,6 +14,8 @@ from tuskml.kernels.trees.boosting import Forest
 
 NODE = 5
 """Numbers of a node."""
+HEAD = 2
+"""Numbers before the sizes of the trees."""
 
 
 def as_numbers(forest: Forest, n_features: int) -> Floats:
@@ -31,3 +35,14 @@ def as_numbers(forest: Forest, n_features: int) -> Floats:
     ):
         nodes[:, column] = values
     return np.concatenate([head, nodes.ravel()])
+
+
+def trees_in(numbers: Sequence[float]) -> list[Floats]:
+    """The nodes of each tree, of shape (nodes, 5): feature, value, right child, gain and rows."""
+    table = np.asarray(numbers, np.float64)
+    if not len(table):
+        return []
+    trees = int(table[1])
+    sizes = table[HEAD : HEAD + trees].astype(int)
+    nodes = table[HEAD + trees :].reshape(-1, NODE)
+    return np.split(nodes, np.cumsum(sizes)[:-1])

@@ -32,6 +32,8 @@ MOST_ROWS = 2**32 - 1
 """Of a group, whose rows are numbered by 32 bits."""
 MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
+CONSTANT = ("out of range", "one class")
+"""Statuses of models whose trees are left out."""
 STATUSES = ("ok", "early stop", "no split", "too few rows", "out of range", "one class")
 
 
@@ -137,42 +139,63 @@ def as_models(
     seconds: float,
 ) -> Models:
     """The models of groups."""
-    options, n = request.options, len(groups)
+    options = request.options
     found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
-    constant = np.array([status in ("out of range", "one class") for status in found])
-    lists = [
-        np.empty(0) if bare else as_numbers(forest, int(width))
-        for forest, bare, width in zip(forests, constant, groups["dim"], strict=True)
-    ]
-    longest = max(len(forest.loss) for forest in forests)
-    history = [
-        np.array([f.loss[k] if k < len(f.loss) else np.nan for f in forests])
-        for k in range(longest)
-    ]
-    last = np.array([f.loss[f.trees - 1] if f.trees else f.base_loss for f in forests])
-    base = np.array([forest.base for forest in forests])
-    lone = np.array([status == "one class" for status in found])
-    if lone.any():
-        base = np.where(lone, margin_of_one_class(options, labels), base)
-        last = np.where(lone, np.log1p(np.exp(-np.abs(base))), last)
+    status = np.array([STATUSES.index(one) for one in found], np.int32)
+    base, loss = constants(forests, status == STATUSES.index("one class"), labels, options)
     return Models.built(
         groups,
         request.task.name,
-        coef=Lists(
-            np.concatenate(lists),
-            np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64),
-        ),
+        coef=numbers_of(groups, forests, found),
         intercept=base,
         classes=classes_of(labels, options),
-        loss=np.where(np.isfinite(last), last, np.nan),
-        history=thinned(history, n),
+        loss=loss,
+        history=history_of(forests),
         iterations=np.array([forest.trees for forest in forests]),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in found], np.int32)),
+        status=Strings(STATUSES, status),
         plan=plan_of(options),
         seconds=seconds * groups["n_rows"] / max(int(groups["n_rows"].sum()), 1),
         options=resolved(options),
     )
+
+
+def constants(
+    forests: list[Forest],
+    lone: NDArray[np.bool_],
+    labels: NDArray[np.void],
+    options: TreeOptions,
+) -> tuple[Floats, Floats]:
+    """The margins before the first tree and the losses after the last one, (G,).
+
+    lone: which groups have a single class, whose margin is their smoothed log-odds.
+    """
+    base = np.array([forest.base for forest in forests])
+    loss = np.array([f.loss[f.trees - 1] if f.trees else f.base_loss for f in forests])
+    if lone.any():
+        base = np.where(lone, margin_of_one_class(options, labels), base)
+        loss = np.where(lone, np.log1p(np.exp(-np.abs(base))), loss)
+    return base, np.where(np.isfinite(loss), loss, np.nan)
+
+
+def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[str]) -> Lists:
+    """The trees of each group as numbers; none of a constant model."""
+    lists = [
+        np.empty(0) if status in CONSTANT else as_numbers(forest, int(width))
+        for forest, status, width in zip(forests, statuses, groups["dim"], strict=True)
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Lists(np.concatenate(lists), offsets)
+
+
+def history_of(forests: list[Forest]) -> Lists:
+    """The mean training loss of each group after each of its trees."""
+    longest = max(len(forest.loss) for forest in forests)
+    table = [
+        np.array([f.loss[k] if k < len(f.loss) else np.nan for f in forests])
+        for k in range(longest)
+    ]
+    return thinned(table, len(forests))
 
 
 def classes_of(labels: NDArray[np.void], options: TreeOptions) -> Lists:

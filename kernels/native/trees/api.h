@@ -63,12 +63,16 @@ TK_API int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memo
 TK_API void tk_forests_free(tk_forests *forests);
 /* out: (n_groups,). */
 TK_API void tk_forests_about(const tk_forests *forests, tk_boosted *out);
-/* The trees of one group. start: (trees + 1,) the first node of each; nodes, gain and rows:
- * (nodes,), gain of a split (0 at leaves) and rows that reach a node; loss: (grown,) the mean
- * training loss after each tree; held: (grown,) the held-out one, or NULL. */
-TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, int64_t *start,
-                            tk_node *nodes, float *gain, int64_t *rows, double *loss,
-                            double *held);
+/* Where the trees of one group are written to. */
+typedef struct tk_forest_arrays {
+    int64_t *start; /* (trees + 1,) the first node of each tree */
+    tk_node *nodes; /* (nodes,) */
+    float *gain;    /* (nodes,) of a split; 0 at leaves */
+    int64_t *rows;  /* (nodes,) rows that reach a node */
+    double *loss;   /* (grown,) the mean training loss after each tree */
+    double *held;   /* (grown,) the held-out one, or NULL */
+} tk_forest_arrays;
+TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);
 
 #ifdef __cplusplus
 }

@@ -127,8 +127,9 @@ private:
         std::iota(which, which + group_.n_rows, 0U);
         Rows rows{space_.codes.data(), space_.addends.data(), &bins_};
         Tree tree;
-        int code = grower.grow(Rule{&boost_, units}, rows, draw_features(out->trees.size()), which,
-                               space_.scratch.data(), group_.n_rows, space_.margins.data(), &tree);
+        int code = grower.grow(Rule{&boost_, units}, rows, draw_features(out->trees.size()),
+                               Order{which, space_.scratch.data(), group_.n_rows},
+                               space_.margins.data(), &tree);
         if (held_ && !code) {
             const uint8_t *row = held_space_.codes.data();
             for (int64_t i = 0; i < held_->n_rows; i++, row += held_->dim)
@@ -226,18 +227,18 @@ void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
     }
 }
 
-void tk_forests_copy(const tk_forests *forests, int64_t group, int64_t *start, tk_node *nodes,
-                     float *gain, int64_t *rows, double *loss, double *held) {
+void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to) {
     const Forest &f = forests->of[group];
-    *start = 0;
+    tk_forest_arrays at = *to;
+    *at.start = 0;
     for (const auto &tree : f.trees) {
-        nodes = std::copy(tree.nodes.begin(), tree.nodes.end(), nodes);
-        gain = std::copy(tree.gain.begin(), tree.gain.end(), gain);
-        rows = std::copy(tree.rows.begin(), tree.rows.end(), rows);
-        start[1] = start[0] + (int64_t)tree.nodes.size();
-        start++;
+        at.nodes = std::copy(tree.nodes.begin(), tree.nodes.end(), at.nodes);
+        at.gain = std::copy(tree.gain.begin(), tree.gain.end(), at.gain);
+        at.rows = std::copy(tree.rows.begin(), tree.rows.end(), at.rows);
+        at.start[1] = at.start[0] + (int64_t)tree.nodes.size();
+        at.start++;
     }
-    std::copy(f.loss.begin(), f.loss.end(), loss);
-    if (held)
-        std::copy(f.held.begin(), f.held.end(), held);
+    std::copy(f.loss.begin(), f.loss.end(), at.loss);
+    if (at.held)
+        std::copy(f.held.begin(), f.held.end(), at.held);
 }

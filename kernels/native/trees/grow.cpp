@@ -49,7 +49,7 @@ void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     small.slot = take_slot();
     large.slot = parent.slot;
     Sum *of_small = histogram(small.slot), *of_large = histogram(large.slot);
-    add_up(*rows_, which_ + small.begin, small.n, threads_, of_small, blocks_);
+    add_up(*rows_, order_.which + small.begin, small.n, threads_, of_small, blocks_);
     for (int32_t b = 0; b < bins_.total(); b++)
         of_large[b] -= of_small[b];
     if (may_split(small))
@@ -61,8 +61,9 @@ void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
 void Grower::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
-    int64_t n_left = partition_rows(rows_->codes, bins_.features(), best, which_ + parent.begin,
-                                    scratch_ + parent.begin, parent.n, threads_);
+    int64_t n_left =
+        partition_rows(rows_->codes, bins_.features(), best, order_.which + parent.begin,
+                       order_.scratch + parent.begin, parent.n, threads_);
     auto node = (int32_t)made_.size();
     Leaf left{parent.begin, n_left, node, parent.depth + 1, -1, best.left, {}};
     Leaf right{parent.begin + n_left,
@@ -85,17 +86,17 @@ void Grower::split(Leaf &leaf) {
 }
 
 int Grower::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
-                 uint32_t *which, uint32_t *scratch, int64_t n, double *margins, Tree *out) {
+                 const Order &order, double *margins, Tree *out) {
     rule_ = &rule, rows_ = &rows, features_ = &features;
-    which_ = which, scratch_ = scratch;
+    order_ = order;
     leaves_.clear();
     made_.clear();
-    Leaf root{0, n, 0, 0, take_slot(), {}, {}};
-    add_up(rows, which, n, threads_, histogram(root.slot), blocks_);
+    Leaf root{0, order.n, 0, 0, take_slot(), {}, {}};
+    add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
     root.sum = Sum{0, 0, 0};
     for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
         root.sum += histogram(root.slot)[b];
-    made_.push_back(Made{{}, -1, -1, n, rule.value(root.sum)});
+    made_.push_back(Made{{}, -1, -1, order.n, rule.value(root.sum)});
     search(root);
     leaves_.push_back(root);
     while ((int32_t)leaves_.size() < boost_.num_leaves) {
@@ -119,7 +120,8 @@ void Grower::add_values(double *margins) const {
     parallel_for((int64_t)leaves_.size(), threads_, [&](int64_t i) {
         const Leaf &leaf = leaves_[i];
         double value = made_[leaf.node].value;
-        for (const uint32_t *row = which_ + leaf.begin; row < which_ + leaf.begin + leaf.n; row++)
+        for (const uint32_t *row = order_.which + leaf.begin;
+             row < order_.which + leaf.begin + leaf.n; row++)
             margins[*row] += value;
     });
 }

@@ -25,6 +25,12 @@ struct Tree {
     }
 };
 
+// The numbers of a group's rows, which a tree sorts by leaf; both arrays have n items.
+struct Order {
+    uint32_t *which, *scratch;
+    int64_t n;
+};
+
 // Grows the trees of one group. It keeps its memory from tree to tree.
 class Grower {
 public:
@@ -32,10 +38,9 @@ public:
     Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
            tusk_memory *memory);
 
-    // Grows a tree on n rows and adds its values to their margins. which, scratch: (n,) memory.
-    // Returns a tk_code.
+    // Grows a tree on all rows and adds its values to their margins. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
-             uint32_t *which, uint32_t *scratch, int64_t n, double *margins, Tree *out);
+             const Order &order, double *margins, Tree *out);
 
 private:
     struct Leaf {
@@ -75,7 +80,7 @@ private:
     const Rule *rule_ = nullptr;
     const Rows *rows_ = nullptr;
     const std::vector<int32_t> *features_ = nullptr;
-    uint32_t *which_ = nullptr, *scratch_ = nullptr;
+    Order order_{};
 };
 
 // Moves the rows whose code of a feature is at most `bin` before the others; both keep their

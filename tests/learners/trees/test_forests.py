@@ -1,4 +1,4 @@
-"""Trees by their definition: brute force over all splits, sums of leaves, and what changes no bit."""
+"""Trees by their definition: all splits by brute force, sums of leaves, what changes no bit."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_order_and_threads_change_no_bit(seed, threads) -> None:
 
 
 def test_large_groups_are_the_same_for_any_number_of_threads() -> None:
-    """Beyond the cells from which on one group is the work of all threads, and the bins' sample."""
+    """The group is large enough for several threads, and for bins from a sample."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(230_000, 10)).astype(np.float32)
     y = x[:, 0] * x[:, 1] + np.sin(3 * x[:, 2])
@@ -156,10 +156,8 @@ def test_scikit_learn_grows_as_good_trees(name) -> None:
     x, y = load(return_X_y=True)
     y = y if objective == SQUARED else (y == 0) * 1.0
     shared = {"learning_rate": 0.1, "min_samples_leaf": 5, "max_leaf_nodes": 15, "max_iter": 30}
-    peer = (
-        HistGradientBoostingRegressor if objective == SQUARED else HistGradientBoostingClassifier
-    )
-    fitted = peer(early_stopping=False, max_bins=255, **shared).fit(x, y)
+    peers = {SQUARED: HistGradientBoostingRegressor, LOGISTIC: HistGradientBoostingClassifier}
+    fitted = peers[objective](early_stopping=False, **shared).fit(x, y)
     forest = grown(x, y, objective=objective)
     if objective == SQUARED:
         theirs = ((fitted.predict(x) - y) ** 2).mean() / 2

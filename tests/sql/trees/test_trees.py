@@ -3,6 +3,7 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+import re
 from typing import Any
 
 import duckdb
@@ -207,9 +208,8 @@ def test_mistakes_have_a_sentence(db: Database, call: str, sentence: str) -> Non
     literal = {"{x3}": "[1.0, 2, 3]", "{x2}": "[1.0, 2]"}
     for name, text in literal.items():
         call = call.replace(name, text if db.name == "duck" else f"ARRAY{text}::float8[]")
-    with pytest.raises((duckdb.Error, psycopg.Error), match="(?s).*") as raised:
+    with pytest.raises((duckdb.Error, psycopg.Error), match=re.escape(sentence)):
         db.ask(f"SELECT {call} FROM t")
-    assert sentence in str(raised.value)
 
 
 def test_other_models_have_no_trees(db: Database) -> None:
@@ -218,8 +218,6 @@ def test_other_models_have_no_trees(db: Database) -> None:
             (duckdb.Error, psycopg.Error), match="the model is 'linear', expected a model of trees"
         ):
             db.ask(f"SELECT * FROM {table}((SELECT train_model('linear', y, {{x}}) FROM t))")
-        if db.name == "post":
-            db.session.rollback() if not db.session.autocommit else None
 
 
 def test_sparse_rows_are_refused(con: duckdb.DuckDBPyConnection) -> None:
