@@ -11,8 +11,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.errors import TuskError
+from tuskml.learners.tasks import weighs_features
+from tuskml.learners.trees.forest import trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import answers, classes_of
@@ -23,8 +26,11 @@ if TYPE_CHECKING:
 
     from tuskml.estimators import TuskClassifier, TuskRegressor
 
+Floats = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 """Of ONNX 1.12, 2022: what the runtimes in use read."""
+ML, ML_OPSET, SUM = "ai.onnx.ml", 5, 1
+"""The operators of trees, of ONNX 1.16, 2024, and their number of the sum."""
 RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 """The operator of a response to the margin."""
 
@@ -42,6 +48,13 @@ class Graph:
 
         self.constants.append(numpy_helper.from_array(np.asarray(values), name))
         return name
+
+    def more_operators(self) -> list[Any]:
+        """The sets of operators besides ONNX's own that the nodes are of."""
+        from onnx import helper
+
+        needed = any(node.domain == ML for node in self.nodes)
+        return [helper.make_opsetid(ML, ML_OPSET)] if needed else []
 
     def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
         """A node with one output."""
@@ -66,7 +79,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     factorizes = answers(model).factorizes
     outputs = rating(graph, model) if factorizes else linear(graph, model)
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
-    width = 2 if factorizes else len(model.weights())
+    model.weights()  # refuses a model whose coefficients are in a store
+    width = 2 if factorizes else model.n_features
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -77,7 +91,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ),
         producer_name="tuskml",
         producer_version=VERSION,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid("", OPSET), *graph.more_operators()],
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
@@ -99,10 +113,13 @@ def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathL
 def linear(graph: Graph, model: Model) -> list[str]:
     """Margins, and what the model makes of them; returns the outputs."""
     found = answers(model)
-    graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
     graph.constant("intercept", np.array([model.intercept], np.float64))
     graph.constant("second", np.array([1], np.int64))
-    graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    if weighs_features(model.task):
+        graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
+        graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    else:
+        sum_of_trees(graph, trees_in(model.weights()))
     if not found.classifies and found.response == "identity":
         graph.add("Squeeze", ["margins", "second"], "prediction")
         return ["prediction"]
@@ -115,6 +132,60 @@ def linear(graph: Graph, model: Model) -> list[str]:
         return ["prediction", "decision"]
     graph.add("Sigmoid", ["decision"], "probability")
     return ["prediction", "decision", "probability"]
+
+
+def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
+    """The margins of trees; a row with a missing feature has none."""
+    graph.constant("nothing", np.array(0.0))
+    graph.add("Mul", ["features", "nothing"], "zeros")
+    graph.add("ReduceSum", ["zeros", "second"], "missing", keepdims=1)
+    graph.add("Add", ["missing", "intercept"], "first")
+    if not trees:
+        graph.add("Identity", ["first"], "margins")
+        return
+    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees))
+    graph.add("Add", ["of_trees", "first"], "margins")
+
+
+def ensemble(trees: list[Floats]) -> dict[str, Any]:
+    """The attributes of ONNX's operator TreeEnsemble, which keeps splits and leaves apart.
+
+    A tree of a single leaf is a split whose branches both lead to that leaf.
+    """
+    from onnx import numpy_helper
+
+    splits: list[tuple[int, float, int, int, int, int]] = []
+    roots, leaves = [], []
+    for nodes in trees:
+        inner = nodes[:, 0] >= 0
+        roots.append(len(splits))
+        place = np.where(inner, len(splits) + np.cumsum(inner) - 1, 0)
+        place = np.where(inner, place, len(leaves) + np.cumsum(~inner) - 1).astype(int)
+        leaves += nodes[~inner, 1].tolist()
+        for at in np.flatnonzero(inner).tolist():
+            left, right = at + 1, int(nodes[at, 2])
+            children = int(place[left]), int(place[right])
+            are_leaves = int(not inner[left]), int(not inner[right])
+            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves))
+        if not inner.any():
+            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1))
+    feature, value, true, false, true_leaf, false_leaf = map(list, zip(*splits, strict=True))
+    n = len(splits)
+    return {
+        "aggregate_function": SUM,
+        "post_transform": 0,
+        "n_targets": 1,
+        "tree_roots": roots,
+        "nodes_featureids": feature,
+        "nodes_modes": numpy_helper.from_array(np.zeros(n, np.uint8), "modes"),  # at most
+        "nodes_splits": numpy_helper.from_array(np.array(value, np.float64), "splits"),
+        "nodes_truenodeids": true,
+        "nodes_falsenodeids": false,
+        "nodes_trueleafs": true_leaf,
+        "nodes_falseleafs": false_leaf,
+        "leaf_targetids": [0] * len(leaves),
+        "leaf_weights": numpy_helper.from_array(np.array(leaves, np.float64), "leaves"),
+    }
 
 
 def classified(graph: Graph, low: float, high: float) -> None:

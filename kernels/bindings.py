@@ -123,7 +123,13 @@ FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
     "tk_stored_factors_epoch": (INT, [STORED_FACTORS]),
     "tk_stored_factors_loss": (INT, [STORED_FACTORS]),
 }
-FUNCTIONS = SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+TREES: dict[str, tuple[Any, list[Any]]] = {
+    "tk_boost_groups": (INT, [PASS, ctypes.POINTER(s.Boost), ADDRESS, ADDRESS]),
+    "tk_forests_free": (None, [ADDRESS]),
+    "tk_forests_about": (None, [ADDRESS, ADDRESS]),
+    "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(s.ForestArrays)]),
+}
+FUNCTIONS = TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
 """By name what a function returns and takes."""
 
 

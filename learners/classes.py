@@ -54,6 +54,15 @@ def refuse_others(option: str, classes: tuple[float, float], labels: NDArray[np.
         raise DataError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
 
 
+def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[np.float64]:
+    """The constant margin of groups with a single class, (G,): their smoothed log-odds.
+
+    (n + 1/2) / (1/2) are the odds of the class, which is positive as `positive` has it.
+    """
+    odds = np.log(2.0 * labels["n_rows"] + 1.0)
+    return np.where(positive(options, labels), odds, -odds)
+
+
 def positive(options: Options, labels: NDArray[np.void]) -> NDArray[np.bool_]:
     """Whether the class of groups that have one, (G,), is the positive one: the second of those
     that options name, or without these a number above 0.

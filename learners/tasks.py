@@ -12,7 +12,9 @@ class Task:
 
     formula: the loss of a row, of the prediction m and the label y; classifies: whether labels
     are two classes; features: what a row's features are, for the manual; test: the statistic of
-    a coefficient over its standard error, `t`, `z` or none.
+    a coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have
+    one coefficient per feature; classes_by_option: whether an option decides if labels are
+    classes, whose margins then are log-odds.
     """
 
     name: str
@@ -20,6 +22,8 @@ class Task:
     classifies: bool = False
     features: str = "dense or sparse"
     test: str | None = None
+    weighs_features: bool = True
+    classes_by_option: bool = False
 
 
 TASKS: dict[str, Task] = {}
@@ -38,4 +42,4 @@ def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
 def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
     known = TASKS.get(task)
-    return known is None or known.features != PAIRS
+    return known is None or known.weighs_features

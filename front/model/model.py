@@ -155,10 +155,10 @@ class Model:
 
         Of one array `both` they are `both[1]`, `both[2]`, ...
         """
-        n = 0 if self.coef is None else len(self.coef)
+        n = len(self.coef or ()) if weighs_features(self.task) else self.n_features
         if len(self.features) == n:
             return self.features
-        if len(self.features) == 1 and weighs_features(self.task):
+        if len(self.features) == 1 and not scoring.answers(self).factorizes:
             return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
         return tuple(f"x{place}" for place in range(1, n + 1))
 
@@ -173,8 +173,10 @@ class Model:
     def coefficients(self) -> dict[str, float]:
         """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
 
-        DataError where they lie in a store, or two features have the same name.
+        DataError where they lie in a store, features have none, or two have the same name.
         """
+        if not weighs_features(self.task):
+            raise DataError(f"the model is '{self.task}', whose features have no coefficients")
         names = self.feature_names
         found = dict(zip(names, self.weights(), strict=True))
         if len(found) < len(names):
@@ -185,7 +187,9 @@ class Model:
         return found
 
     def weights(self) -> list[float]:
-        """`coef`. DataError if it is in a store."""
+        """`coef`, empty if there is none. DataError if it is in a store."""
+        if self.coef is None and self.store is None:
+            return []
         if self.coef is None:
             raise DataError(
                 f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError, one_of
 from tuskml.learners.linear.tasks import RESPONSES
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import PAIRS
+from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.model import scorers
 
 if TYPE_CHECKING:
@@ -58,10 +58,11 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     """
     known = TASKS.get(task)
     if known is not None:
+        by_option = known.classes_by_option and classifies
         response = getattr(known, "response", None) or "identity"
-        if task == "logistic":
-            response = task
-        return Answers(known.classifies, response, known.features == PAIRS)
+        if task == "logistic" or by_option:
+            response = "logistic"
+        return Answers(known.classifies or by_option, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:
         raise DataError(
@@ -95,10 +96,10 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if model.preparation is not None:
         columns = prepared_columns(model, X)
         return scorers.named(model.payload, kind, columns, len(X))
-    if hasattr(X, "tocsr") and not answers(model).factorizes:
+    if hasattr(X, "tocsr") and weighs_features(model.task):
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
-    n = 2 if answers(model).factorizes else len(model.coef or ())
+    n = expected_width(model)
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
     return scorers.dense(model.payload, kind, x)
@@ -149,6 +150,13 @@ def as_text(value: Any) -> str | None:
     return str(value)
 
 
+def expected_width(model: "Model") -> int:
+    """The columns that a model's rows have; 0: any number, since it is constant."""
+    if answers(model).factorizes:
+        return 2
+    return len(model.coef or ()) if weighs_features(model.task) else model.n_features
+
+
 def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:
     """What margins stand for: those of a model of the margin alone, with weight 1."""
     alone = replace(model, coef=[1.0], intercept=0.0)
@@ -161,7 +169,7 @@ def margins_on(device: str, model: "Model", X: Any) -> Floats:
 
     if device != "gpu":
         raise OptionError(f"device is {device!r}, expected 'cpu' or 'gpu'")
-    if answers(model).factorizes or hasattr(X, "tocsr"):
+    if not weighs_features(model.task) or hasattr(X, "tocsr"):
         what = "X is a sparse matrix" if hasattr(X, "tocsr") else f"the model is '{model.task}'"
         raise DataError(
             f"the GPU predicts dense features of linear models, {what}: expected device 'cpu'"

@@ -17,7 +17,9 @@ from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in
 
-TASKS = built_in(Task("matrix_factorization", "1/2 (m - y)^2", features=PAIRS))
+TASKS = built_in(
+    Task("matrix_factorization", "1/2 (m - y)^2", features=PAIRS, weighs_features=False)
+)
 
 
 class Factorization(Learner):

@@ -19,7 +19,7 @@ from tuskml.kernels.gpu import placement
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.renumber import renumbered
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, named_classes, positive
+from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
@@ -345,13 +345,9 @@ def one_class(
     plan: Plan,
     request: Request,
 ) -> Models:
-    """Groups with a single class: the constant model, its intercept the smoothed log-odds.
-
-    (n + 1/2) / (1/2) are the odds of the class, which is positive as `classes.positive` has it.
-    """
+    """Groups with a single class: the constant model, its intercept the smoothed log-odds."""
     n, both = len(labels), request.options.classes
-    odds = np.log(2.0 * rows.groups["n_rows"] + 1.0)
-    intercept = np.where(positive(request.options, labels), odds, -odds)
+    intercept = margin_of_one_class(request.options, labels)
     classes = Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1))
     if both is not None:
         classes = Lists.of_rows(np.tile(both, (n, 1)), np.full(n, 2, np.int64))

@@ -37,7 +37,7 @@ PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it r
 STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
 KERNEL_FOLDERS = [
     f"kernels/native/{part}"
-    for part in ("shared", "rows", "linear", "hinge", "epochs", "factorization", "stored")
+    for part in ("shared", "rows", "linear", "hinge", "epochs", "factorization", "stored", "trees")
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
 STORE_FOLDERS = ("kvstore/native", "kvstore/native/leveldb", "kvstore/native/cache")

@@ -120,7 +120,8 @@ def learner_options(learner: Learner) -> str:
     return f"""## Of {listed(list(learner.tasks))}
 
 {options_table(own)}
-Of the [shared options](#shared-options): {told}.
+Of the [shared options](#shared-options):
+{told}.
 
 """
 

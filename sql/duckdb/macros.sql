@@ -74,3 +74,42 @@ SELECT unnest(tuskml_trained) FROM query(
     || chr(10) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
     || chr(10) || ')');
+
+-- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
+CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
+    CASE WHEN model.task = 'gbdt' THEN model.coef
+         WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
+
+-- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
+CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
+WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names),
+items AS MATERIALIZED (SELECT unnest(numbers) AS item, generate_subscripts(numbers, 1) AS i FROM given),
+trees AS (SELECT max(item)::BIGINT AS n FROM items WHERE i = 2),
+sizes AS (
+    SELECT i - 2 AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    FROM items, trees WHERE i BETWEEN 3 AND 2 + n),
+nodes AS (
+    SELECT (i - 3 - n) // 5 AS place,
+           max(item) FILTER ((i - 3 - n) % 5 = 0) AS feature, max(item) FILTER ((i - 3 - n) % 5 = 1) AS value,
+           max(item) FILTER ((i - 3 - n) % 5 = 2) AS right_child, max(item) FILTER ((i - 3 - n) % 5 = 3) AS gain,
+           max(item) FILTER ((i - 3 - n) % 5 = 4) AS n_rows
+    FROM items, trees WHERE i > 2 + n GROUP BY place)
+SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
+       CASE WHEN feature >= 0
+            THEN coalesce((SELECT names FROM given)[feature::BIGINT + 1], 'x' || (feature::BIGINT + 1)) END AS feature,
+       CASE WHEN feature >= 0 THEN value END AS threshold,
+       CASE WHEN feature >= 0 THEN (place - before + 1)::BIGINT END AS left_child,
+       CASE WHEN feature >= 0 THEN right_child::BIGINT END AS right_child,
+       CASE WHEN feature < 0 THEN value END AS value,
+       CASE WHEN feature >= 0 THEN gain END AS gain, n_rows::BIGINT AS n_rows
+FROM nodes JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
+
+-- What the splits by each feature gained in all, and how many they are; the most important first.
+CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+known AS (
+    SELECT coalesce(m.features[place], 'x' || place) AS feature, place
+    FROM (SELECT m, unnest(range(1, m.n_features + 1)) AS place FROM given)),
+used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM tree_dump(model) WHERE feature IS NOT NULL GROUP BY feature)
+SELECT feature, coalesce(gain, 0) AS gain, coalesce(splits, 0) AS splits
+FROM known LEFT JOIN used USING (feature) ORDER BY gain DESC, place;

@@ -22,7 +22,7 @@
     FIELD(COEF, coef, NUMBERS, \
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
-          "first. NULL with the option `store`") \
+          "first. `gbdt`: the nodes of the trees (`tree_dump`). NULL with the option `store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
           "`matrix_factorization`: the mean rating, 0 without biases") \
     FIELD(STD_ERR, std_err, NUMBERS, \

@@ -28,7 +28,8 @@ from tuskml.export_mlflow import Served
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import PAIRS
+from tuskml.learners.tasks import PAIRS, weighs_features
+from tuskml.learners.trees.forest import trees_in
 
 ROWS = """
 CREATE TABLE seen AS
@@ -97,8 +98,15 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
     if task.features == PAIRS:
         m = ratings(model, x)
         return {"predict": m, "decision": m}
-    m = x @ np.array(model.coef) + model.intercept
-    response = task.response or ("logistic" if name == "logistic" else "identity")
+    if name in TASKS and not weighs_features(name):
+        m = model.intercept + sum(
+            (tree[leaves_of(tree, x), 1] for tree in trees_in(model.coef or [])), np.zeros(len(x))
+        )
+    else:
+        m = x @ np.array(model.coef) + model.intercept
+    response = getattr(task, "response", None) or (
+        "logistic" if name == "logistic" else "identity"
+    )
     if task.classifies:
         predicted = np.where(m >= 0, model.classes[-1], model.classes[0])
         found = {"predict": predicted, "decision": m}
@@ -107,6 +115,17 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
         "predict": {"identity": m, "exp": np.exp(m), "logistic": expit(m)}[response],
         "decision": m,
     }
+
+
+def leaves_of(tree: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The leaf of a tree that each row comes to."""
+    found = []
+    for row in x:
+        at = 0
+        while tree[at, 0] >= 0:
+            at = at + 1 if row[int(tree[at, 0])] <= tree[at, 1] else int(tree[at, 2])
+        found.append(at)
+    return np.array(found)
 
 
 def ratings(model: Model, x: np.ndarray) -> np.ndarray:
@@ -240,7 +259,7 @@ MODERATE = st.floats(-30, 30)
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    name=st.sampled_from([name for name in NAMES if name != "matrix_factorization"]),
+    name=st.sampled_from([name for name in NAMES if weighs_features(name)]),
     coef=st.lists(MODERATE, min_size=1, max_size=4),
     intercept=MODERATE,
     classes=st.sampled_from([[0.0, 1.0], [-1.0, 1.0], [2.5, 1e9], [1.0], [0.0], [-7.0]]),

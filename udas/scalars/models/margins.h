@@ -24,6 +24,10 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
 /* Refuses with the error of the store's reader. */
 bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
 
+/* For rows and boosted trees (trees.c). */
+bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                       double *out, char *sentence);
+
 /* For rows [user, item] and a matrix factorization (factors.c). */
 bool tusk_factor_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                          double *out, char *sentence);

@@ -65,7 +65,10 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     const tusk_payload_head *h = &v->head;
     s->task = (enum tusk_task)h->task;
     s->response = (enum tusk_response)h->response;
-    if (answer == TUSK_PREDICT_PROBA && s->task != TUSK_LOGISTIC) {
+    bool classes = h->n_classes > 0 && s->task != TUSK_FACTORIZATION;
+    s->classifies =
+        s->task == TUSK_LOGISTIC || s->task == TUSK_SVM || (s->task == TUSK_BOOSTED && classes);
+    if (answer == TUSK_PREDICT_PROBA && (!s->classifies || s->task == TUSK_SVM)) {
         snprintf(sentence, TUSK_SENTENCE,
                  "model is '%.*s', only 'logistic' models give probabilities; use decision()",
                  tusk_quoted(v->name.data, v->name.length, 40), v->name.data);
@@ -79,6 +82,13 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     s->negative = h->classes[0];
     s->positive = h->classes[h->n_classes == 2];
     return true;
+}
+
+/* Whether there are as many coefficients as the model needs. */
+static bool check_sizes(const tusk_payload_head *h, const tusk_scorer *s, char *sentence) {
+    if (s->task == TUSK_BOOSTED)
+        return !s->n_coef || tusk_check_trees(s->coef, s->n_coef, sentence);
+    return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
 }
 
 bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
@@ -97,8 +107,7 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     if (s->null)
         return true;
     if (!v.store.data)
-        return s->task != TUSK_FACTORIZATION ||
-               tusk_check_factors(v.head.classes, s->n_coef, sentence);
+        return check_sizes(&v.head, s, sentence);
     if (open_store(stores, v.store, s, sentence) && check_stored(&v.head, s, sentence))
         return true;
     tusk_forget_model(s);

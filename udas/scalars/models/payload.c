@@ -32,6 +32,7 @@ static const struct known_task {
     {"huber", TUSK_LINEAR, TUSK_IDENTITY},
     {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
     {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
+    {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
@@ -153,7 +154,7 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    if (h->task == TUSK_LINEAR)
+    if (h->task == TUSK_LINEAR || (h->task == TUSK_BOOSTED && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
     if (factors && !classes.complete)
@@ -174,8 +175,8 @@ static tusk_text read_store(const tusk_model_fields *m) {
     return none ? (tusk_text){NULL, 0} : store;
 }
 
-/* A model without coefficients is either in a store, or has one class and predicts the same for
- * every row. If it has no intercept either, it cannot predict. */
+/* A model without coefficients is either in a store, or has one class or no tree and predicts the
+ * same for every row. If it has no intercept either, it cannot predict. */
 static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_payload_head *h = &p->head;
     h->intercept = m->has_intercept ? m->intercept : 0;
@@ -189,7 +190,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     p->store = m->coef.n ? (tusk_text){NULL, 0} : read_store(m);
     h->store_length = (uint32_t)p->store.length;
     h->flags |= p->store.data ? TUSK_IN_STORE : 0;
-    if (m->coef.n || p->store.data || !m->has_intercept ||
+    if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
         (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
@@ -203,6 +204,17 @@ static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentenc
     return true;
 }
 
+/* Whether there are as many weights as the model needs. */
+static bool check_weights(const tusk_payload_parts *p, char *sentence) {
+    const tusk_payload_head *h = &p->head;
+    if (!h->n_weights)
+        return true;
+    if (h->task == TUSK_BOOSTED)
+        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights, sentence);
+    return h->task != TUSK_FACTORIZATION ||
+           tusk_check_factors(h->classes, h->n_weights, sentence);
+}
+
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
@@ -212,10 +224,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
     p->head.name_length = (uint16_t)p->name.length;
-    bool whole = p->head.task != TUSK_FACTORIZATION || !p->head.n_weights;
-    if (!whole && !tusk_check_factors(p->head.classes, p->head.n_weights, sentence))
-        return false;
-    return !m->preparation.data || add_preparation(m->preparation, p, sentence);
+    return check_weights(p, sentence) &&
+           (!m->preparation.data || add_preparation(m->preparation, p, sentence));
 }
 
 void tusk_payload_free(tusk_payload_parts *p) {

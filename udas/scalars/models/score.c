@@ -130,6 +130,8 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
                   char *sentence) {
     if (s->task == TUSK_FACTORIZATION)
         return tusk_factor_margins(s, x, f64, d, n, out, sentence);
+    if (s->task == TUSK_BOOSTED && s->n_coef)
+        return tusk_tree_margins(s, x, f64, d, n, out, sentence);
     if (s->stored)
         return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
@@ -186,6 +188,11 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
     if (s->task == TUSK_FACTORIZATION) {
         snprintf(sentence, TUSK_SENTENCE,
                  "row has sparse features, a model of matrix_factorization expects [user, item]");
+        return false;
+    }
+    if (s->task == TUSK_BOOSTED) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "row has sparse features, a model of trees expects a list");
         return false;
     }
     if (s->stored)

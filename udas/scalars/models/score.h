@@ -51,7 +51,14 @@ typedef struct tusk_model_fields {
 /* A number at any address, aligned or not. */
 typedef double tusk_weight __attribute__((aligned(1)));
 
-enum tusk_task { TUSK_LINEAR, TUSK_LOGISTIC, TUSK_SVM, TUSK_FACTORIZATION, TUSK_TASKS };
+enum tusk_task {
+    TUSK_LINEAR,
+    TUSK_LOGISTIC,
+    TUSK_SVM,
+    TUSK_FACTORIZATION,
+    TUSK_BOOSTED,
+    TUSK_TASKS
+};
 
 /* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
 enum tusk_response { TUSK_IDENTITY, TUSK_EXP, TUSK_INVERSE_LOGIT, TUSK_RESPONSES };
@@ -79,6 +86,7 @@ typedef struct tusk_scorer {
     tusk_text preparation; /* of rows with names (named/preparation.h); empty: there is none */
     const char *sqlstate;  /* of the last refusal; NULL: invalid parameter */
     double intercept;
+    bool classifies; /* whether it predicts classes */
     double negative, positive;
 } tusk_scorer;
 
@@ -89,6 +97,9 @@ typedef struct tusk_scorer {
 bool tusk_read_factors(const double counts[3], tusk_factors *f);
 /* Whether there are as many coefficients as the vectors of users and items need. */
 bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
+
+/* Whether the coefficients of a model of trees are as many as it has nodes. */
+bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence);
 
 /* One row of sparse features. */
 typedef struct tusk_sparse_row {
@@ -111,7 +122,7 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
                         char *sentence);
 
 static inline bool tusk_has_classes(const tusk_scorer *s) {
-    return s->task == TUSK_LOGISTIC || s->task == TUSK_SVM;
+    return s->classifies;
 }
 
 /* Turns margins into the classes or the numbers that they predict. */

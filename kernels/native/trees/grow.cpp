@@ -1,0 +1,155 @@
+// Grows one tree, leaf by leaf.
+#include <algorithm>
+#include <new>
+
+#include "../shared/pool.hpp"
+#include "tree.hpp"
+
+namespace tusk {
+
+Grower::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
+               tusk_memory *memory)
+    : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark), memory_(memory) {}
+
+bool Grower::may_split(const Leaf &leaf) const {
+    return leaf.n >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
+           (!boost_.max_depth || leaf.depth < boost_.max_depth);
+}
+
+int32_t Grower::take_slot() {
+    if (free_.empty()) {
+        sums_.push_back(std::make_unique<Charged<Sum>>());
+        if (sums_.back()->take(memory_, bins_.total()))
+            throw std::bad_alloc();
+        return (int32_t)sums_.size() - 1;
+    }
+    int32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+}
+
+void Grower::search(Leaf &leaf) {
+    leaf.best = Split{};
+    if (leaf.slot < 0)
+        return;
+    leaf.best = best_split(*rule_, bins_, histogram(leaf.slot), leaf.sum, *features_);
+    if (leaf.best.feature >= 0)
+        return;
+    free_.push_back(leaf.slot);
+    leaf.slot = -1;
+}
+
+// Only the smaller child's rows are read. The larger child's sums are the parent's less these.
+void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
+    Leaf &small = left.n <= right.n ? left : right, &large = left.n <= right.n ? right : left;
+    if (!may_split(large)) {
+        free_.push_back(parent.slot);
+        return;
+    }
+    small.slot = take_slot();
+    large.slot = parent.slot;
+    Sum *of_small = histogram(small.slot), *of_large = histogram(large.slot);
+    add_up(*rows_, order_.which + small.begin, small.n, threads_, of_small, blocks_);
+    for (int32_t b = 0; b < bins_.total(); b++)
+        of_large[b] -= of_small[b];
+    if (may_split(small))
+        return;
+    free_.push_back(small.slot);
+    small.slot = -1;
+}
+
+void Grower::split(Leaf &leaf) {
+    Leaf parent = leaf;
+    const Split &best = parent.best;
+    int64_t n_left =
+        partition_rows(rows_->codes, bins_.features(), best, order_.which + parent.begin,
+                       order_.scratch + parent.begin, parent.n, threads_);
+    auto node = (int32_t)made_.size();
+    Leaf left{parent.begin, n_left, node, parent.depth + 1, -1, best.left, {}};
+    Leaf right{parent.begin + n_left,
+               parent.n - n_left,
+               node + 1,
+               parent.depth + 1,
+               -1,
+               parent.sum - best.left,
+               {}};
+    made_[parent.node].split = best;
+    made_[parent.node].left = node;
+    made_[parent.node].right = node + 1;
+    for (const Leaf &child : {left, right})
+        made_.push_back(Made{{}, -1, -1, child.n, rule_->value(child.sum)});
+    fill_children(parent, left, right);
+    search(left);
+    search(right);
+    leaf = left;
+    leaves_.push_back(right);
+}
+
+int Grower::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
+                 const Order &order, double *margins, Tree *out) {
+    rule_ = &rule, rows_ = &rows, features_ = &features;
+    order_ = order;
+    leaves_.clear();
+    made_.clear();
+    Leaf root{0, order.n, 0, 0, take_slot(), {}, {}};
+    add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
+    root.sum = Sum{0, 0, 0};
+    for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
+        root.sum += histogram(root.slot)[b];
+    made_.push_back(Made{{}, -1, -1, order.n, rule.value(root.sum)});
+    search(root);
+    leaves_.push_back(root);
+    while ((int32_t)leaves_.size() < boost_.num_leaves) {
+        auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
+        auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
+        if (best->best.feature < 0)
+            break;
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        split(*best);
+    }
+    for (const Leaf &leaf : leaves_)
+        if (leaf.slot >= 0)
+            free_.push_back(leaf.slot);
+    add_values(margins);
+    write(out);
+    return TK_OK;
+}
+
+void Grower::add_values(double *margins) const {
+    parallel_for((int64_t)leaves_.size(), threads_, [&](int64_t i) {
+        const Leaf &leaf = leaves_[i];
+        double value = made_[leaf.node].value;
+        for (const uint32_t *row = order_.which + leaf.begin;
+             row < order_.which + leaf.begin + leaf.n; row++)
+            margins[*row] += value;
+    });
+}
+
+// Nodes in preorder. A stack in place of recursion, because a tree may be as deep as it has
+// leaves.
+void Grower::write(Tree *out) const {
+    *out = Tree{};
+    std::vector<std::pair<int32_t, int32_t>> left_to_do{{0, -1}}; // node, and whose right child
+    while (!left_to_do.empty()) {
+        auto [node, parent] = left_to_do.back();
+        left_to_do.pop_back();
+        const Made &m = made_[node];
+        auto place = (int32_t)out->nodes.size();
+        if (parent >= 0)
+            out->nodes[parent].right = place;
+        bool inner = m.left >= 0;
+        int32_t bin = inner ? m.split.bin : 0, feature = inner ? m.split.feature : -1;
+        double value = inner ? bins_.bound[bins_.first[feature] + bin] : m.value;
+        out->nodes.push_back(tk_node{value, feature, -1});
+        out->gain.push_back(inner ? (float)m.split.gain : 0);
+        out->rows.push_back(m.rows);
+        out->bin.push_back((uint8_t)bin);
+        if (!inner)
+            continue;
+        left_to_do.emplace_back(m.right, place);
+        left_to_do.emplace_back(m.left, -1);
+    }
+}
+
+} // namespace tusk

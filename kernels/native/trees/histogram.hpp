@@ -1,0 +1,61 @@
+// Histograms: sums of gradients, curvatures and rows by bin, as integers.
+//
+// Integer sums are the same in any order, so neither the order of rows nor the number of threads
+// changes a tree.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bins.hpp"
+
+namespace tusk {
+
+// What one row adds: its gradient, and in one word its curvature and a count of one.
+using Addend = int64_t __attribute__((vector_size(16)));
+constexpr int COUNT_SHIFT = 40;    // the count is above these bits of the second word
+constexpr int CURVATURE_BITS = 24; // of one row
+constexpr int64_t BLOCK = 1 << 16; // rows whose curvatures surely fit into COUNT_SHIFT bits
+static_assert(BLOCK <= INT64_C(1) << (COUNT_SHIFT - CURVATURE_BITS));
+
+inline Addend addend(int64_t gradient, int64_t curvature) {
+    return Addend{gradient, (INT64_C(1) << COUNT_SHIFT) | curvature};
+}
+inline int64_t gradient_of(Addend a) {
+    return a[0];
+}
+inline int64_t curvature_of(Addend a) {
+    return a[1] & ((INT64_C(1) << COUNT_SHIFT) - 1);
+}
+
+struct Sum {
+    int64_t gradient, curvature, rows;
+
+    Sum &operator+=(const Sum &o) {
+        gradient += o.gradient, curvature += o.curvature, rows += o.rows;
+        return *this;
+    }
+    Sum &operator-=(const Sum &o) {
+        gradient -= o.gradient, curvature -= o.curvature, rows -= o.rows;
+        return *this;
+    }
+    friend Sum operator-(Sum a, const Sum &b) { return a -= b; }
+};
+
+// How integers stand for numbers: times 2^-shift.
+struct Units {
+    double gradient, curvature; // what 1 stands for
+};
+
+// The coded rows of a group, and what each adds in the tree that grows.
+struct Rows {
+    const uint8_t *codes; // (n, d)
+    const Addend *addends;
+    const Bins *bins;
+};
+
+// Sums over rows[0 .. n - 1] into out, one Sum per bin of all features. blocks: scratch memory.
+void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum *out,
+            std::vector<Addend> &blocks);
+
+} // namespace tusk

@@ -1,0 +1,59 @@
+// Divides the rows of a leaf between its children.
+#include <algorithm>
+#include <cstring>
+
+#include "../shared/pool.hpp"
+#include "tree.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr int64_t LEAST = 1 << 15; // rows that another thread is worth
+constexpr int AHEAD = 16;          // rows between a prefetch and its use
+
+// Rows to the left stay in `which`, the others go to scratch. Returns the number of the former.
+// There are no branches on the data, because half of them would be mispredicted.
+int64_t divide(const uint8_t *codes, int32_t d, const Split &split, uint32_t *which,
+               uint32_t *scratch, int64_t n) {
+    int64_t left = 0, right = 0;
+    const uint8_t *column = codes + split.feature;
+    for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            __builtin_prefetch(column + (size_t)which[i + AHEAD] * d);
+        uint32_t row = which[i];
+        bool goes_left = column[(size_t)row * d] <= split.bin;
+        which[left] = row;
+        scratch[right] = row;
+        left += goes_left;
+        right += !goes_left;
+    }
+    return left;
+}
+
+} // namespace
+
+int64_t partition_rows(const uint8_t *codes, int32_t d, const Split &split, uint32_t *which,
+                       uint32_t *scratch, int64_t n, int threads) {
+    int64_t parts = std::clamp<int64_t>(n / LEAST, 1, threads);
+    int64_t length = (n + parts - 1) / parts;
+    std::vector<int64_t> left(parts);
+    auto size = [&](int64_t part) { return std::min(length, n - part * length); };
+    parallel_for(parts, threads, [&](int64_t part) {
+        int64_t at = part * length;
+        left[part] = divide(codes, d, split, which + at, scratch + at, size(part));
+    });
+    int64_t at = left[0];
+    for (int64_t part = 1; part < parts; part++) {
+        std::memmove(which + at, which + part * length, left[part] * sizeof *which);
+        at += left[part];
+    }
+    int64_t all_left = at;
+    for (int64_t part = 0; part < parts; part++) {
+        int64_t right = size(part) - left[part];
+        std::memcpy(which + at, scratch + part * length, right * sizeof *which);
+        at += right;
+    }
+    return all_left;
+}
+
+} // namespace tusk

@@ -1,0 +1,1 @@
+"""Gradient boosting: the kernels of `kernels/native/trees`."""

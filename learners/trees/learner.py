@@ -1,0 +1,73 @@
+"""Boosted trees as a learner."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tuskml.learners.explaining.explanation import document
+from tuskml.learners.explaining.text import written
+from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.trees import training
+from tuskml.learners.trees.options import OPTIONS, TreeOptions
+
+FORMULAS = {"squared": "1/2 (m - y)^2", "logistic": "log(1 + exp(-y m))"}
+TASKS = built_in(
+    Task(
+        "gbdt",
+        "that of option `objective`",
+        features="a list",
+        weighs_features=False,
+        classes_by_option=True,
+    )
+)
+
+
+class Trees(Learner):
+    """Gradient boosting of trees over histograms."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return TASKS
+
+    @property
+    def options(self) -> OptionTable[TreeOptions]:
+        return OPTIONS
+
+    @property
+    def sizes(self) -> tuple[tuple[str, str], ...]:
+        return (("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),)
+
+    def train(
+        self, groups: Groups, request: Request[Task, TreeOptions], memory: int
+    ) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(
+        self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
+    ) -> Iterator[str]:
+        options = request.options
+        training.refuse_rows(groups)
+        for group in np.split(groups, len(groups)):
+            formula = f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
+            found = document(
+                group, request.task.name, formula, request.reading, plan=plan(options)
+            )
+            yield written(found, options.format)
+
+
+def plan(options: TreeOptions) -> dict[str, object]:
+    """How the trees grow."""
+    return {
+        "algorithm": "gbdt",
+        "description": training.plan_of(options),
+        "because": "trees have one algorithm",
+        "order": "rows as they come, which changes no bit",
+        "threads": options.threads,
+        "max_iter": options.trees,
+        "epsilon": 0.0,
+        "converge": "loss",
+        "time": None,
+    }

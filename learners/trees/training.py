@@ -1,0 +1,228 @@
+"""The task `gbdt`: a batch of groups in, a batch of boosted trees out.
+
+The objective and its sources are in `kernels/native/trees/api.h`, the layout of a model's `coef`
+in `forest.py`. A model's `intercept` is the margin before the first tree, and its `classes` are
+those of the logistic objective.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.trees.boosting import LOGISTIC, Forest, Rules, boosted
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes, margin_of_one_class
+from tuskml.learners.learner import Request
+from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.tasks import Task
+from tuskml.learners.trees.forest import as_numbers
+from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
+from tuskml.learners.validation import held_out_counts
+from tuskml.schedule import budget
+
+MOST_ROWS = 2**32 - 1
+"""Of a group, whose rows are numbered by 32 bits."""
+MOST_TOGETHER = 1 << 24
+"""Cells of the groups that train in one call, unless one of them has more."""
+CONSTANT = ("out of range", "one class")
+"""Statuses of models whose trees are left out."""
+STATUSES = ("ok", "early stop", "no split", "too few rows", "out of range", "one class")
+
+
+def train(
+    groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`."""
+    refuse_rows(groups)
+    with passes.watching_sigint():
+        for places in together(groups):
+            some = groups[places]
+            models = train_together(some, request, memory)
+            yield models.numbered(places)
+
+
+def refuse_rows(groups: NDArray[np.void]) -> None:
+    """DataError for rows that trees cannot have."""
+    if (groups["kind"] >= 2).any():
+        raise DataError("features of 'gbdt' are a list, got sparse(...)")
+    most = int(groups["n_rows"].max())
+    if most > MOST_ROWS:
+        raise DataError(f"a group has {most:,} rows, 'gbdt' takes at most {MOST_ROWS:,}")
+
+
+def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups of one width and kind, in parts that fit into memory side by side."""
+    _, shape = np.unique(np.stack([groups["dim"], groups["kind"]]), axis=1, return_inverse=True)
+    for number in range(int(shape.max()) + 1):
+        places = np.flatnonzero(shape == number)
+        cells = np.cumsum(groups["n_rows"][places] * groups["dim"][places])
+        yield from np.split(places, np.flatnonzero(np.diff(cells // MOST_TOGETHER)) + 1)
+
+
+def train_together(
+    groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+) -> Models:
+    """Trains groups of one width and kind."""
+    began = time.monotonic()
+    options = request.options
+    classifies = OBJECTIVES[options.objective] == LOGISTIC
+    threads = options.threads or budget.threads()
+    mark = passes.cancel_mark()
+    rows = Pass(groups, int(classifies), None, None, True, threads, cancel_mark=mark)
+    labels = rows.labels()
+    check_classes(replace(request.task, classifies=classifies), options, labels)
+    with ExitStack() as stack:
+        kept, held = rows, None
+        if options.validation:
+            counts = held_out_counts(groups["n_rows"], options.validation)
+            made, out = rows.shuffled(memory, options.seed, counts)
+            kept = replace(rows, groups=stack.enter_context(made))
+            held = replace(rows, groups=stack.enter_context(out))
+        kept = replace(kept, positive=np.ascontiguousarray(higher(options, labels)))
+        forests = boosted(kept, rules_of(options), memory, held)
+    events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
+    return as_models(groups, labels, forests, request, time.monotonic() - began)
+
+
+def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
+    """The positive class of each group, (G,)."""
+    if options.classes is None:
+        return np.asarray(labels["high"], np.float64)
+    return np.full(len(labels), options.classes[1])
+
+
+def rules_of(options: TreeOptions) -> Rules:
+    """The options as the kernels have them."""
+    return Rules(
+        objective=OBJECTIVES[options.objective],
+        trees=options.trees,
+        num_leaves=options.num_leaves,
+        max_depth=options.max_depth,
+        max_bins=options.max_bins,
+        patience=options.patience,
+        min_child_rows=options.min_child_rows,
+        min_child_hessian=options.min_child_hessian,
+        min_gain=options.min_gain,
+        l1=options.l1,
+        l2=options.l2,
+        learning_rate=options.learning_rate,
+        feature_fraction=options.feature_fraction,
+        seed=options.seed,
+    )
+
+
+def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
+    """What happened to one group."""
+    if OBJECTIVES[options.objective] == LOGISTIC and label["low"] == label["high"]:
+        return "one class"
+    if not np.isfinite([forest.base, forest.base_loss, *forest.loss]).all():
+        return "out of range"
+    if not forest.trees:
+        few = int(label["n_rows"]) < 2 * options.min_child_rows
+        return "too few rows" if few else "no split"
+    return "early stop" if forest.trees < len(forest.loss) else "ok"
+
+
+def as_models(
+    groups: NDArray[np.void],
+    labels: NDArray[np.void],
+    forests: list[Forest],
+    request: Request[Task, TreeOptions],
+    seconds: float,
+) -> Models:
+    """The models of groups."""
+    options = request.options
+    found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
+    status = np.array([STATUSES.index(one) for one in found], np.int32)
+    base, loss = constants(forests, status == STATUSES.index("one class"), labels, options)
+    return Models.built(
+        groups,
+        request.task.name,
+        coef=numbers_of(groups, forests, found),
+        intercept=base,
+        classes=classes_of(labels, options),
+        loss=loss,
+        history=history_of(forests),
+        iterations=np.array([forest.trees for forest in forests]),
+        converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
+        status=Strings(STATUSES, status),
+        plan=plan_of(options),
+        seconds=seconds * groups["n_rows"] / max(int(groups["n_rows"].sum()), 1),
+        options=resolved(options),
+    )
+
+
+def constants(
+    forests: list[Forest],
+    lone: NDArray[np.bool_],
+    labels: NDArray[np.void],
+    options: TreeOptions,
+) -> tuple[Floats, Floats]:
+    """The margins before the first tree and the losses after the last one, (G,).
+
+    lone: which groups have a single class, whose margin is their smoothed log-odds.
+    """
+    base = np.array([forest.base for forest in forests])
+    loss = np.array([f.loss[f.trees - 1] if f.trees else f.base_loss for f in forests])
+    if lone.any():
+        base = np.where(lone, margin_of_one_class(options, labels), base)
+        loss = np.where(lone, np.log1p(np.exp(-np.abs(base))), loss)
+    return base, np.where(np.isfinite(loss), loss, np.nan)
+
+
+def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[str]) -> Lists:
+    """The trees of each group as numbers; none of a constant model."""
+    lists = [
+        np.empty(0) if status in CONSTANT else as_numbers(forest, int(width))
+        for forest, status, width in zip(forests, statuses, groups["dim"], strict=True)
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Lists(np.concatenate(lists), offsets)
+
+
+def history_of(forests: list[Forest]) -> Lists:
+    """The mean training loss of each group after each of its trees."""
+    longest = max(len(forest.loss) for forest in forests)
+    table = [
+        np.array([f.loss[k] if k < len(f.loss) else np.nan for f in forests])
+        for k in range(longest)
+    ]
+    return thinned(table, len(forests))
+
+
+def classes_of(labels: NDArray[np.void], options: TreeOptions) -> Lists:
+    """The classes of each group, the lower one first; none of the squared objective."""
+    n = len(labels)
+    if OBJECTIVES[options.objective] != LOGISTIC:
+        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    if options.classes is not None:
+        return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
+    pairs = np.stack([labels["low"], labels["high"]], axis=1)
+    return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
+
+
+def plan_of(options: TreeOptions) -> str:
+    """What runs, in words."""
+    threads = options.threads or budget.threads()
+    return (
+        f"histogram boosting, {options.objective} loss, {options.trees} trees of at most "
+        f"{options.num_leaves} leaves, {threads} thread{'s' if threads > 1 else ''}"
+    )
+
+
+def resolved(options: TreeOptions) -> str:
+    """The options in force, as JSON that starts with the version of the format."""
+    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
+    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
+
+
+UNTOLD = ("format", "feature_names")
+"""Options that are not about the training."""

@@ -1,0 +1,50 @@
+-- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
+CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (model).task = 'gbdt' THEN RETURN (model).coef; END IF;
+    RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
+        USING ERRCODE = 'invalid_parameter_value';
+END
+$$;
+
+-- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
+CREATE FUNCTION tree_dump(model tuskml_model)
+RETURNS TABLE (tree bigint, node bigint, feature text, threshold float8, left_child bigint, right_child bigint,
+               value float8, gain float8, n_rows bigint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+WITH items AS MATERIALIZED (
+    SELECT item, i FROM unnest(@extschema@._tuskml_trees_of('tree_dump', model)) WITH ORDINALITY AS t (item, i)),
+trees AS (SELECT max(item)::bigint AS n FROM items WHERE i = 2),
+sizes AS (
+    SELECT i - 2 AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    FROM items, trees WHERE i BETWEEN 3 AND 2 + n),
+nodes AS (
+    SELECT (i - 3 - n) / 5 AS place,
+           max(item) FILTER (WHERE (i - 3 - n) % 5 = 0) AS feature, max(item) FILTER (WHERE (i - 3 - n) % 5 = 1) AS value,
+           max(item) FILTER (WHERE (i - 3 - n) % 5 = 2) AS right_child, max(item) FILTER (WHERE (i - 3 - n) % 5 = 3) AS gain,
+           max(item) FILTER (WHERE (i - 3 - n) % 5 = 4) AS n_rows
+    FROM items, trees WHERE i > 2 + n GROUP BY 1)
+SELECT tree, (place - before)::bigint,
+       CASE WHEN feature >= 0 THEN coalesce((model).features[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
+       CASE WHEN feature >= 0 THEN value END,
+       CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
+       CASE WHEN feature >= 0 THEN right_child::bigint END,
+       CASE WHEN feature < 0 THEN value END,
+       CASE WHEN feature >= 0 THEN gain END, n_rows::bigint
+FROM nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2
+$$;
+
+-- What the splits by each feature gained in all, and how many they are; the most important first.
+CREATE FUNCTION feature_importance(model tuskml_model)
+RETURNS TABLE (feature text, gain float8, splits bigint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+WITH known AS (
+    SELECT coalesce((model).features[place], 'x' || place) AS feature, place
+    FROM generate_series(1, (model).n_features) AS t (place)),
+used AS (
+    SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
+    FROM @extschema@.tree_dump(model) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
+SELECT known.feature, coalesce(used.gain, 0), coalesce(used.splits, 0)
+FROM known LEFT JOIN used ON used.feature = known.feature ORDER BY 2 DESC, known.place
+$$;

@@ -1,0 +1,62 @@
+"""Forests grown by the kernels on arrays, and their predictions in NumPy."""
+
+from typing import Any
+
+import numpy as np
+from rows import block
+
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.trees.boosting import LOGISTIC, SQUARED, Forest, Rules, boosted
+
+RULES = Rules(
+    objective=SQUARED,
+    trees=30,
+    num_leaves=15,
+    max_depth=0,
+    max_bins=255,
+    patience=0,
+    min_child_rows=5,
+    min_child_hessian=1e-3,
+    min_gain=0.0,
+    l1=0.0,
+    l2=0.0,
+    learning_rate=0.1,
+    feature_fraction=1.0,
+    seed=0,
+)
+
+
+def rows_of(x: np.ndarray, y: np.ndarray, threads: int = 1, classes: bool = False) -> Pass:
+    """One group of dense rows; of classes 1 is the positive one."""
+    kind = "dense float32" if x.dtype == np.float32 else "dense float64"
+    groups = block(x, y, kind, segment_rows=97)
+    return Pass(groups, int(classes), np.ones(1), None, True, threads)
+
+
+def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Forest:
+    """The trees of one group."""
+    rules = Rules(**(RULES.__dict__ | given))
+    rows = rows_of(x, y, threads, rules.objective == LOGISTIC)
+    return boosted(rows, rules, 0)[0]
+
+
+def trees_of(forest: Forest) -> list[np.ndarray]:
+    """The nodes of each tree."""
+    return [forest.nodes[a:b] for a, b in zip(forest.start[:-1], forest.start[1:], strict=True)]
+
+
+def leaves(tree: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The leaf that each row comes to, (n,)."""
+    at = np.zeros(len(x), np.intp)
+    while (inner := tree["feature"][at] >= 0).any():
+        feature = np.maximum(tree["feature"][at], 0)
+        left = x[np.arange(len(x)), feature] <= tree["value"][at]
+        at = np.where(inner, np.where(left, at + 1, tree["right"][at]), at)
+    return at
+
+
+def margins(forest: Forest, x: np.ndarray) -> np.ndarray:
+    """What the trees say of each row, (n,)."""
+    return forest.base + sum(
+        (tree["value"][leaves(tree, x)] for tree in trees_of(forest)), np.zeros(len(x))
+    )

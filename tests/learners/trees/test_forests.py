@@ -1,0 +1,176 @@
+"""Trees by their definition: all splits by brute force, sums of leaves, what changes no bit."""
+
+import numpy as np
+import pytest
+from forests import grown, leaves, margins, trees_of
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import log_loss
+
+from tuskml.kernels.trees.boosting import LOGISTIC, SQUARED
+
+pytestmark = pytest.mark.native
+
+
+def derivatives(y: np.ndarray, m: np.ndarray, objective: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and second derivatives of the loss of each row."""
+    if objective == SQUARED:
+        return m - y, np.ones(len(y))
+    p = 1 / (1 + np.exp(-m))
+    return p - y, p * (1 - p)
+
+
+def best_gain(x: np.ndarray, g: np.ndarray, h: np.ndarray, least: int, l1: float, l2: float):
+    """The largest gain of all splits between values, by trying each."""
+
+    def score(rows: np.ndarray) -> float:
+        total = np.sign(g[rows].sum()) * max(abs(g[rows].sum()) - l1, 0)
+        return total**2 / (h[rows].sum() + l2)
+
+    found = 0.0
+    for f in range(x.shape[1]):
+        for value in np.unique(x[:, f])[:-1]:
+            left = x[:, f] <= value
+            if min(left.sum(), (~left).sum()) < least:
+                continue
+            found = max(found, score(left) + score(~left) - score(np.ones(len(x), bool)))
+    return found
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(8, 60),
+    st.integers(1, 4),
+    st.sampled_from([SQUARED, LOGISTIC]),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 0.5]),
+    st.sampled_from([0.0, 2.0]),
+)
+def test_the_first_split_is_the_best_of_all(seed, n, d, objective, least, l1, l2) -> None:
+    """At most 20 values of a feature, so that each has a bin of its own or shares none."""
+    rng = np.random.default_rng(seed)
+    x = np.repeat(rng.integers(0, 20, (n, d)), 3, axis=0).astype(float)
+    y = rng.normal(size=3 * n) if objective == SQUARED else rng.integers(0, 2, 3 * n) * 1.0
+    if len(np.unique(y)) < 2:
+        return
+    given = {"l1": l1, "l2": l2, "objective": objective, "min_child_rows": least}
+    forest = grown(x, y, trees=1, num_leaves=2, learning_rate=1.0, **given)
+    base = np.full(3 * n, forest.base)
+    g, h = derivatives(y, base, objective)
+    best = best_gain(x, g, h, least, l1, l2)
+    if best <= 1e-9:
+        return
+    assert forest.gain[0] == pytest.approx(best, rel=1e-5)
+    at = leaves(forest.nodes, x)
+    for leaf in (1, 2):
+        total = g[at == leaf].sum()
+        value = -np.sign(total) * max(abs(total) - l1, 0) / (h[at == leaf].sum() + l2)
+        assert forest.nodes["value"][leaf] == pytest.approx(value, rel=1e-5, abs=1e-9)
+        assert forest.rows[leaf] == (at == leaf).sum()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(40, 400), st.integers(1, 5), st.booleans())
+def test_losses_are_those_of_the_trees(seed, n, d, classes) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    y = x[:, 0] * x[:, -1] + rng.normal(size=n)
+    y = (y > np.median(y)) * 1.0 if classes else y
+    forest = grown(x, y, objective=LOGISTIC if classes else SQUARED)
+    m = margins(forest, x)
+    told = log_loss(y, 1 / (1 + np.exp(-m))) if classes else ((m - y) ** 2).mean() / 2
+    expected = forest.loss[-1] if forest.trees else forest.base_loss
+    assert expected == pytest.approx(told, rel=1e-9)
+    assert (np.diff(forest.loss) <= 1e-12).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 7]))
+def test_order_and_threads_change_no_bit(seed, threads) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(700, 3))
+    y = (x[:, 0] + rng.normal(size=700) > 0) * 1.0
+    order = rng.permutation(700)
+    one = grown(x, y, objective=LOGISTIC)
+    other = grown(x[order], y[order], threads, objective=LOGISTIC)
+    assert one.nodes.tobytes() == other.nodes.tobytes()
+    assert one.rows.tobytes() == other.rows.tobytes()
+
+
+def test_large_groups_are_the_same_for_any_number_of_threads() -> None:
+    """The group is large enough for several threads, and for bins from a sample."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(230_000, 10)).astype(np.float32)
+    y = x[:, 0] * x[:, 1] + np.sin(3 * x[:, 2])
+    order = rng.permutation(len(x))
+    one = grown(x, y, 1, trees=5)
+    two = grown(x[order], y[order], 2, trees=5)
+    assert one.nodes.tobytes() == two.nodes.tobytes()
+
+
+@pytest.mark.parametrize("limit", ["num_leaves", "max_depth", "min_child_rows", "min_gain"])
+def test_limits_hold(limit) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(500, 4))
+    y = x[:, 0] * x[:, 1] + rng.normal(size=500)
+    value = {"num_leaves": 4, "max_depth": 2, "min_child_rows": 60, "min_gain": 8.0}[limit]
+    forest, free = grown(x, y, **{limit: value}), grown(x, y, num_leaves=64)
+    seen = {
+        "num_leaves": lambda f: max((t["feature"] < 0).sum() for t in trees_of(f)) <= 4,
+        "max_depth": lambda f: max(depth(t) for t in trees_of(f)) <= 2,
+        "min_child_rows": lambda f: f.rows.min() >= 60,
+        "min_gain": lambda f: f.gain[f.nodes["feature"] >= 0].min() > 8,
+    }[limit]
+    assert seen(forest)
+    assert not seen(free)
+
+
+def depth(tree: np.ndarray, at: int = 0) -> int:
+    if tree["feature"][at] < 0:
+        return 0
+    return 1 + max(depth(tree, at + 1), depth(tree, tree["right"][at]))
+
+
+def test_each_tree_draws_its_features() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(400, 10))
+    forest = grown(x, x.sum(axis=1), feature_fraction=0.3)
+    used = [set(tree["feature"]) - {-1} for tree in trees_of(forest)]
+    assert all(len(features) <= 3 for features in used)
+    assert set.union(*used) == set(range(10))
+    other = grown(x, x.sum(axis=1), feature_fraction=0.3, seed=1)
+    assert forest.nodes.tobytes() != other.nodes.tobytes()
+
+
+SETS = {
+    "diabetes": (load_diabetes, SQUARED),
+    "breast_cancer": (load_breast_cancer, LOGISTIC),
+    "wine": (load_wine, LOGISTIC),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_scikit_learn_grows_as_good_trees(name) -> None:
+    """The same algorithm, whose bins differ a little."""
+    load, objective = SETS[name]
+    x, y = load(return_X_y=True)
+    y = y if objective == SQUARED else (y == 0) * 1.0
+    shared = {"learning_rate": 0.1, "min_samples_leaf": 5, "max_leaf_nodes": 15, "max_iter": 30}
+    peers = {SQUARED: HistGradientBoostingRegressor, LOGISTIC: HistGradientBoostingClassifier}
+    fitted = peers[objective](early_stopping=False, **shared).fit(x, y)
+    forest = grown(x, y, objective=objective)
+    if objective == SQUARED:
+        theirs = ((fitted.predict(x) - y) ** 2).mean() / 2
+    else:
+        theirs = log_loss(y, fitted.predict_proba(x)[:, 1])
+    assert forest.loss[-1] == pytest.approx(theirs, rel=0.05)
+
+
+def test_with_its_bins_scikit_learn_grows_the_same_trees() -> None:
+    """Whole numbers of few values have the same bins in both."""
+    rng = np.random.default_rng(8)
+    x = rng.integers(0, 30, (900, 5)).astype(float)
+    y = np.sin(x[:, 0] / 4) * x[:, 1] + rng.normal(size=900)
+    shared = {"learning_rate": 0.1, "min_samples_leaf": 5, "max_leaf_nodes": 15, "max_iter": 30}
+    peer = HistGradientBoostingRegressor(early_stopping=False, **shared).fit(x, y)
+    assert margins(grown(x, y), x) == pytest.approx(peer.predict(x), rel=1e-5, abs=1e-5)

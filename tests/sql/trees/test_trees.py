@@ -1,0 +1,241 @@
+"""The task `gbdt` in SQL of both databases: models, predictions, trees as tables, errors."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+import re
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+import pytest
+from forests import grown
+from sklearn.metrics import log_loss
+
+import tuskml
+from tuskml.kernels.trees.boosting import LOGISTIC
+
+ROWS = """
+CREATE {temp} TABLE t AS
+SELECT i, i % 3 AS g, CAST((i * 7919) % 1009 AS DOUBLE PRECISION) / 1009 AS a,
+       CAST((i * 104729) % 997 AS DOUBLE PRECISION) / 997 AS b, CAST((i * 31) % 11 AS DOUBLE PRECISION) AS c,
+       CAST((i * 7919) % 1009 AS DOUBLE PRECISION) * ((i * 104729) % 997) / 400000 + (i * 31) % 11 AS y
+FROM generate_series(1, 1500) AS s(i)
+"""
+X = {"duck": "[a, b, c]", "post": "ARRAY[a, b, c]"}
+LATE = '{"objective": "logistic", "trees": 20}'
+
+
+class Database:
+    """One of both databases with the same rows."""
+
+    def __init__(self, name: str, session: Any) -> None:
+        self.name, self.session, self.x = name, session, X[name]
+        session.execute(ROWS.format(temp="TEMP" if name == "post" else ""))
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query in which X stands for the features."""
+        return self.session.execute(sql.replace("{x}", self.x)).fetchall()
+
+    def model(self, label: str = "y", options: str = "", where: str = "true") -> tuskml.Model:
+        given = f", '{options}'" if options else ""
+        sql = f"SELECT train_model('gbdt', {label}, {{x}}{given}) AS m FROM t WHERE {where}"
+        if self.name == "duck":
+            return tuskml.Model.of(self.ask(sql)[0][0])
+        fields = self.ask(f"SELECT to_jsonb(m) - 'payload' FROM ({sql}) AS f")[0][0]
+        return tuskml.Model.of(fields)
+
+
+@pytest.fixture(params=["duck", "post"])
+def db(request: pytest.FixtureRequest) -> Database:
+    if request.param == "duck":
+        return Database("duck", request.getfixturevalue("con"))
+    return Database("post", request.getfixturevalue("connect")())
+
+
+@pytest.fixture
+def both(con: duckdb.DuckDBPyConnection, connect: Any) -> list[Database]:
+    return [Database("duck", con), Database("post", connect())]
+
+
+def columns(db: Database) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.array(db.ask("SELECT a, b, c, y FROM t ORDER BY i"), float)
+    return rows[:, :3], rows[:, 3]
+
+
+def test_both_databases_grow_the_same_trees(both: list[Database]) -> None:
+    here, there = (db.model(options='{"trees": 20}') for db in both)
+    assert here.coef == there.coef
+    assert here.coef
+    assert here.intercept == pytest.approx(there.intercept, rel=1e-12)
+    assert here.history == pytest.approx(there.history, rel=1e-12)
+
+
+def test_a_model_says_what_it_is(db: Database) -> None:
+    model = db.model(options='{"trees": 20, "learning_rate": 0.2}')
+    x, y = columns(db)
+    assert (model.status, model.iterations, model.n_features) == ("ok", 20, 3)
+    assert (model.classes, len(model.history), model.converged) == (None, 20, True)
+    assert model.options["learning_rate"] == 0.2
+    assert model.options["num_leaves"] == 31
+    assert model.intercept == pytest.approx(y.mean())
+    assert model.loss == pytest.approx(((model.predict(x) - y) ** 2).mean() / 2, rel=1e-9)
+    assert model.feature_names == ("x1", "x2", "x3")
+
+
+def test_sql_predicts_what_python_predicts(db: Database) -> None:
+    x, y = columns(db)
+    model = db.model("y > 5", LATE)
+    assert model.classes == [0, 1]
+    found = np.array(db.ask(
+        f"SELECT decision(m, {{x}}), predict_proba(m, {{x}}), predict(m, {{x}}) FROM t, (SELECT train_model('gbdt', y > 5, {{x}}, '{LATE}') AS m FROM t) AS f ORDER BY i"
+    ))  # fmt: skip
+    assert found[:, 0] == pytest.approx(model.decision(x), rel=1e-12)
+    assert found[:, 1] == pytest.approx(1 / (1 + np.exp(-found[:, 0])), rel=1e-12)
+    assert (found[:, 2] == (found[:, 0] > 0)).all()
+    assert log_loss(y > 5, found[:, 1]) == pytest.approx(model.loss, rel=1e-9)
+
+
+def test_each_group_has_its_own_trees(db: Database) -> None:
+    """The same as of a training of the group's rows alone."""
+    asked = "SELECT g, (m).loss, (m).n_rows FROM (SELECT g, train_model('gbdt', y, {x}, '{\"trees\": 10}') AS m FROM t GROUP BY g) AS f ORDER BY g"
+    losses = db.ask(asked)
+    for g, loss, n in losses:
+        alone = db.model(options='{"trees": 10}', where=f"g = {g}")
+        assert (alone.loss, alone.n_rows) == (pytest.approx(loss, rel=1e-12), n)
+    assert len({loss for _, loss, _ in losses}) == 3
+
+
+def test_sql_trains_what_the_kernels_grow(db: Database) -> None:
+    x, y = columns(db)
+    forest = grown(
+        x, (y > 5) * 1.0, objective=LOGISTIC, trees=20, num_leaves=31, min_child_rows=20
+    )
+    model = db.model("y > 5", LATE)
+    assert model.history == pytest.approx(list(forest.loss), rel=1e-12)
+
+
+def test_trees_are_tables(db: Database) -> None:
+    trained = 'SELECT train_model(\'gbdt\', y, {x}, \'{"trees": 5, "feature_names": ["a", "b", "c"]}\') FROM t'
+    model = db.model(options='{"trees": 5}')
+    nodes = db.ask(f"SELECT * FROM tree_dump(({trained}))")
+    assert len(nodes) == sum(model.coef[2:7])
+    roots = [node for node in nodes if node[1] == 0]
+    assert [node[0] for node in roots] == [1, 2, 3, 4, 5]
+    assert all(node[8] == 1500 for node in roots)
+    x, _ = columns(db)
+    for row in x[:20]:
+        assert model.intercept + sum(
+            walk(nodes, tree, row) for tree in range(1, 6)
+        ) == pytest.approx(model.predict([row])[0], rel=1e-12)
+    importance = db.ask(f"SELECT * FROM feature_importance(({trained}))")
+    splits = [node for node in nodes if node[2] is not None]
+    assert sum(row[2] for row in importance) == len(splits)
+    assert {row[0]: row[1] for row in importance} == pytest.approx(
+        {name: sum(node[7] for node in splits if node[2] == name) for name in "abc"}
+    )
+    assert [row[1] for row in importance] == sorted((row[1] for row in importance), reverse=True)
+    assert importance[0][0] == "c"
+
+
+def walk(nodes: list[tuple[Any, ...]], tree: int, row: np.ndarray) -> float:
+    """What a tree of `tree_dump` adds."""
+    found = {node[1]: node for node in nodes if node[0] == tree}
+    node = found[0]
+    while node[2] is not None:
+        node = found[node[4] if row["abc".index(node[2])] <= node[3] else node[5]]
+    return node[6]
+
+
+def test_held_out_rows_end_a_training(db: Database) -> None:
+    noise = "(i * 7919 * 31) % 1013"
+    model = db.model(noise, '{"validation": 0.3, "trees": 400, "patience": 5}')
+    assert model.status == "early stop"
+    assert model.iterations < 50
+    assert len(model.history) == model.iterations + 5
+    assert model.loss == pytest.approx(model.history[model.iterations - 1], rel=1e-12)
+    longer = db.model(noise, '{"trees": 60}')
+    assert (longer.status, longer.iterations) == ("ok", 60)
+
+
+@pytest.mark.parametrize(("label", "options", "where", "status", "iterations"), [
+    ("y", "", "i < 30", "too few rows", 0),
+    ("a", '{"min_gain": 1e9}', "true", "no split", 0),
+    ("y > -1", LATE, "true", "one class", 0),
+    ("y * 1e200", "", "true", "out of range", 0),
+])  # fmt: skip
+def test_groups_without_trees_have_a_status(
+    db: Database, label: str, options: str, where: str, status: str, iterations: int
+) -> None:
+    model = db.model(label, options, where)
+    assert (model.status, model.iterations, model.coef) == (status, iterations, None)
+    assert np.isfinite(model.predict([[0.1, 0.2, 3.0]])).all()
+
+
+def test_one_class_predicts_it(db: Database) -> None:
+    model = db.model("y > -1", LATE)
+    assert model.predict([[0, 0, 0]]).tolist() == [1]
+    assert model.predict_proba([[0, 0, 0]])[0] == pytest.approx(3001 / 3002)
+    assert model.loss == pytest.approx(-np.log(3001 / 3002))
+
+
+ERRORS = [
+    ("train_model('gbdt', y, {x}, '{\"tree\": 5}')", "unknown option 'tree'"),
+    ("train_model('gbdt', y, {x}, '{\"objective\": \"logistc\"}')", "did you mean 'logistic'?"),
+    (
+        "train_model('gbdt', y, {x}, '{\"num_leaves\": 1}')",
+        "expected a whole number from 2 to 65536",
+    ),
+    (
+        "train_model('gbdt', y, {x}, '{\"store\": \"s\"}')",
+        "option 'store' is not available with task 'gbdt'",
+    ),
+    ("train_model('gbdt', y, {x}, '{\"objective\": \"logistic\"}')", "'gbdt' needs two classes"),
+    (
+        "predict_proba(train_model('gbdt', y, {x}, '{\"trees\": 2}'), {x3})",
+        "only 'logistic' models give probabilities",
+    ),
+    (
+        "predict(train_model('gbdt', y, {x}, '{\"trees\": 2}'), {x2})",
+        "the model has 3 features, row has 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), ERRORS)
+def test_mistakes_have_a_sentence(db: Database, call: str, sentence: str) -> None:
+    literal = {"{x3}": "[1.0, 2, 3]", "{x2}": "[1.0, 2]"}
+    for name, text in literal.items():
+        call = call.replace(name, text if db.name == "duck" else f"ARRAY{text}::float8[]")
+    with pytest.raises((duckdb.Error, psycopg.Error), match=re.escape(sentence)):
+        db.ask(f"SELECT {call} FROM t")
+
+
+def test_other_models_have_no_trees(db: Database) -> None:
+    for table in ("tree_dump", "feature_importance"):
+        with pytest.raises(
+            (duckdb.Error, psycopg.Error), match="the model is 'linear', expected a model of trees"
+        ):
+            db.ask(f"SELECT * FROM {table}((SELECT train_model('linear', y, {{x}}) FROM t))")
+
+
+def test_sparse_rows_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    db = Database("duck", con)
+    with pytest.raises(duckdb.Error, match=r"features of 'gbdt' are a list, got sparse\(\.\.\.\)"):
+        db.ask("SELECT train_model('gbdt', y, sparse([0], [a])) FROM t")
+    with pytest.raises(duckdb.Error, match="a model of trees expects a list"):
+        db.ask("SELECT predict(train_model('gbdt', y, {x}), sparse([0], [1.0])) FROM t")
+
+
+def test_missing_features_have_no_prediction(db: Database) -> None:
+    null = "[1.0, NULL, 3]" if db.name == "duck" else "ARRAY[1.0, NULL, 3]::float8[]"
+    assert db.ask(f"SELECT predict(train_model('gbdt', y, {{x}}), {null}) FROM t") == [(None,)]
+    assert np.isnan(db.model().predict([[1, np.nan, 3]])).all()
+
+
+def test_explanations_say_the_plan(db: Database) -> None:
+    text = db.ask(f"SELECT explain_training('gbdt', y > 5, {{x}}, '{LATE}') FROM t")[0][0]
+    assert "histogram boosting, logistic loss, 20 trees of at most 31 leaves" in text
+    told = db.ask("SELECT explain_training('gbdt', y, {x}, '{\"format\": \"json\"}') FROM t")[0][0]
+    assert json.loads(told)["plan"]["max_iter"] == 100
