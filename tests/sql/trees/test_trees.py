@@ -220,12 +220,29 @@ def test_other_models_have_no_trees(db: Database) -> None:
             db.ask(f"SELECT * FROM {table}((SELECT train_model('linear', y, {{x}}) FROM t))")
 
 
-def test_sparse_rows_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_sparse_rows_predict_and_do_not_train(con: duckdb.DuckDBPyConnection) -> None:
     db = Database("duck", con)
     with pytest.raises(duckdb.Error, match=r"features of 'gbdt' are a list, got sparse\(\.\.\.\)"):
         db.ask("SELECT train_model('gbdt', y, sparse([0], [a])) FROM t")
-    with pytest.raises(duckdb.Error, match="a model of trees expects a list"):
-        db.ask("SELECT predict(train_model('gbdt', y, {x}), sparse([0], [1.0])) FROM t")
+    db.ask("CREATE TABLE f AS SELECT train_model('gbdt', y, {x}) AS m FROM t")
+    rows = db.ask("SELECT predict(m, sparse([2, 1], [c, b])), predict(m, [0, b, c]) FROM f, t")
+    assert [sparse for sparse, _ in rows] == [dense for _, dense in rows]
+
+
+def test_features_by_name(con: duckdb.DuckDBPyConnection) -> None:
+    """Text is a category, whose levels are features of the trees; the order does not matter."""
+    con.execute(
+        "CREATE TABLE n AS SELECT a, 'k' || (i % 4) AS k, CASE i % 4 WHEN 1 THEN 3 * a ELSE a END AS y "
+        "FROM (SELECT i, (i * 7919) % 1009 / 1009 AS a FROM range(2000) r(i))"
+    )
+    con.execute("CREATE TABLE f AS SELECT train_model('gbdt', y, {'a': a, 'k': k}) AS m FROM n")
+    told, loss = con.execute(
+        "SELECT avg((predict(m, {'k': k, 'a': a}) - y) ** 2) / 2, any_value(m.loss) FROM n, f"
+    ).fetchall()[0]
+    assert told == pytest.approx(loss, rel=1e-9)
+    assert loss < 0.001
+    importance = con.execute("FROM feature_importance((SELECT m FROM f))").fetchall()
+    assert [row[0] for row in importance][:2] == ["a", "k[k1]"]
 
 
 def test_missing_features_have_no_prediction(db: Database) -> None:

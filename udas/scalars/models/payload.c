@@ -211,8 +211,7 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
         return true;
     if (h->task == TUSK_BOOSTED)
         return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights, sentence);
-    return h->task != TUSK_FACTORIZATION ||
-           tusk_check_factors(h->classes, h->n_weights, sentence);
+    return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
 }
 
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {

@@ -190,11 +190,8 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
                  "row has sparse features, a model of matrix_factorization expects [user, item]");
         return false;
     }
-    if (s->task == TUSK_BOOSTED) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "row has sparse features, a model of trees expects a list");
-        return false;
-    }
+    if (s->task == TUSK_BOOSTED && s->n_coef)
+        return tusk_tree_sparse_margin(s, row, f64, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     int32_t bad = 0;

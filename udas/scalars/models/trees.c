@@ -8,6 +8,8 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "margins.h"
 
@@ -93,4 +95,35 @@ bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint
         nodes += size_of_tree * NODE;
     }
     return true;
+}
+
+/* A row of up to this many features is written out on the stack. */
+#define NARROW 1024
+
+static bool spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence) {
+    memset(out, 0, d * sizeof *out);
+    for (uint64_t i = 0; i < row->n_ids; i++) {
+        int32_t id = row->ids[i];
+        if (tusk_is_no_id(id))
+            return tusk_refuse_id(id, sentence);
+        if ((uint64_t)id < d)
+            out[id] += f64 ? ((const double *)row->values)[i] : ((const float *)row->values)[i];
+    }
+    return true;
+}
+
+bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                             char *sentence) {
+    uint64_t d = (uint64_t)s->coef[FEATURES];
+    double narrow[NARROW];
+    double *whole = d <= NARROW ? narrow : malloc(d * sizeof *whole);
+    if (!whole) {
+        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+        return false;
+    }
+    bool done = spread(row, f64, d, whole, sentence) &&
+                tusk_tree_margins(s, whole, true, d, 1, out, sentence);
+    if (whole != narrow)
+        free(whole);
+    return done;
 }
