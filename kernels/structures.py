@@ -119,6 +119,12 @@ class Open(ctypes.Structure):
     ]
 
 
+class Softmax(ctypes.Structure):
+    """`tk_softmax`."""
+
+    _fields_ = [("n_classes", INT64), ("label", ADDRESS), ("weight", ADDRESS)]
+
+
 class System(ctypes.Structure):
     """`tk_system`."""
 
@@ -318,6 +324,7 @@ STRUCTURES = {
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,
+    "tk_softmax": Softmax,
     "tk_system": System,
     "tk_epoch": Epoch,
     "tk_dual_group": DUAL_GROUP,

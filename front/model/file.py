@@ -178,6 +178,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "store": maybe(text),
     "label": maybe(text),
     "class_names": maybe(listed(text)),
+    "intercept": maybe(number),
 }
 """By field; the payload is made of the others."""
 OLDER: dict[str, Any] = {"class_names": None}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tuskml.model.model import Model
 
 Floats = NDArray[np.float64]
-Kind = Literal["predict", "predict_proba", "decision"]
+Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
 LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
 """An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
@@ -93,10 +93,25 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if hasattr(X, "tocsr") and not answers(model).factorizes:
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
-    n = 2 if answers(model).factorizes else len(model.coef or ())
+    check_width(model, x)
+    return scorers.dense(model.payload, kind, x)
+
+
+def probabilities(model: "Model", X: Any) -> Floats:
+    """The probabilities of all classes, of shape (n, classes); NaN where a number is missing."""
+    n_classes = len(model.classes or ())
+    if hasattr(X, "tocsr"):
+        return scorers.sparse(model.payload, "predict_probas", X, n_classes)
+    x = matrix(model, X)
+    check_width(model, x)
+    return scorers.dense(model.payload, "predict_probas", x, n_classes)
+
+
+def check_width(model: "Model", x: NDArray[Any]) -> None:
+    """DataError unless rows have as many numbers as the model has features."""
+    n = 2 if answers(model).factorizes else model.width
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
-    return scorers.dense(model.payload, kind, x)
 
 
 def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:

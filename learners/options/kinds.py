@@ -115,10 +115,10 @@ def _step(value: Any) -> float | str:
     return number
 
 
-class ByClass(tuple[float, float]):
-    """Weights of two classes that were named; classes: these, the lower first."""
+class ByClass(tuple[float, ...]):
+    """Weights of classes that were named; classes: these, in rising order."""
 
-    classes: tuple[float, float]
+    classes: tuple[float, ...]
 
 
 def _by_class(value: dict[str, Any]) -> ByClass:
@@ -128,22 +128,22 @@ def _by_class(value: dict[str, Any]) -> ByClass:
         _number(truth[key] if key in truth else float(key)): weight
         for key, weight in value.items()
     }
-    (low, first), (high, second) = sorted(known.items())
-    found = ByClass(_weights([first, second]))
-    found.classes = low, high
+    classes, weights = zip(*sorted(known.items()), strict=True)
+    found = ByClass(_weights(list(weights)))
+    found.classes = classes
     return found
 
 
-def _weights(value: Any) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
+def _weights(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or len(value) < 2:
         raise ValueError
-    low, high = (_number(weight) for weight in value)
-    if min(low, high) <= 0:
+    found = tuple(_number(weight) for weight in value)
+    if min(found) <= 0:
         raise ValueError
-    return low, high
+    return found
 
 
-def _class_weight(value: Any) -> str | tuple[float, float]:
+def _class_weight(value: Any) -> str | tuple[float, ...]:
     if value == "balanced":
         return "balanced"
     return _by_class(value) if isinstance(value, dict) else _weights(value)
@@ -210,7 +210,7 @@ TIME = Kind("a duration such as '90s', '15m' or '1h30m'", _duration)
 STEP = Kind("a number greater than 0 or 'auto'", _step)
 CLASS_WEIGHT = Kind(
     "'balanced', [weight of lower class, weight of higher class] or {class: weight} "
-    "of both classes",
+    "of all classes",
     _class_weight,
 )
 CLASSES = Kind("a list of two labels, the lower first, such as [1, 2]", _classes)

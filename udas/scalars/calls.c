@@ -41,9 +41,26 @@ static bool score_sparse(tusk_scorer *s, const tusk_rows *rows, double *out, cha
     return true;
 }
 
+/* The probabilities of all classes, shape (n, n_classes). */
+static bool score_classes(tusk_scorer *s, const tusk_rows *rows, double *out, char *sentence) {
+    const char *x = rows->x;
+    size_t width = rows->f64 ? sizeof(double) : sizeof(float);
+    for (int64_t i = 0; i < rows->n; i++, out += s->n_classes) {
+        int64_t begin = rows->ids ? rows->begin[i] : i * rows->width;
+        uint64_t n = (uint64_t)(rows->ids ? rows->begin[i + 1] - begin : rows->width);
+        const char *values = x + (size_t)begin * width;
+        tusk_sparse_row row = {rows->ids + (rows->ids ? begin : 0), values, n, n};
+        if (!tusk_probabilities(s, rows->ids ? &row : NULL, values, rows->f64, n, out, sentence))
+            return false;
+    }
+    return true;
+}
+
 static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows, double *out,
                   char *sentence) {
     uint64_t n = (uint64_t)rows->n;
+    if (answer == TUSK_PREDICT_PROBAS)
+        return s->null || score_classes(s, rows, out, sentence);
     if (s->null) {
         for (uint64_t i = 0; i < n; i++)
             out[i] = __builtin_nan("");
@@ -52,7 +69,7 @@ static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows
     if (rows->ids ? !score_sparse(s, rows, out, sentence)
                   : !tusk_margins(s, rows->x, rows->f64, (uint64_t)rows->width, n, out, sentence))
         return false;
-    if (answer == TUSK_PREDICT)
+    if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
         tusk_to_predictions(s, out, n);
     else if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(out, n);

@@ -6,8 +6,10 @@
 #include "predict.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
@@ -115,7 +117,7 @@ static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, ch
 static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
     if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(&margin, 1);
-    else if (answer == TUSK_PREDICT)
+    else if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
         tusk_to_predictions(s, &margin, 1);
     return margin;
 }
@@ -137,11 +139,38 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
+/* The probabilities of all classes as a datum, or NULL. */
+static NullableDatum probabilities_of(predictor *p, NullableDatum features, bool sparse) {
+    const NullableDatum null = {.isnull = true};
+    tusk_scorer *s = &p->scorer;
+    if (s->null || features.isnull)
+        return null;
+    const char *name = TUSK_ANSWER_NAMES[TUSK_PREDICT_PROBAS];
+    feature_row row = sparse ? read_sparse(features.value, &p->buffer, name)
+                             : read_dense(features.value, &p->buffer, name, "features");
+    if (row.null)
+        return null;
+    tusk_sparse_row ids = {row.index, row.values, (uint64)row.n_index, (uint64)row.n};
+    double *share = palloc(s->n_classes * sizeof *share);
+    Datum *items = palloc(s->n_classes * sizeof *items);
+    char sentence[TUSK_SENTENCE];
+    if (!tusk_probabilities(s, sparse ? &ids : NULL, row.values, row.f64, (uint64)row.n, share,
+                            sentence))
+        refuse(s, TUSK_PREDICT_PROBAS, sentence);
+    for (uint64 k = 0; k < s->n_classes; k++)
+        items[k] = Float8GetDatum(share[k]);
+    ArrayType *list = construct_array(items, (int)s->n_classes, FLOAT8OID, sizeof(double),
+                                      FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+    return (NullableDatum){.value = PointerGetDatum(list)};
+}
+
 static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, bool sparse) {
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    NullableDatum found = score_features(p, fcinfo->args[A_FEATURES], answer, sparse);
+    NullableDatum found = answer == TUSK_PREDICT_PROBAS
+                              ? probabilities_of(p, fcinfo->args[A_FEATURES], sparse)
+                              : score_features(p, fcinfo->args[A_FEATURES], answer, sparse);
     if (found.isnull)
         PG_RETURN_NULL();
     return found.value;
@@ -157,5 +186,9 @@ DEFINE_SCORE(tuskml_predict_dense, TUSK_PREDICT, false)
 DEFINE_SCORE(tuskml_predict_sparse, TUSK_PREDICT, true)
 DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, false)
 DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, true)
+DEFINE_SCORE(tuskml_predict_class_dense, TUSK_PREDICT_CLASS, false)
+DEFINE_SCORE(tuskml_predict_class_sparse, TUSK_PREDICT_CLASS, true)
+DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, false)
+DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, true)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, false)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, true)

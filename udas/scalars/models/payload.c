@@ -132,7 +132,7 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     for (size_t t = 0; t < N_TASKS; t++)
         length += snprintf(sentence + length, TUSK_SENTENCE - (size_t)length, "'%s'%s",
                            KNOWN_TASKS[t].name,
-                           t + 2 < N_TASKS   ? ", "
+                           t + 2 < N_TASKS    ? ", "
                            : t + 2 == N_TASKS ? " or "
                                               : "");
     return false;
@@ -146,6 +146,27 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
     if (m->classes.n == 3 && tusk_read_factors(m->classes.items, &checked))
         return true;
     return refuse(sentence, TUSK_NO_FACTORS);
+}
+
+/* More than two classes, which are in the payload's weights. */
+static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    tusk_numbers classes = m->classes, coef = m->coef;
+    p->head.task = TUSK_MULTINOMIAL;
+    p->head.format = TUSK_PAYLOAD_OF_CLASSES;
+    if (!coef.complete || !classes.complete) {
+        p->head.flags |= TUSK_HAS_NULLS;
+        return true;
+    }
+    p->head.many_classes = (uint32_t)classes.n;
+    p->head.n_weights = classes.n + coef.n;
+    p->labels = classes.items;
+    p->weights = coef.items;
+    if (coef.n && coef.n % classes.n == 0)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has %llu coefficients, expected as many for each of its %llu classes",
+             (unsigned long long)coef.n, (unsigned long long)classes.n);
+    return false;
 }
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
@@ -192,11 +213,17 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     return refuse(sentence, "the model has no coefficients, and its options name no store");
 }
 
+static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    if (p->head.task == TUSK_LOGISTIC && m->classes.n > 2 && is_text(m->task, "logistic"))
+        return read_many_classes(m, p, sentence);
+    return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
+}
+
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
     if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence) ||
-        !read_classes(m, &p->head, sentence) || !read_coef(m, p, sentence))
+        !read_the_rest(m, p, sentence))
         return false;
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
@@ -224,8 +251,11 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
     const tusk_payload_head *h = &p->head;
     char *at = out + sizeof *h;
     memcpy(out, h, sizeof *h);
+    if (h->many_classes)
+        memcpy(at, p->labels, h->many_classes * sizeof(double));
     if (h->n_weights)
-        memcpy(at, p->weights, h->n_weights * sizeof(double));
+        memcpy(at + h->many_classes * sizeof(double), p->weights,
+               (h->n_weights - h->many_classes) * sizeof(double));
     at += h->n_weights * sizeof(double);
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
@@ -241,24 +271,32 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
                   "or renew the payload from its other fields by with_payload(model)");
 }
 
+/* Whether there are as many weights for each of several classes. */
+static bool whole_classes(const tusk_payload_head *h) {
+    uint64_t n = h->many_classes;
+    if (h->task != TUSK_MULTINOMIAL)
+        return !n;
+    return h->flags & TUSK_HAS_NULLS || (n > 2 && h->n_weights > n && h->n_weights % n == 0);
+}
+
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
                        const char **sqlstate) {
     tusk_payload_head *h = &v->head;
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format != TUSK_PAYLOAD_FORMAT) {
+    if (h->format != TUSK_PAYLOAD_FORMAT && h->format != TUSK_PAYLOAD_OF_CLASSES) {
         *sqlstate = "0A000";
         snprintf(
             sentence, TUSK_SENTENCE,
-            "the payload of the model has format %d, and this tuskml %s reads format %d: train "
-            "the model again or upgrade tuskml",
-            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT);
+            "the payload of the model has format %d, and this tuskml %s reads formats %d and %d: "
+            "train the model again or upgrade tuskml",
+            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_OF_CLASSES);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length != size_of(h) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response >= TUSK_RESPONSES || h->n_classes > 3)
+        h->response >= TUSK_RESPONSES || h->n_classes > 3 || !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;
     v->weights = (const tusk_weight *)at;

@@ -1,8 +1,9 @@
 /* The payload of a model: everything that predictions need, in one piece of bytes.
  *
- * A head of 64 bytes, then the weights as doubles, then the reference to a store and the name
- * of the task as text. Numbers are little-endian. The CRC-32C covers all bytes except its own
- * four.
+ * A head of 64 bytes, then the weights as doubles (of more than two classes their labels, and
+ * behind them the weights of one class after another, the intercept first), then the reference to
+ * a store and the name of the task as text. Numbers are little-endian. The CRC-32C covers all
+ * bytes except its own four.
  */
 #ifndef TUSK_PAYLOAD_H
 #define TUSK_PAYLOAD_H
@@ -11,6 +12,7 @@
 #include "score.h"
 
 #define TUSK_PAYLOAD_FORMAT 1
+#define TUSK_PAYLOAD_OF_CLASSES 2 /* the format of models with more than two classes */
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -27,7 +29,7 @@ typedef struct tusk_payload_head {
     uint16_t name_length;
     uint32_t crc;
     uint32_t store_length;
-    uint32_t spare; /* 0 */
+    uint32_t many_classes; /* how many labels the weights begin with; 0 in format 1 */
     uint64_t n_weights;
     double intercept;
     double classes[3]; /* or the numbers of users, items and elements per vector */
@@ -38,7 +40,7 @@ _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 by
 /* A payload to be written: its head without the CRC, and what follows it. */
 typedef struct tusk_payload_parts {
     tusk_payload_head head;
-    const double *weights;
+    const double *weights, *labels;
     tusk_text store, name;
 } tusk_payload_parts;
 

@@ -130,6 +130,8 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
                   char *sentence) {
     if (s->task == TUSK_FACTORIZATION)
         return tusk_factor_margins(s, x, f64, d, n, out, sentence);
+    if (s->task == TUSK_MULTINOMIAL)
+        return tusk_best_classes(s, x, f64, d, n, out, sentence);
     if (s->stored)
         return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
@@ -188,6 +190,8 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
                  "row has sparse features, a model of matrix_factorization expects [user, item]");
         return false;
     }
+    if (s->task == TUSK_MULTINOMIAL)
+        return tusk_best_class(s, row, f64, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     int32_t bad = 0;
