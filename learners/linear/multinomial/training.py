@@ -140,6 +140,13 @@ def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Float
     return np.tile(np.array(given, float), (len(label), 1))
 
 
+def plan_of_classes(rows: Pass, request: Request) -> Plan:
+    """What would run for a group with more than two classes, for explanations."""
+    refuse(request.options)
+    _, _, (size,) = classes_of(rows, MOST_CLASSES)
+    return plan_of(rows, request, size)
+
+
 def plan_of(rows: Pass, request: Request, classes: int) -> Plan:
     """The plan; `auto` takes the first choice where weights are few."""
     options, seen = request.options, statistics(rows.groups)

@@ -255,3 +255,10 @@ def test_large_ids_are_where_they_belong(client: Client) -> None:
         np.array(near).reshape(3, 4), abs=1e-6
     )
     assert np.count_nonzero(found) == 12
+
+
+def test_an_explanation_says_how_many_classes_there_are(client: Client) -> None:
+    source, parameters = client.rows(X, Y)
+    sql = f"SELECT explain_training('logistic', y, ARRAY[c0, c1, c2]) FROM {source}"
+    (text,) = client.connection.execute(sql, parameters).fetchone()
+    assert "3 classes" in text
