@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import TuskError
+from tuskml.errors import DataError, TuskError
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import trees_in
 from tuskml.model.any_model import model_in
@@ -71,6 +71,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
+    if model.several:
+        raise DataError("the model has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:

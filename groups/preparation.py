@@ -110,7 +110,7 @@ def classes_named(options: Options) -> tuple[str, ...]:
 def refuse_text(prepared: prepare.Prepared, request: Request[Any, Any]) -> None:
     """DataError for labels that are text where the task or an option needs numbers."""
     first, options = prepared.texts(prepare.CLASSES, 0), request.options
-    if not request.task.classifies:
+    if not learner_of(request.task).classifies(request):
         raise DataError(
             f"label is text such as '{first[0][:60]}', task '{request.task.name}' needs numbers"
         )
@@ -142,9 +142,8 @@ def of_text(request: Request[Any, Any]) -> Request[Any, Any]:
     options = request.options
     if not isinstance(options.class_weight, ByClass):
         return request
-    first, second = classes_named(options)
     try:
-        weights = weights_by_name((first, second), options.class_weight.by_name)
+        weights = weights_by_name(classes_named(options), options.class_weight.by_name)
     except ValueError:
         raise DataError(
             "options 'classes' and 'class_weight' name different classes, expected the same"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tuskml.kernels import structures as s
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
+from tuskml.kernels.trees import structures as trees
 
 INT = ctypes.c_int
 PASS, EPOCH = ctypes.POINTER(s.Pass), ctypes.POINTER(s.Epoch)
@@ -55,6 +56,9 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_gradient": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
     "tk_size_likelihood": (INT, [PASS, *[ADDRESS] * 3]),
+    "tk_classes": (INT, [PASS, INT64, *[ADDRESS] * 3]),
+    "tk_softmax_gradient": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 2]),
+    "tk_softmax_curvature": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),
     "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
     "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_open_pass": (
@@ -124,10 +128,10 @@ FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
     "tk_stored_factors_loss": (INT, [STORED_FACTORS]),
 }
 TREES: dict[str, tuple[Any, list[Any]]] = {
-    "tk_boost_groups": (INT, [PASS, ctypes.POINTER(s.Boost), ADDRESS, ADDRESS]),
+    "tk_boost_groups": (INT, [PASS, ctypes.POINTER(trees.Boost), ADDRESS, ADDRESS]),
     "tk_forests_free": (None, [ADDRESS]),
     "tk_forests_about": (None, [ADDRESS, ADDRESS]),
-    "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(s.ForestArrays)]),
+    "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
 FUNCTIONS = TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
 """By name what a function returns and takes."""

@@ -93,20 +93,6 @@ INTERIOR_GROUP = np.dtype(
 )
 """`tk_interior_group`."""
 
-NODE = np.dtype([("value", np.float64), ("feature", np.int32), ("right", np.int32)])
-"""`tk_node`."""
-BOOSTED = np.dtype(
-    [
-        ("base", np.float64),
-        ("base_loss", np.float64),
-        ("trees", np.int64),
-        ("grown", np.int64),
-        ("nodes", np.int64),
-        ("held_loss", np.float64),
-    ]
-)
-"""`tk_boosted`."""
-
 
 class MemoryUse(ctypes.Structure):
     """`tusk_memory_use`, bytes."""
@@ -152,6 +138,12 @@ class Open(ctypes.Structure):
     ]
 
 
+class Softmax(ctypes.Structure):
+    """`tk_softmax`."""
+
+    _fields_ = [("n_classes", INT64), ("label", ADDRESS), ("weight", ADDRESS)]
+
+
 class System(ctypes.Structure):
     """`tk_system`."""
 
@@ -169,34 +161,6 @@ class System(ctypes.Structure):
         ("cancel_mark", INT64),
         ("deadline", DOUBLE),
     ]
-
-
-class Boost(ctypes.Structure):
-    """`tk_boost`."""
-
-    _fields_ = [
-        ("objective", INT32),
-        ("trees", INT32),
-        ("num_leaves", INT32),
-        ("max_depth", INT32),
-        ("max_bins", INT32),
-        ("patience", INT32),
-        ("min_child_rows", INT64),
-        ("min_child_hessian", DOUBLE),
-        ("min_gain", DOUBLE),
-        ("l1", DOUBLE),
-        ("l2", DOUBLE),
-        ("learning_rate", DOUBLE),
-        ("feature_fraction", DOUBLE),
-        ("seed", UINT64),
-        ("held", ADDRESS),
-    ]
-
-
-class ForestArrays(ctypes.Structure):
-    """`tk_forest_arrays`."""
-
-    _fields_ = [(name, ADDRESS) for name in ("start", "nodes", "gain", "rows", "loss", "held")]
 
 
 class Epoch(ctypes.Structure):
@@ -380,6 +344,7 @@ STRUCTURES = {
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,
+    "tk_softmax": Softmax,
     "tk_system": System,
     "tk_epoch": Epoch,
     "tk_dual_group": DUAL_GROUP,
@@ -392,9 +357,5 @@ STRUCTURES = {
     "tk_ids": RatingIds,
     "tk_factor_spec": FactorSpec,
     "tk_stored_factors": StoredFactors,
-    "tk_boost": Boost,
-    "tk_node": NODE,
-    "tk_boosted": BOOSTED,
-    "tk_forest_arrays": ForestArrays,
 }
 """Each structure by its name in C, as a ctypes structure or as the type of an array's items."""

@@ -29,8 +29,14 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
         )
     if options.classes is not None:
         refuse_others("classes", options.classes, labels)
-    if isinstance(options.class_weight, ByClass):
-        refuse_others("class_weight", options.class_weight.classes, labels)
+    weight = options.class_weight
+    if isinstance(weight, ByClass):
+        refuse_others("class_weight", weight.classes, labels)
+    elif weight is not None and len(weight) != 2 and not isinstance(weight, str) and len(labels):
+        raise DataError(
+            f"option 'class_weight' has {len(weight)} weights and a group 2 classes, expected a "
+            "weight for each"
+        )
 
 
 def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
@@ -45,7 +51,7 @@ def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
         )
 
 
-def refuse_others(option: str, classes: tuple[float, float], labels: NDArray[np.void]) -> None:
+def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.void]) -> None:
     """Each label is one of the two that an option names."""
     ends = np.concatenate([labels["low"], labels["high"]])
     other = ends[~np.isin(ends, classes)]

@@ -75,6 +75,11 @@ class Learner(ABC):
         """The values of the option `algorithm`, if it has one."""
         return ()
 
+    def classifies(self, request: Request[Any, Any]) -> bool:
+        """Whether labels are classes."""
+        classifies: bool = request.task.classifies
+        return classifies
+
     @property
     def sizes(self) -> Sequence[tuple[str, str]]:
         """Limits that a user may meet, for the manual: of what, and how much."""

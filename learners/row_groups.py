@@ -21,6 +21,12 @@ from tuskml.learners.receiving import Receiver
 from tuskml.learners.tasks import Task
 
 Groups = NDArray[np.void]
+
+
+class SeveralClasses(DataError):
+    """There are more than two classes, which cannot be read by row group."""
+
+
 FIRST_ROW_GROUPS = 4
 """To hold rows out of."""
 
@@ -126,7 +132,7 @@ class Reader:
         known = set(self.classes or ())
         if len(known | seen) > 2:
             shown = ", ".join(f"{value:g}" for value in sorted(known | seen))
-            raise DataError(f"labels are {shown}, '{self.task.name}' needs two classes")
+            raise SeveralClasses(f"labels are {shown}, '{self.task.name}' needs two classes")
         if len(seen) == 2:
             self.classes = (min(seen), max(seen))
 

@@ -166,9 +166,11 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
     if model.classes:
         lines.append(("classes", " and ".join(f"{value:g}" for value in model.classes)))
     lines += [(name, text) for name, text in counted(model.options.get("counters", {}))]
-    lines.append(("intercept", shown(model.intercept)))
+    if model.intercept is not None:
+        lines.append(("intercept", shown(model.intercept)))
     if model.coef is None:
         return [*lines, ("store", shown(model.store))]
+    names = list(model.term_names) if model.several else names
     if len(names) == len(model.coef):
         return lines + [(name, shown(c)) for name, c in zip(names, model.coef, strict=True)]
     return [*lines, ("coef", shown(model.coef))]

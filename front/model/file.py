@@ -179,6 +179,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "label": maybe(text),
     "class_names": maybe(listed(text)),
     "preparation": maybe(text),
+    "intercept": maybe(number),
 }
 """By field; the payload is made of the others."""
 OLDER: dict[str, Any] = {"class_names": None, "preparation": None}

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 class Model:
     """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
 
-    coef: one per feature, None if the model is in a store; std_err: the intercept's first;
-    classes: the labels in rising order, None for `linear`; class_names: the same as text;
-    n_rows: rows used; n_skipped: rows with a NULL; loss: the objective at the result; history:
-    the objective by iteration, at most 200 points; options: those in force, and the `counters`
-    of trainings that have some.
+    coef: one per feature, None if the model is in a store; std_err: the intercept's first. Of more
+    than two classes both have the numbers of one class after another, the intercept's first, and
+    intercept is None. classes: the labels in rising order, None for `linear`; class_names: the
+    same as text; n_rows: rows used; n_skipped: rows with a NULL; loss: the objective at the
+    result; history: the objective by iteration, at most 200 points; options: those in force, and
+    the `counters` of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
     Python trained the model on; label: likewise. Models that differ only in
@@ -39,7 +40,7 @@ class Model:
 
     task: str
     coef: list[float] | None
-    intercept: float
+    intercept: float | None
     std_err: list[float | None] | None
     classes: list[float] | None
     n_rows: int
@@ -150,12 +151,34 @@ class Model:
             raise DataError(f"{path}: {error}") from error
 
     @property
+    def several(self) -> bool:
+        """Whether the model has more than two classes."""
+        return weighs_features(self.task) and len(self.classes or ()) > 2
+
+    @property
+    def width(self) -> int:
+        """The numbers of a row; 0 in a store, where rows have any number."""
+        if not weighs_features(self.task):
+            return self.n_features
+        n = 0 if self.coef is None else len(self.coef)
+        return n // len(self.classes or ()) - 1 if self.several else n
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """A name for each number in `coef`: the features', of several classes with the class's."""
+        names = self.feature_names
+        if not self.several:
+            return names
+        classes = self.class_names or [f"{one:g}" for one in self.classes or ()]
+        return tuple(f"{one}: {name}" for one in classes for name in ("intercept", *names))
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
 
         Of one array `both` they are `both[1]`, `both[2]`, ...
         """
-        n = len(self.coef or ()) if weighs_features(self.task) else self.n_features
+        n = self.width
         if len(self.features) == n:
             return self.features
         if len(self.features) == 1 and not scoring.answers(self).factorizes:
@@ -177,7 +200,7 @@ class Model:
         """
         if not weighs_features(self.task):
             raise DataError(f"the model is '{self.task}', whose features have no coefficients")
-        names = self.feature_names
+        names = self.term_names
         found = dict(zip(names, self.weights(), strict=True))
         if len(found) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -213,6 +236,16 @@ class Model:
     def predict_proba(self, X: Any, device: str = "cpu") -> Floats:
         """The probability of the higher class for each row, of shape (n,); `logistic` only."""
         return scoring.scored(self, "predict_proba", X, device)
+
+    def predict_probas(self, X: Any) -> Floats:
+        """The probability of each class for each row, of shape (n, classes); `logistic` only."""
+        return scoring.probabilities(self, X)
+
+    def predict_class(self, X: Any) -> list[str | None]:
+        """The class of each row by its name, None where a feature is missing."""
+        names = self.class_names or [f"{one:g}" for one in self.classes or ()]
+        places = scoring.scored(self, "predict_class", X)
+        return [None if math.isnan(place) else names[int(place) - 1] for place in places.tolist()]
 
     def summary(self) -> Summary:
         """How the model was trained, and a table of estimates, standard errors, z or t, and p."""

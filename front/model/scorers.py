@@ -12,7 +12,7 @@ from tuskml.connection import extension_path
 from tuskml.errors import DataError
 
 Floats = NDArray[np.float64]
-ANSWERS = ("predict", "predict_proba", "decision")
+ANSWERS = ("predict", "predict_proba", "decision", "predict_class", "predict_probas")
 """In the order of C's `tusk_answer`."""
 
 
@@ -125,8 +125,8 @@ def payload(fields: Mapping[str, Any]) -> bytes:
     return out.raw
 
 
-def _score(payload: bytes, kind: str, rows: _Rows) -> Floats:
-    out = np.empty(rows.n)
+def _score(payload: bytes, kind: str, rows: _Rows, columns: int = 0) -> Floats:
+    out = np.full((rows.n, columns) if columns else rows.n, np.nan)
     why = _Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
@@ -135,17 +135,17 @@ def _score(payload: bytes, kind: str, rows: _Rows) -> Floats:
     return out
 
 
-def dense(payload: bytes, kind: str, x: NDArray[Any]) -> Floats:
-    """One answer a row, of shape (n,); x: of shape (n, d), float32 or float64.
+def dense(payload: bytes, kind: str, x: NDArray[Any], columns: int = 0) -> Floats:
+    """One answer a row, of shape (n,), or columns of them; x: (n, d), float32 or float64.
 
     DataError with SQL's sentence where the model cannot answer.
     """
     wide = x.dtype != np.float32
     x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
-    return _score(payload, kind, _Rows(x.ctypes.data, None, None, *x.shape, wide))
+    return _score(payload, kind, _Rows(x.ctypes.data, None, None, *x.shape, wide), columns)
 
 
-def sparse(payload: bytes, kind: str, x: Any) -> Floats:
+def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
     """The same of a SciPy sparse matrix, whose columns are feature ids."""
     rows = x.tocsr()
     wide = rows.dtype != np.float32
@@ -155,25 +155,25 @@ def sparse(payload: bytes, kind: str, x: Any) -> Floats:
     if not len(ids):  # of which C sees that they are there
         ids = np.zeros(1, np.int32)
     given = (values.ctypes.data, ids.ctypes.data, begin.ctypes.data)
-    return _score(payload, kind, _Rows(*given, *rows.shape, wide))
+    return _score(payload, kind, _Rows(*given, *rows.shape, wide), columns)
 
 
-def named(payload: bytes, kind: str, columns: Mapping[str, NDArray[Any]], n: int) -> Floats:
+def named(
+    payload: bytes, kind: str, given: Mapping[str, NDArray[Any]], n: int, columns: int = 0
+) -> Floats:
     """The same of columns by name, each of shape (n,): numbers, or objects that are text.
 
     None, and NaN in numbers, is a NULL.
     """
     kept: list[Any] = []
-    given = (_Column * max(1, len(columns)))(
-        *(_column(name, values, kept) for name, values in columns.items())
+    there = (_Column * max(1, len(given)))(
+        *(_column(name, values, kept) for name, values in given.items())
     )
-    out = np.empty(n)
+    out = np.full((n, columns) if columns else n, np.nan)
     why = _Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
-    if not _library().tusk_answer_named(
-        text, answer, given, len(columns), n, out.ctypes.data, why
-    ):
+    if not _library().tusk_answer_named(text, answer, there, len(given), n, out.ctypes.data, why):
         raise _refused(why)
     return out
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tuskml.model.model import Model
 
 Floats = NDArray[np.float64]
-Kind = Literal["predict", "predict_proba", "decision"]
+Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
 LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
 """An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
@@ -99,10 +99,28 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if hasattr(X, "tocsr") and weighs_features(model.task):
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
-    n = expected_width(model)
+    check_width(model, x)
+    return scorers.dense(model.payload, kind, x)
+
+
+def probabilities(model: "Model", X: Any) -> Floats:
+    """The probabilities of all classes, of shape (n, classes); NaN where a number is missing."""
+    n_classes = len(model.classes or ())
+    if model.preparation is not None:
+        there = prepared_columns(model, X)
+        return scorers.named(model.payload, "predict_probas", there, len(X), n_classes)
+    if hasattr(X, "tocsr"):
+        return scorers.sparse(model.payload, "predict_probas", X, n_classes)
+    x = matrix(model, X)
+    check_width(model, x)
+    return scorers.dense(model.payload, "predict_probas", x, n_classes)
+
+
+def check_width(model: "Model", x: NDArray[Any]) -> None:
+    """DataError unless rows have as many numbers as the model has features."""
+    n = 2 if answers(model).factorizes else model.width
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
-    return scorers.dense(model.payload, kind, x)
 
 
 def prepared_columns(model: "Model", X: Any) -> dict[str, NDArray[Any]]:
@@ -148,13 +166,6 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     return str(value)
-
-
-def expected_width(model: "Model") -> int:
-    """The columns that a model's rows have; 0: any number, since it is constant."""
-    if answers(model).factorizes:
-        return 2
-    return len(model.coef or ()) if weighs_features(model.task) else model.n_features
 
 
 def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:

@@ -180,8 +180,8 @@ def test_of(model: "Model") -> str | None:
 
 def terms(model: "Model") -> list[Term]:
     """Intercept and coefficients with standard errors, statistics and p-values."""
-    estimates = [model.intercept, *model.weights()]
-    names = ["intercept", *model.feature_names]
+    estimates = [*([] if model.several else [model.intercept]), *model.weights()]
+    names = [*([] if model.several else ["intercept"]), *model.term_names]
     errors = model.std_err or []
     if len(errors) != len(estimates):
         return [Term(name, value) for name, value in zip(names, estimates, strict=True)]

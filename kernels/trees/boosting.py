@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.structures import BOOSTED, NODE, Boost, ForestArrays
+from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays
 
 SQUARED, LOGISTIC = range(2)
 MOST_BINS = 255

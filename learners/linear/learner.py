@@ -22,7 +22,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.row_groups import RowGroups
+from tuskml.learners.row_groups import RowGroups, SeveralClasses
 
 
 class Linear(Learner):
@@ -80,6 +80,12 @@ class Linear(Learner):
     def train_streamed(
         self, source: RowGroups, request: Request, n_features: int
     ) -> Models | None:
+        from tuskml.learners.linear.streamed.skipping import may_skip
         from tuskml.learners.linear.streamed.training import train_streamed
 
-        return train_streamed(source, request, n_features)
+        try:
+            return train_streamed(source, request, n_features)
+        except SeveralClasses:
+            if request.task.multinomial and may_skip(request):
+                return None  # nobody asked for it
+            raise

@@ -17,6 +17,7 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.options.kinds import ByClass
 
 MOMENT_ROWS = 4096
 TINY = 1e-150
@@ -190,7 +191,12 @@ def class_weights(
     if options.class_weight == "balanced":
         low, high = class_sizes(labels)
         return np.stack([0.5 * (low + high) / low, 0.5 * (low + high) / high], axis=1)
-    return np.tile(np.array(options.class_weight, float), (len(labels), 1))
+    weight = options.class_weight
+    if isinstance(weight, ByClass):
+        known = dict(zip(weight.classes, weight, strict=True))
+        ends = np.stack([labels["low"], labels["high"]], axis=1).tolist()
+        return np.array([[known[low], known[high]] for low, high in ends])
+    return np.tile(np.array(weight, float), (len(labels), 1))
 
 
 def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.charged import FLOOR, Charges, memory_use
-from tuskml.kernels.renumber import Ids, Renumbered
+from tuskml.kernels.rows.renumber import Ids, Renumbered
 from tuskml.learners.linear.problem import Index
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.list_size import bytes_of_lists
@@ -100,10 +100,16 @@ def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
 
     Standard errors are for models of few features, as which ids up to 65,536 and more never count.
     """
-    coef = charges.empty(width)
+    classes = len(model.classes.values)
+    several = classes if classes > 2 else 0  # weights by class, each class's intercept first
+    rows, first = max(several, 1), int(several > 0)
+    coef = charges.empty(rows * (first + width)).reshape(rows, first + width)
     coef[:] = 0.0
-    coef[ids] = model.coef.values[: len(ids)]
-    ends = np.array([0, width], np.int64)
+    known = model.coef.values.reshape(rows, -1)
+    coef[:, :first] = known[:, :first]
+    coef[:, first + ids] = known[:, first : first + len(ids)]
+    coef = coef.ravel()
+    ends = np.array([0, len(coef)], np.int64)
     return replace(
         model, coef=Lists(coef, ends), std_err=NONE, n_features=np.array([width], np.int64)
     )

@@ -20,9 +20,10 @@ class LinearTask(Task):
 
     loss: the kernels' number; quadratic, smooth: whether the loss is; own: the user's loss, which
     loss only says the labels of (0: numbers, 1: classes), response: how it predicts, low and
-    high: where its labels lie. least: what labels must be, in words; parameter: the option that
-    the loss has a parameter by; expected: the kernels' number of a loss whose curvature is the
-    expected one, by which standard errors are computed.
+    high: where its labels lie. multinomial: whether there may be more than two classes; least:
+    what labels must be, in words; parameter: the option that the loss has a parameter by;
+    expected: the kernels' number of a loss whose curvature is the expected one, by which standard
+    errors are computed.
     """
 
     loss: int
@@ -32,6 +33,7 @@ class LinearTask(Task):
     response: str | None = None
     low: float = -math.inf
     high: float = math.inf
+    multinomial: bool = False
     least: str | None = None
     parameter: str | None = None
     expected: int | None = None
@@ -67,7 +69,7 @@ HINGE = 2
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 LINEAR = built_in(
     LinearTask("linear", "1/2 (m - y)^2", loss=0, quadratic=True, test="t"),
-    LinearTask("logistic", "log(1 + exp(-y m))", True, loss=1, test="z"),
+    LinearTask("logistic", "log(1 + exp(-y m))", True, loss=1, test="z", multinomial=True),
     LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False),
     LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8),
     LinearTask(

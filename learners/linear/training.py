@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
-from tuskml.kernels.gather import gathered
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.renumber import renumbered
+from tuskml.kernels.rows.gather import gathered
+from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.explaining.text import written
@@ -30,6 +30,7 @@ from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, task_members
@@ -165,24 +166,42 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         rows = gathered(rows)
         groups = rows.groups
     labels = rows.labels()
-    two = np.ones(len(groups), bool)
     refuse_labels(request.task, labels)
-    check_classes(request.task, request.options, labels)
-    if request.task.classifies:
-        two = labels["low"] != labels["high"]
-    parts = []
-    if two.any():
-        chosen = np.flatnonzero(two)
-        some = rows.of(chosen)
-        inputs = Inputs(some, labels[chosen], None, widths[chosen])
-        models = fit(inputs, plan, request, memory, began, question)
-        parts.append(models.numbered(chosen[models.group]))
-    if not two.all():
-        lone = np.flatnonzero(~two)
-        models = one_class(rows.of(lone), labels[lone], widths[lone], plan, request)
-        parts.append(models.numbered(lone))
+    parts = by_classes(Inputs(rows, labels, None, widths), plan, request, memory, began, question)
     events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
     return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def by_classes(
+    given: Inputs,
+    plan: Plan,
+    request: Request,
+    memory: int,
+    began: float,
+    question: Question | None,
+) -> list[Models]:
+    """The models of groups of many classes, of two or of numbers, and of one class."""
+    rows, labels, widths = given.rows, given.labels, given.widths
+    many = many_classes(request.task, request.options, labels)
+    check_classes(request.task, request.options, labels[~many])
+    two, parts = ~many, []
+    if request.task.classifies:
+        two &= labels["low"] != labels["high"]
+    if many.any():
+        chosen = np.flatnonzero(many)
+        some = rows.of(chosen)
+        several = train_many(some, labels[chosen], widths[chosen], request, memory, began)
+        parts.append(several.numbered(chosen[several.group]))
+    if two.any():
+        chosen = np.flatnonzero(two)
+        inputs = Inputs(rows.of(chosen), labels[chosen], None, widths[chosen])
+        models = fit(inputs, plan, request, memory, began, question)
+        parts.append(models.numbered(chosen[models.group]))
+    lone = np.flatnonzero(~two & ~many)
+    if len(lone):
+        models = one_class(rows.of(lone), labels[lone], widths[lone], plan, request)
+        parts.append(models.numbered(lone))
+    return parts
 
 
 def fit(

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -115,11 +115,11 @@ def _step(value: Any) -> float | str:
     return number
 
 
-class ByClass(tuple[float, float]):
-    """Weights of two classes that were named; classes: these, the lower first, or 0 and 1 where
-    the names are no numbers; by_name: the weights by name."""
+class ByClass(tuple[float, ...]):
+    """Weights of classes that were named; classes: these, in rising order, or 0, 1, ... where the
+    names are no numbers; by_name: the weights by name."""
 
-    classes: tuple[float, float]
+    classes: tuple[float, ...]
     by_name: dict[str, float]
 
     @property
@@ -142,12 +142,12 @@ def class_names(names: tuple[str, str]) -> ClassNames:
     return found
 
 
-def weights_by_name(names: tuple[str, str], by_name: dict[str, float]) -> ByClass:
+def weights_by_name(names: Sequence[str], by_name: dict[str, float]) -> ByClass:
     """The weights in the order of the names. ValueError where a name has none."""
     if set(names) != set(by_name):
         raise ValueError
     found = ByClass(_weights([by_name[name] for name in names]))
-    found.classes, found.by_name = (0.0, 1.0), by_name
+    found.classes, found.by_name = tuple(map(float, range(len(names)))), by_name
     return found
 
 
@@ -164,25 +164,24 @@ def _by_class(value: dict[str, Any]) -> ByClass:
     """The weights of {class: weight}, the lower class first; JSON has its keys as text."""
     labels = [_label(key) for key in value]
     if any(label is None for label in labels):
-        first, second = sorted(value)
-        return weights_by_name((first, second), value)
-    known = dict(zip(labels, value.values(), strict=True))
-    (low, light), (high, heavy) = sorted((label or 0.0, known[label]) for label in known)
-    found = ByClass(_weights([light, heavy]))
-    found.classes, found.by_name = (low, high), value
+        return weights_by_name(sorted(value), value)
+    known = {label or 0.0: weight for label, weight in zip(labels, value.values(), strict=True)}
+    classes, weights = zip(*sorted(known.items()), strict=True)
+    found = ByClass(_weights(list(weights)))
+    found.classes, found.by_name = classes, value
     return found
 
 
-def _weights(value: Any) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
+def _weights(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or len(value) < 2:
         raise ValueError
-    low, high = (_number(weight) for weight in value)
-    if min(low, high) <= 0:
+    found = tuple(_number(weight) for weight in value)
+    if min(found) <= 0:
         raise ValueError
-    return low, high
+    return found
 
 
-def _class_weight(value: Any) -> str | tuple[float, float]:
+def _class_weight(value: Any) -> str | tuple[float, ...]:
     if value == "balanced":
         return "balanced"
     return _by_class(value) if isinstance(value, dict) else _weights(value)
@@ -251,7 +250,7 @@ TIME = Kind("a duration such as '90s', '15m' or '1h30m'", _duration)
 STEP = Kind("a number greater than 0 or 'auto'", _step)
 CLASS_WEIGHT = Kind(
     "'balanced', [weight of lower class, weight of higher class] or {class: weight} "
-    "of both classes",
+    "of all classes",
     _class_weight,
 )
 CLASSES = Kind('a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]', _classes)

@@ -42,7 +42,7 @@ SHARED = {
             "epsilon", real(0), 1e-6, "the tolerance of `converge`; 0 runs max_iter iterations"
         ),
         Option("time", TIME, None, "the most time for the training"),
-        Option("class_weight", CLASS_WEIGHT, None, "the weights of the losses of the two classes"),
+        Option("class_weight", CLASS_WEIGHT, None, "the weights of the losses of the classes"),
         Option("threads", integer(1, 1024), None, "the most threads; 1 is deterministic"),
         Option("seed", integer(0, 2**53), 0, "the seed of the random order of rows"),
         Option("deterministic", BOOLEAN, False, "the same bits whatever the order of the rows"),
@@ -133,7 +133,7 @@ class Options:
     max_iter: int | None
     epsilon: float
     time: float | None
-    class_weight: str | tuple[float, float] | None
+    class_weight: str | tuple[float, ...] | None
     threads: int | None
     seed: int
     deterministic: bool

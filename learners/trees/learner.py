@@ -40,6 +40,9 @@ class Trees(Learner):
     def sizes(self) -> tuple[tuple[str, str], ...]:
         return (("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),)
 
+    def classifies(self, request: Request[Task, TreeOptions]) -> bool:
+        return training.classifies(request.options)
+
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
     ) -> Iterator[Models]:

@@ -19,7 +19,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.boosting import LOGISTIC, Forest, Rules, boosted
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, margin_of_one_class
+from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.tasks import Task
@@ -73,12 +73,11 @@ def train_together(
     """Trains groups of one width and kind."""
     began = time.monotonic()
     options = request.options
-    classifies = OBJECTIVES[options.objective] == LOGISTIC
     threads = options.threads or budget.threads()
     mark = passes.cancel_mark()
-    rows = Pass(groups, int(classifies), None, None, True, threads, cancel_mark=mark)
+    rows = Pass(groups, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
     labels = rows.labels()
-    check_classes(replace(request.task, classifies=classifies), options, labels)
+    check_classes(replace(request.task, classifies=classifies(options)), options, labels)
     with ExitStack() as stack:
         kept, held = rows, None
         if options.validation:
@@ -90,6 +89,11 @@ def train_together(
         forests = boosted(kept, rules_of(options), memory, held)
     events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
     return as_models(groups, labels, forests, request, time.monotonic() - began)
+
+
+def classifies(options: TreeOptions) -> bool:
+    """Whether labels are classes."""
+    return OBJECTIVES[options.objective] == LOGISTIC
 
 
 def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
@@ -121,7 +125,7 @@ def rules_of(options: TreeOptions) -> Rules:
 
 def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """What happened to one group."""
-    if OBJECTIVES[options.objective] == LOGISTIC and label["low"] == label["high"]:
+    if classifies(options) and label["low"] == label["high"]:
         return "one class"
     if not np.isfinite([forest.base, forest.base_loss, *forest.loss]).all():
         return "out of range"
@@ -148,7 +152,7 @@ def as_models(
         request.task.name,
         coef=numbers_of(groups, forests, found),
         intercept=base,
-        classes=classes_of(labels, options),
+        **named_classes(classes_of(labels, options)),
         loss=loss,
         history=history_of(forests),
         iterations=np.array([forest.trees for forest in forests]),
@@ -201,7 +205,7 @@ def history_of(forests: list[Forest]) -> Lists:
 def classes_of(labels: NDArray[np.void], options: TreeOptions) -> Lists:
     """The classes of each group, the lower one first; none of the squared objective."""
     n = len(labels)
-    if OBJECTIVES[options.objective] != LOGISTIC:
+    if not classifies(options):
         return Lists(np.empty(0), np.zeros(n + 1, np.int64))
     if options.classes is not None:
         return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))

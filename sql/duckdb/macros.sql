@@ -39,11 +39,36 @@ CREATE OR REPLACE TEMP MACRO predict
     (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
--- The probability of the higher class; logistic models only.
+-- The place of a class in a model's list of them, by its name or its number.
+CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
+    coalesce(nullif(list_position(names, given), 0),
+             nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
+             CASE WHEN names IS NOT NULL AND given IS NOT NULL
+                  THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
+                             || array_to_string(names, ', ')) END);
+
+-- The probability of one class.
+CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
+    list_extract(_tusk_predict_probas(struct_extract(model, 'payload'), features),
+                 _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
+
+-- The class by its name.
+CREATE OR REPLACE TEMP MACRO predict_class(model, features) AS
+    list_extract(struct_extract(model, 'class_names'),
+                 CAST(_tusk_predict_class(struct_extract(model, 'payload'), features) AS BIGINT));
+
+-- The probabilities of all classes by their names.
+CREATE OR REPLACE TEMP MACRO _tusk_named(names, shares) AS CASE WHEN shares IS NOT NULL THEN map(names, shares) END;
+CREATE OR REPLACE TEMP MACRO predict_probas(model, features) AS
+    _tusk_named(struct_extract(model, 'class_names'),
+                _tusk_predict_probas(struct_extract(model, 'payload'), features));
+
+-- The probability of the higher of two classes, or of a class; logistic models only.
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model VARCHAR, features) AS _tusk_predict_proba(_tusk_payload_of('predict_proba', model), features),
     (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
-    (model_name, in_group, features) AS _tusk_three('predict_proba', model_name);
+    (model_name VARCHAR, in_group, features) AS _tusk_three('predict_proba', model_name),
+    (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
 -- The raw margin, coef . features + intercept.
 CREATE OR REPLACE TEMP MACRO decision

@@ -34,7 +34,9 @@ CREATE OR REPLACE TEMP MACRO predict
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
-    (model_name, in_group, features) AS _tusk_predict_proba(_tusk_deployed_to('predict_proba', model_name, in_group), features);
+    (model_name VARCHAR, in_group, features) AS
+        _tusk_predict_proba(_tusk_deployed_to('predict_proba', model_name, in_group), features),
+    (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
 CREATE OR REPLACE TEMP MACRO decision
     (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),

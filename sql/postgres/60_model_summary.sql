@@ -32,25 +32,34 @@ CREATE FUNCTION model_summary(model tuskml_model)
 RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8, note text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH terms AS MATERIALIZED (
-    SELECT t.place - 1 AS feature, t.estimate, t.std_err, @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
-    FROM unnest((model).intercept || (model).coef, (model).std_err) WITH ORDINALITY AS t (estimate, std_err, place)
+    SELECT t.place - 1 AS at, s.each, (t.place - 1) % s.each AS feature, t.estimate, t.std_err,
+           CASE WHEN s.several THEN (model).class_names[(t.place - 1) / s.each + 1] || ': ' ELSE '' END AS class,
+           @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
+    FROM (SELECT (model).task = 'logistic' AND cardinality((model).classes) > 2 AS several,
+                 CASE WHEN (model).task = 'logistic' AND cardinality((model).classes) > 2
+                      THEN cardinality((model).coef) / cardinality((model).classes)
+                      ELSE cardinality((model).coef) + 1 END AS each) AS s,
+         unnest(CASE WHEN s.several THEN (model).coef ELSE (model).intercept || (model).coef END, (model).std_err)
+             WITH ORDINALITY AS t (estimate, std_err, place)
     WHERE (model).coef IS NOT NULL OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
-    SELECT array_agg(statistic ORDER BY feature) AS statistics, count(std_err) AS errors,
+    SELECT array_agg(statistic ORDER BY at) AS statistics, count(std_err) AS errors,
            CASE WHEN (model).task IN ('linear', 'gamma')
                 THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
                 ELSE 'Infinity'::float8 END AS freedom
     FROM terms),
 p AS (
-    SELECT p.value, p.place - 1 AS feature
+    SELECT p.value, p.place - 1 AS at
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
 SELECT feature::integer,
-       CASE WHEN feature = 0 THEN 'intercept'
-            WHEN cardinality((model).features) >= cardinality((model).coef) THEN (model).features[feature]
+       class || CASE WHEN feature = 0 THEN 'intercept'
+            WHEN cardinality((model).features) >= (model).n_features THEN (model).features[feature]
             ELSE 'x' || feature END, estimate, std_err,
        CASE WHEN (model).task IN ('linear', 'gamma') THEN 't'
             WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
-       CASE WHEN std_err IS NULL THEN @extschema@._tuskml_note(
+       CASE WHEN std_err IS NULL AND class <> '' AND at < each AND errors > 0
+            THEN 'the weights of the first class, the reference, are 0'
+            WHEN std_err IS NULL THEN @extschema@._tuskml_note(
            (model).task, (model).options, (model).status, (model).store, tested.errors, feature) END
-FROM tested, terms LEFT JOIN p USING (feature) ORDER BY feature
+FROM tested, terms LEFT JOIN p USING (at) ORDER BY at
 $$;

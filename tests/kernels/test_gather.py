@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.kernels import gather
+from tuskml.kernels.rows import gather
 from tuskml.learners.linear import training as trainer
 
 pytestmark = pytest.mark.native

@@ -22,13 +22,16 @@
     FIELD(COEF, coef, NUMBERS, \
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
-          "first. `gbdt`: the nodes of the trees (`tree_dump`). NULL with the option `store`") \
+          "first. `gbdt`: the nodes of the trees (`tree_dump`). More than two classes: the weights " \
+          "of one class after another, the intercept's first. NULL with the option `store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
-          "`matrix_factorization`: the mean rating, 0 without biases") \
+          "`matrix_factorization`: the mean rating, 0 without biases. NULL with more than two " \
+          "classes") \
     FIELD(STD_ERR, std_err, NUMBERS, \
-          "standard errors, the intercept's first; NULL where they have no meaning") \
+          "standard errors, the intercept's first, of more than two classes in the order of `coef`; " \
+          "NULL where they have no meaning") \
     FIELD(CLASSES, classes, NUMBERS, \
-          "the labels, the lower one first; one label if there was only one; NULL for `linear`;" \
+          "the labels, in rising order; one label if there was only one; NULL for `linear`;" \
           " `matrix_factorization`: the numbers of users, of items, and of elements per vector") \
     FIELD(CLASS_NAMES, class_names, TEXTS, \
           "the classes by their own names, in the order of `classes`; numbers as text; NULL where " \

@@ -42,9 +42,33 @@ static bool score_sparse(tusk_scorer *s, const tusk_rows *rows, double *out, cha
     return true;
 }
 
+/* The probabilities of all classes, shape (n, n_classes). */
+static bool score_classes(tusk_scorer *s, const tusk_rows *rows, double *out, char *sentence) {
+    const char *x = rows->x;
+    size_t width = rows->f64 ? sizeof(double) : sizeof(float);
+    for (int64_t i = 0; i < rows->n; i++, out += s->n_classes) {
+        int64_t begin = rows->ids ? rows->begin[i] : i * rows->width;
+        uint64_t n = (uint64_t)(rows->ids ? rows->begin[i + 1] - begin : rows->width);
+        const char *values = x + (size_t)begin * width;
+        tusk_sparse_row row = {rows->ids + (rows->ids ? begin : 0), values, n, n};
+        if (!tusk_probabilities(s, rows->ids ? &row : NULL, values, rows->f64, n, out, sentence))
+            return false;
+    }
+    return true;
+}
+
+static void to_answers(const tusk_scorer *s, enum tusk_answer answer, double *out, uint64_t n) {
+    if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
+        tusk_to_predictions(s, out, n);
+    else if (answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(out, n);
+}
+
 static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows, double *out,
                   char *sentence) {
     uint64_t n = (uint64_t)rows->n;
+    if (answer == TUSK_PREDICT_PROBAS)
+        return s->null || score_classes(s, rows, out, sentence);
     if (s->null) {
         for (uint64_t i = 0; i < n; i++)
             out[i] = __builtin_nan("");
@@ -53,10 +77,7 @@ static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows
     if (rows->ids ? !score_sparse(s, rows, out, sentence)
                   : !tusk_margins(s, rows->x, rows->f64, (uint64_t)rows->width, n, out, sentence))
         return false;
-    if (answer == TUSK_PREDICT)
-        tusk_to_predictions(s, out, n);
-    else if (answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(out, n);
+    to_answers(s, answer, out, n);
     return true;
 }
 
@@ -68,25 +89,23 @@ static tusk_stores stores_at(const char *root, char usual[LONGEST_PATH]) {
     return (tusk_stores){.cache = cache, .root = root, .memory = SEALED_MEMORY};
 }
 
-static void to_answers(const tusk_scorer *s, enum tusk_answer answer, double *out, uint64_t n) {
-    if (answer == TUSK_PREDICT)
-        tusk_to_predictions(s, out, n);
-    else if (answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(out, n);
-}
-
-static bool score_named(tusk_scorer *s, tusk_named_rows *rows, int64_t n, double *out,
-                        char *sentence) {
+/* out: one answer per row, or n_classes of them; those of rows without a prediction are NaN. */
+static bool score_named(tusk_scorer *s, enum tusk_answer answer, tusk_named_rows *rows, int64_t n,
+                        double *out, char *sentence) {
     tusk_sparse_row features;
+    bool lists = answer == TUSK_PREDICT_PROBAS;
+    uint64_t width = lists ? s->n_classes : 1;
     if (!s->null && !tusk_named_match(rows, s, sentence))
         return false;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++, out += width) {
         bool null = s->null;
         if (!null && !tusk_named_row(rows, s, (uint64_t)i, &features, &null, sentence))
             return false;
         if (null)
-            out[i] = __builtin_nan("");
-        else if (!tusk_sparse_margin(s, &features, true, out + i, sentence))
+            for (uint64_t k = 0; k < width; k++)
+                out[k] = __builtin_nan("");
+        else if (!(lists ? tusk_probabilities(s, &features, NULL, true, 0, out, sentence)
+                         : tusk_sparse_margin(s, &features, true, out, sentence)))
             return false;
     }
     return true;
@@ -100,7 +119,7 @@ EXPORTED int tusk_answer_named(tusk_text payload, int answer, const tusk_given_c
     tusk_named_rows rows = {.column = columns, .n_columns = (uint32_t)n_columns};
     *why = (tusk_refusal){.sqlstate = "22023"};
     bool done = tusk_read_model(payload, &stores, (enum tusk_answer)answer, &s, why->sentence) &&
-                score_named(&s, &rows, n, out, why->sentence);
+                score_named(&s, (enum tusk_answer)answer, &rows, n, out, why->sentence);
     if (done)
         to_answers(&s, (enum tusk_answer)answer, out, (uint64_t)n);
     tusk_named_free(&rows);

@@ -54,6 +54,25 @@ TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *
  * for log y!, of their first and second derivatives by t, and the number of rows. */
 TK_API int tk_size_likelihood(const tk_pass *pass, const double *weights, const double *size,
                               double *out);
+/* Several classes, whose loss is log sum_k exp(m_k) - m_y with a margin for each. */
+typedef struct tk_softmax {
+    int64_t n_classes;
+    const double *label;  /* (n_groups, n_classes), rising */
+    const double *weight; /* of the rows of each class, like label; NULL: 1 */
+} tk_softmax;
+/* The distinct labels of each group, rising, and the rows of each, shape (n_groups, most). count,
+ * shape (n_groups,), is most + 1 where there are more. */
+TK_API int tk_classes(const tk_pass *pass, int64_t most, double *label, double *rows,
+                      int64_t *count);
+/* Like tk_gradient, for weights of shape (n_groups, n_classes, d + 1): sum of losses, rows, and
+ * gradient sums in the shape of the weights. */
+TK_API int tk_softmax_gradient(const tk_pass *pass, const tk_softmax *softmax,
+                               const double *weights, double *out);
+/* For each pair of classes k >= l, row by row, the lower triangle of sum(h z z'), row by row, with
+ * h = p_k ([k = l] - p_l), p the probabilities, and z as in tk_curvature. */
+TK_API int tk_softmax_curvature(const tk_pass *pass, const tk_softmax *softmax,
+                                const double *weights, const double *shift, const double *scale,
+                                double *out);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

@@ -137,6 +137,7 @@ hinge."""
 
 class Bgd(Algorithm):
     name = "bgd"
+    multinomial = True
     title = "batch gradient descent with Barzilai and Borwein's steps"
     source = "Barzilai and Borwein 1988, Raydan 1997"
     max_iter = 1000

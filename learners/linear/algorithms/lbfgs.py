@@ -229,6 +229,7 @@ FIRST = 0.5
 
 class Lbfgs(Algorithm):
     name = "lbfgs"
+    multinomial = True
     title = "L-BFGS, with l1 OWL-QN"
     source = "Liu and Nocedal 1989, Andrew and Gao 2007"
     last_choice = True

@@ -192,6 +192,7 @@ MOST_BYTES = float(1 << 30)
 
 class Newton(Algorithm):
     name = "newton"
+    multinomial = True
     title = "Newton's method; at the hinge an interior-point method"
     source = "Nocedal and Wright 2006, Mehrotra 1992"
     first_choice = True

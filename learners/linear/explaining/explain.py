@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.renumber import renumbered
+from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.explanation import document
+from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.own.checks import refuse_labels
 from tuskml.learners.linear.own.tasks import refuse_together
@@ -75,6 +76,8 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
     rows = Pass(group, task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     refuse_labels(task, labels)
+    if many_classes(task, options, labels).any():
+        return Choice(plan_of_classes(rows, request), ())
     if task.classifies and (labels["third_row"][0] or labels["low"][0] == labels["high"][0]):
         return by_statistics(plan, question)
     with passes.watching_sigint():

@@ -73,7 +73,7 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
     return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
-def shown_weights(weight: str | tuple[float, float]) -> Any:
+def shown_weights(weight: str | tuple[float, ...]) -> Any:
     """Class weights as the option has them."""
     if not isinstance(weight, ByClass):
         return weight

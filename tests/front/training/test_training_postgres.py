@@ -128,7 +128,6 @@ def test_an_engine_of_sqlalchemy(url: str) -> None:
         ({"source": "Trip"}, "source 'Trip' does not exist.*did you mean 'Trips'"),
         ({"source": "x.parquet"}, "Parquet files are for DuckDB"),
         ({"label": "'yes'"}, "is of type text"),
-        ({"label": "hour"}, "needs two classes"),
         ({"source": "SELECT 1 FROM nowhere"}, 'relation "nowhere" does not exist'),
         ({"into": "Trips"}, "the table Trips already exists: give into another name"),
     ],

@@ -155,10 +155,6 @@ CASES = {
         ),
         "train_model: feature 1 is NaN in row 3 of the group, expected a finite number (NULL skips a row)",
     ),
-    "three classes": (
-        train(task="'logistic'", label="x[1]"),
-        "train_model: label is 4 in row 3 of a group whose labels were 1 and 2, 'logistic' needs two classes",
-    ),
     "three classes, svm": (
         train(task="'svm'", label="x[1]"),
         "train_model: label is 4 in row 3 of a group whose labels were 1 and 2, 'svm' needs two classes",

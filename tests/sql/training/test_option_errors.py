@@ -30,9 +30,12 @@ INVALID: dict[str, tuple[object, str]] = {
     "l1": ("0.1", "a number of at least 0"),
     "l2": (True, "a number of at least 0"),
     "fit_intercept": (1, "true or false"),
+    "quantile": (1, "a number greater than 0 and less than 1"),
+    "delta": (0, "a number greater than 0"),
+    "dispersion": (-1, "a number greater than 0"),
     "class_weight": (
         [1, -1],
-        "'balanced', [weight of lower class, weight of higher class] or {class: weight} of both classes",
+        "'balanced', [weight of lower class, weight of higher class] or {class: weight} of all classes",
     ),
     "classes": ([2, 1], 'a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]'),
     "missing": ("drop", "'skip', 'impute', 'level' or 'error'"),

@@ -1,5 +1,5 @@
-/* predict, predict_proba and decision: compute a number from a model's payload and a row's
- * features.
+/* predict, predict_proba, decision and others: compute a number from a model's payload and a row's
+ * features, or a list of numbers, one for each class.
  *
  * SQL macros give them their public names and pass only the model's field `payload`, so that
  * DuckDB reads none of the model's lists.
@@ -94,13 +94,18 @@ static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
 
 /* --- scoring --- */
 
+static bool of_lists(const overload *o) {
+    return o->answer == TUSK_PREDICT_PROBAS;
+}
+
 static void put_null(call *c, idx_t row) {
     if (!c->validity) {
         duckdb_vector_ensure_validity_writable(c->result);
         c->validity = duckdb_vector_get_validity(c->result);
     }
     duckdb_validity_set_row_invalid(c->validity, row);
-    c->out[row] = 0;
+    if (!of_lists(c->o))
+        c->out[row] = 0;
 }
 
 /* Checks the mask a word at a time, so that a mask without zeros costs almost nothing. */
@@ -153,17 +158,22 @@ static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
     return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
 }
 
-static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
+static tusk_sparse_row sparse_at(const call *c, idx_t row) {
     duckdb_list_entry i = list_entry(&c->features.indices, row),
                       v = list_entry(&c->features.values, row);
     bool f64 = c->features.type.f64;
     const char *x = c->features.values.child.data;
-    tusk_sparse_row features = {
+    return (tusk_sparse_row){
         .ids = (const int32_t *)c->features.indices.child.data + i.offset,
         .values = x + v.offset * (f64 ? sizeof(double) : sizeof(float)),
         .n_ids = i.length,
         .n_values = v.length,
     };
+}
+
+static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
+    tusk_sparse_row features = sparse_at(c, row);
+    bool f64 = c->features.type.f64;
     char sentence[TUSK_SENTENCE];
     return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) || refuse(c, sentence);
 }
@@ -180,6 +190,63 @@ static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
             return refuse(c, sentence);
         if (null)
             put_null(c, row);
+    }
+    return true;
+}
+
+/* Appends room for one probability per class to the result, as the list of a row. */
+static double *list_for(call *c, const tusk_scorer *s, idx_t row) {
+    idx_t at = duckdb_list_vector_get_size(c->result);
+    duckdb_list_vector_reserve(c->result, at + s->n_classes);
+    duckdb_list_vector_set_size(c->result, at + s->n_classes);
+    ((duckdb_list_entry *)duckdb_vector_get_data(c->result))[row] =
+        (duckdb_list_entry){at, s->n_classes};
+    return (double *)duckdb_vector_get_data(duckdb_list_vector_get_child(c->result)) + at;
+}
+
+/* Writes the list of a row's probabilities. */
+static bool put_probabilities(call *c, tusk_scorer *s, idx_t row) {
+    bool f64 = c->features.type.f64, sparse = c->features.type.sparse;
+    tusk_sparse_row ids;
+    if (sparse)
+        ids = sparse_at(c, row);
+    duckdb_list_entry e = list_entry(&c->features.values, row);
+    const char *x = c->features.values.child.data;
+    x += e.offset * (f64 ? sizeof(double) : sizeof(float));
+    char sentence[TUSK_SENTENCE];
+    return tusk_probabilities(s, sparse ? &ids : NULL, x, f64, e.length, list_for(c, s, row),
+                              sentence) ||
+           refuse(c, sentence);
+}
+
+/* The same of rows by name. */
+static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    char sentence[TUSK_SENTENCE];
+    tusk_sparse_row ids;
+    if (!s->null && !tusk_named_match(&c->rows, s, sentence))
+        return refuse(c, sentence);
+    for (; row < end; row++) {
+        bool null = s->null || !is_valid(&c->features.self, row);
+        if (!null && !tusk_named_row(&c->rows, s, row, &ids, &null, sentence))
+            return refuse(c, sentence);
+        if (null)
+            put_null(c, row);
+        else if (!tusk_probabilities(s, &ids, NULL, true, 0, list_for(c, s, row), sentence))
+            return refuse(c, sentence);
+    }
+    return true;
+}
+
+static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    if (c->by_name)
+        return list_named(c, s, row, end);
+    if (s->preparation.length)
+        return refuse(c, TUSK_NEEDS_NAMES);
+    for (; row < end; row++) {
+        if (s->null || !usable(c, row))
+            put_null(c, row);
+        else if (!put_probabilities(c, s, row))
+            return false;
     }
     return true;
 }
@@ -275,11 +342,12 @@ static bool score(call *c) {
     tusk_scorer s;
     for (idx_t row = 0, n; row < c->n; row += n) {
         n = model_run(c, row);
-        bool done = read_model(c, row, &s) && score_run(c, &s, row, row + n);
+        bool done = read_model(c, row, &s) && (of_lists(c->o) ? score_lists(c, &s, row, row + n)
+                                                              : score_run(c, &s, row, row + n));
         tusk_forget_model(&s);
         if (!done)
             return false;
-        if (c->o->answer == TUSK_PREDICT)
+        if (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS)
             tusk_to_predictions(&s, c->out + row, n);
     }
     return true;
@@ -323,7 +391,9 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
                             : make_feature_type(o->features));
     duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
-    duckdb_scalar_function_set_return_type(f, number);
+    duckdb_logical_type list = duckdb_create_list_type(number);
+    duckdb_scalar_function_set_return_type(f, of_lists(o) ? list : number);
+    duckdb_destroy_logical_type(&list);
     duckdb_destroy_logical_type(&number);
     duckdb_scalar_function_set_special_handling(f);
     duckdb_scalar_function_set_extra_info(f, o, overload_free);
@@ -368,6 +438,6 @@ bool register_predict(duckdb_connection connection, database *d) {
     bool done = true;
     for (int a = 0; a < TUSK_ANSWERS; a++)
         done = done && register_one(connection, d, (enum tusk_answer)a) &&
-               register_whole(connection, d, (enum tusk_answer)a);
+               (a > TUSK_DECISION || register_whole(connection, d, (enum tusk_answer)a));
     return done;
 }

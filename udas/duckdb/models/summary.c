@@ -7,6 +7,7 @@
 
 #include "../../scalars/models/json_member.h"
 #include "../../scalars/models/note.h"
+#include "../../scalars/models/quoted.h"
 #include "../any_type.h"
 #include "distribution.h"
 #include "model_column.h"
@@ -41,8 +42,11 @@ static const struct term_type {
 typedef struct models {
     model_column used;
     column n_rows, status, store;
-    list_column std_err, features; /* the second of text */
+    list_column std_err, features, names; /* features, names: of text; names: of the classes */
 } models;
+
+#define ONE_CLASS ((idx_t) - 1) /* for models of fewer than three classes */
+#define MOST_NAME 200           /* bytes of a class's name to show */
 
 /* The terms being written, appended to those of earlier rows. */
 typedef struct terms {
@@ -78,19 +82,44 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
     if (!model_column_of_any(v, n, s, &m->used))
         return false;
     column none = m->used.self;
-    *m = (models){m->used, none, none, none, {none, none, 0}, {none, none, 0}};
+    *m = (models){.used = m->used, .n_rows = none, .status = none, .store = none};
+    m->std_err.self = m->features.self = m->names.self = none;
     if (!none.vector)
         return true;
     duckdb_vector rows = field_of(v, "n_rows"), errors = field_of(v, "std_err");
     return rows && errors && numbers_of_any(rows, n, s, &m->n_rows, NULL) &&
            numbers_list_of_any(errors, n, s, &m->std_err, NULL) &&
            names_of_any(field_of(v, "features"), n, s, &m->features) &&
+           names_of_any(field_of(v, "class_names"), n, s, &m->names) &&
            text_or_null(field_of(v, "status"), n, s, &m->status) &&
            text_or_null(field_of(v, "store"), n, s, &m->store);
 }
 
 static bool has_terms(const models *m, idx_t row) {
     return is_valid(&m->used.self, row) && is_valid(&m->used.coef.self, row);
+}
+
+/* Weights of each class of a model of several, 0 for other models. */
+static idx_t weights_of_class(const models *m, idx_t row) {
+    if (!is(text_in(&m->used.task, row), "logistic") || !is_valid(&m->used.classes.self, row))
+        return 0;
+    idx_t classes = list_entry(&m->used.classes, row).length;
+    return classes > 2 ? list_entry(&m->used.coef, row).length / classes : 0;
+}
+
+static idx_t terms_of(const models *m, idx_t row) {
+    return list_entry(&m->used.coef, row).length + (weights_of_class(m, row) ? 0 : 1);
+}
+
+/* The name of a class, or an empty text. */
+static tusk_text name_of_class(const models *m, idx_t row, idx_t place) {
+    const list_column *names = &m->names;
+    if (!names->self.vector || !is_valid(&names->self, row))
+        return (tusk_text){"", 0};
+    duckdb_list_entry e = list_entry(names, row);
+    tusk_text empty = {"", 0};
+    tusk_text found = place < e.length ? text_in(&names->child, e.offset + place) : empty;
+    return found.data ? found : empty;
 }
 
 static double item(const list_column *l, idx_t row, idx_t i) {
@@ -172,54 +201,77 @@ static const char *note_of(const facts *f, idx_t feature, bool known) {
 }
 
 /* The name of a feature: its own, or its number. */
-static void put_name(const terms *t, const models *m, idx_t row, idx_t feature, idx_t at) {
+static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, char *room,
+                                 size_t size) {
     duckdb_list_entry e = {0, 0};
     if (is_valid(&m->features.self, row))
         e = list_entry(&m->features, row);
+    idx_t each = weights_of_class(m, row), n = list_entry(&m->used.coef, row).length;
     tusk_text own = {NULL, 0};
     /* A factorization has more coefficients than names. */
-    if (feature && e.length >= list_entry(&m->used.coef, row).length)
+    if (feature && e.length >= (each ? each - 1 : n))
         own = text_in(&m->features.child, e.offset + feature - 1);
-    char name[32] = "intercept";
-    if (feature)
-        snprintf(name, sizeof name, "x%llu", (unsigned long long)feature);
     if (own.data)
-        duckdb_vector_assign_string_element_len(t->fields[T_TERM], at, own.data, own.length);
-    else
-        put_text(t->fields[T_TERM], at, name);
+        return own;
+    int length = feature ? snprintf(room, size, "x%llu", (unsigned long long)feature)
+                         : snprintf(room, size, "intercept");
+    return (tusk_text){room, (size_t)length};
 }
 
-static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f) {
-    idx_t at = t->used++;
+/* The name of a term; of several classes it begins with the class's. */
+static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t feature,
+                     idx_t of_class) {
+    char room[32], whole[2 * MOST_NAME + 8];
+    tusk_text name = name_of_feature(m, row, feature, room, sizeof room);
+    if (of_class == ONE_CLASS) {
+        duckdb_vector_assign_string_element_len(t->fields[T_TERM], at, name.data, name.length);
+        return;
+    }
+    tusk_text class = name_of_class(m, row, of_class);
+    snprintf(whole, sizeof whole, "%.*s: %.*s", tusk_quoted(class.data, class.length, MOST_NAME),
+             class.data, tusk_quoted(name.data, name.length, MOST_NAME), name.data);
+    put_text(t->fields[T_TERM], at, whole);
+}
+
+/* of_class: the place of the class, from 0 on, of a model of several. */
+static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f,
+                     idx_t of_class) {
+    idx_t at = t->used++, place = feature;
+    bool several = of_class != ONE_CLASS;
+    if (several)
+        place += of_class * weights_of_class(m, row);
     bool valid = feature || is_valid(&m->used.intercept, row);
-    double estimate = feature ? item(&m->used.coef, row, feature - 1)
-                      : valid ? ((const double *)m->used.intercept.data)[row]
-                              : NAN,
-           error = item(&m->std_err, row, feature);
+    double estimate = several   ? item(&m->used.coef, row, place)
+                      : feature ? item(&m->used.coef, row, feature - 1)
+                      : valid   ? ((const double *)m->used.intercept.data)[row]
+                                : NAN,
+           error = item(&m->std_err, row, place);
     bool known = error == error;
     t->statistic[at] = estimate / error;
     t->freedom[at] = f->freedom;
     ((int32_t *)duckdb_vector_get_data(t->fields[T_FEATURE]))[at] = (int32_t)feature;
-    put_name(t, m, row, feature, at);
+    put_name(t, at, m, row, feature, of_class);
     put_number(t->fields[T_ESTIMATE], at, estimate, estimate == estimate);
     put_number(t->fields[T_STD_ERR], at, error, known);
     put_text(t->fields[T_TEST], at, f->test);
     put_number(t->fields[T_STATISTIC], at, t->statistic[at], known && estimate == estimate);
-    put_text(t->fields[T_NOTE], at, note_of(f, feature, known));
+    bool reference = several && !of_class && !known && !f->none[0];
+    put_text(t->fields[T_NOTE], at, reference ? TUSK_NOTE_REFERENCE : note_of(f, feature, known));
 }
 
 static void put_model(terms *t, const models *m, idx_t row) {
-    idx_t first = t->used, n = list_entry(&m->used.coef, row).length + 1;
+    idx_t first = t->used, n = terms_of(m, row);
     facts f = facts_of(m, row);
+    idx_t each = weights_of_class(m, row);
     for (idx_t i = 0; i < n; i++)
-        put_term(t, m, row, i, &f);
+        put_term(t, m, row, each ? i % each : i, &f, each ? i / each : ONE_CLASS);
     ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
 }
 
 static bool terms_new(terms *t, const models *m, idx_t n, duckdb_vector result, scratch *s) {
     idx_t total = 0;
     for (idx_t row = 0; row < n; row++)
-        total += has_terms(m, row) ? list_entry(&m->used.coef, row).length + 1 : 0;
+        total += has_terms(m, row) ? terms_of(m, row) : 0;
     *t = (terms){.list = result};
     duckdb_list_vector_reserve(result, total);
     duckdb_list_vector_set_size(result, total);

@@ -6,8 +6,10 @@
 #include "predict.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
@@ -119,27 +121,35 @@ static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, ch
 static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
     if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(&margin, 1);
-    else if (answer == TUSK_PREDICT)
+    else if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
         tusk_to_predictions(s, &margin, 1);
     return margin;
 }
 
-static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer answer) {
+/* A row by name as ids and values. Returns false if it has no prediction. */
+static bool expand_row(predictor *p, Datum features, enum tusk_answer answer,
+                       tusk_sparse_row *found) {
     const tusk_named_chunk *row = read_named(&p->reader, features, TUSK_ANSWER_NAMES[answer]);
     if (p->rows.column != row->column)
         p->rows.n_matched = 0;
     p->rows.column = row->column;
     p->rows.n_columns = (uint32)row->schema->n_columns;
     char sentence[TUSK_SENTENCE];
-    tusk_sparse_row found;
     bool null;
-    double margin;
     if (!tusk_named_match(&p->rows, &p->scorer, sentence) ||
-        !tusk_named_row(&p->rows, &p->scorer, 0, &found, &null, sentence) ||
-        (!null && !tusk_sparse_margin(&p->scorer, &found, true, &margin, sentence)))
+        !tusk_named_row(&p->rows, &p->scorer, 0, found, &null, sentence))
         refuse(&p->scorer, answer, sentence);
-    if (null)
+    return !null;
+}
+
+static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer answer) {
+    tusk_sparse_row found;
+    if (!expand_row(p, features, answer, &found))
         return (NullableDatum){.isnull = true};
+    char sentence[TUSK_SENTENCE];
+    double margin;
+    if (!tusk_sparse_margin(&p->scorer, &found, true, &margin, sentence))
+        refuse(&p->scorer, answer, sentence);
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
@@ -164,13 +174,52 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
+/* The probabilities of all classes as a datum. */
+static Datum probabilities(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row) {
+    double *share = palloc(s->n_classes * sizeof *share);
+    Datum *items = palloc(s->n_classes * sizeof *items);
+    char sentence[TUSK_SENTENCE];
+    bool f64 = !row || row->f64;
+    if (!tusk_probabilities(s, ids, row ? row->values : NULL, f64, row ? (uint64)row->n : 0, share,
+                            sentence))
+        refuse(s, TUSK_PREDICT_PROBAS, sentence);
+    for (uint64 k = 0; k < s->n_classes; k++)
+        items[k] = Float8GetDatum(share[k]);
+    return PointerGetDatum(construct_array(items, (int)s->n_classes, FLOAT8OID, sizeof(double),
+                                           FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static NullableDatum probabilities_of(predictor *p, NullableDatum features,
+                                      enum feature_form form) {
+    const NullableDatum null = {.isnull = true};
+    const char *name = TUSK_ANSWER_NAMES[TUSK_PREDICT_PROBAS];
+    tusk_sparse_row ids;
+    if (p->scorer.null || features.isnull)
+        return null;
+    if (form == NAMED) {
+        if (!expand_row(p, features.value, TUSK_PREDICT_PROBAS, &ids))
+            return null;
+        return (NullableDatum){.value = probabilities(&p->scorer, &ids, NULL)};
+    }
+    if (p->scorer.preparation.length)
+        refuse(&p->scorer, TUSK_PREDICT_PROBAS, TUSK_NEEDS_NAMES);
+    feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
+                                     : read_dense(features.value, &p->buffer, name, "features");
+    if (row.null)
+        return null;
+    ids = (tusk_sparse_row){row.index, row.values, (uint64)row.n_index, (uint64)row.n};
+    return (NullableDatum){.value = probabilities(&p->scorer, form == SPARSE ? &ids : NULL, &row)};
+}
+
 static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
     if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
         refuse_prediction(fcinfo);
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    NullableDatum found = score_features(p, fcinfo->args[A_FEATURES], answer, form);
+    NullableDatum found = answer == TUSK_PREDICT_PROBAS
+                              ? probabilities_of(p, fcinfo->args[A_FEATURES], form)
+                              : score_features(p, fcinfo->args[A_FEATURES], answer, form);
     if (found.isnull)
         PG_RETURN_NULL();
     return found.value;
@@ -188,6 +237,12 @@ DEFINE_SCORE(tuskml_predict_row, TUSK_PREDICT, NAMED)
 DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, DENSE)
 DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, SPARSE)
 DEFINE_SCORE(tuskml_predict_proba_row, TUSK_PREDICT_PROBA, NAMED)
+DEFINE_SCORE(tuskml_predict_class_dense, TUSK_PREDICT_CLASS, DENSE)
+DEFINE_SCORE(tuskml_predict_class_sparse, TUSK_PREDICT_CLASS, SPARSE)
+DEFINE_SCORE(tuskml_predict_class_row, TUSK_PREDICT_CLASS, NAMED)
+DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, DENSE)
+DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, SPARSE)
+DEFINE_SCORE(tuskml_predict_probas_row, TUSK_PREDICT_PROBAS, NAMED)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)

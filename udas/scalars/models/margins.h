@@ -30,6 +30,11 @@ bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint
 
 bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                              char *sentence);
+/* For a model of several classes, the class of each row, or its place (softmax.c). */
+bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                       double *out, char *sentence);
+bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                     char *sentence);
 
 /* For rows [user, item] and a matrix factorization (factors.c). */
 bool tusk_factor_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,

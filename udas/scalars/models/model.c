@@ -65,15 +65,8 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     const tusk_payload_head *h = &v->head;
     s->task = (enum tusk_task)h->task;
     s->response = (enum tusk_response)h->response;
-    bool classes = h->n_classes > 0 && s->task != TUSK_FACTORIZATION;
-    s->classifies =
-        s->task == TUSK_LOGISTIC || s->task == TUSK_SVM || (s->task == TUSK_BOOSTED && classes);
-    if (answer == TUSK_PREDICT_PROBA && (!s->classifies || s->task == TUSK_SVM)) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "model is '%.*s', only 'logistic' models give probabilities; use decision()",
-                 tusk_quoted(v->name.data, v->name.length, 40), v->name.data);
-        return false;
-    }
+    s->classifies = s->task == TUSK_LOGISTIC || s->task == TUSK_SVM ||
+                    (s->task == TUSK_BOOSTED && h->n_classes > 0);
     if (s->task == TUSK_FACTORIZATION) {
         s->factors.biases = h->flags & TUSK_HAS_BIASES;
         return (h->flags & TUSK_HAS_NULLS) || tusk_read_factors(h->classes, &s->factors) ||
@@ -81,6 +74,44 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     }
     s->negative = h->classes[0];
     s->positive = h->classes[h->n_classes == 2];
+    s->n_classes = h->n_classes;
+    s->places = answer == TUSK_PREDICT_CLASS;
+    if (s->places) {
+        s->negative = 1;
+        s->positive = h->n_classes == 2 ? 2 : 1;
+    }
+    return true;
+}
+
+static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
+    s->n_classes = tusk_labels_in(&v->head);
+    s->labels = v->weights;
+    s->coef = v->weights + s->n_classes;
+    s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
+}
+
+/* Whether a model of this task can give the answer. */
+static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
+                         char *sentence) {
+    bool several = s->task == TUSK_MULTINOMIAL;
+    bool two = s->classifies && s->task != TUSK_SVM;
+    if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
+        return refuse(sentence, "the model has more than two classes, expected "
+                                "predict_proba(model, features, class) or "
+                                "predict_probas(model, features)");
+    const char *name = v->name.data;
+    int length = tusk_quoted(name, v->name.length, 40);
+    if ((answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS) && !two && !several) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "model is '%.*s', only 'logistic' models give probabilities; use decision()",
+                 length, name);
+        return false;
+    }
+    if (answer == TUSK_PREDICT_CLASS && !two && !several && s->task != TUSK_SVM) {
+        snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', which has no classes; use predict()",
+                 length, name);
+        return false;
+    }
     return true;
 }
 
@@ -96,12 +127,14 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     tusk_payload_view v;
     *s = (tusk_scorer){.null = false};
     if (!tusk_payload_open(payload, &v, sentence, &s->sqlstate) ||
-        !read_task(&v, answer, s, sentence))
+        !read_task(&v, answer, s, sentence) || !check_answer(&v, answer, s, sentence))
         return false;
     s->intercept = v.head.intercept;
     s->coef = v.weights;
     s->n_coef = v.head.n_weights;
     s->preparation = v.preparation;
+    if (s->task == TUSK_MULTINOMIAL)
+        read_many_classes(&v, s);
     bool says_nothing = !s->n_coef && !v.store.data && !(v.head.flags & TUSK_HAS_INTERCEPT);
     s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
     if (s->null)

@@ -11,6 +11,7 @@ typedef struct tusk_noted {
 
 #define TUSK_NOTE 160
 #define TUSK_NOTE_INTERCEPT "no intercept was fitted"
+#define TUSK_NOTE_REFERENCE "the weights of the first class, the reference, are 0"
 #define TUSK_NOTE_UNDETERMINED "the rows do not determine this coefficient"
 
 /* For a model without any standard errors. */

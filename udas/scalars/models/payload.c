@@ -152,6 +152,27 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
     return refuse(sentence, TUSK_NO_FACTORS);
 }
 
+/* More than two classes, which are in the payload's weights. */
+static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    tusk_numbers classes = m->classes, coef = m->coef;
+    p->head.task = TUSK_MULTINOMIAL;
+    p->head.format = TUSK_PAYLOAD_LATER;
+    if (!coef.complete || !classes.complete) {
+        p->head.flags |= TUSK_HAS_NULLS;
+        return true;
+    }
+    p->head.classes[0] = (double)classes.n;
+    p->head.n_weights = classes.n + coef.n;
+    p->labels = classes.items;
+    p->weights = coef.items;
+    if (coef.n && coef.n % classes.n == 0)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has %llu coefficients, expected as many for each of its %llu classes",
+             (unsigned long long)coef.n, (unsigned long long)classes.n);
+    return false;
+}
+
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
     if (h->task == TUSK_LINEAR || (h->task == TUSK_BOOSTED && !classes.n))
@@ -199,7 +220,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
 static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentence) {
     if (!tusk_preparation_of(json, &p->preparation, sentence))
         return false;
-    p->head.format = TUSK_PAYLOAD_NAMED;
+    p->head.format = TUSK_PAYLOAD_LATER;
     p->head.preparation_length = (uint32_t)p->preparation.length;
     return true;
 }
@@ -214,11 +235,17 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
 }
 
+static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    if (p->head.task == TUSK_LOGISTIC && m->classes.n > 2 && is_text(m->task, "logistic"))
+        return read_many_classes(m, p, sentence);
+    return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
+}
+
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
     if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence) ||
-        !read_classes(m, &p->head, sentence) || !read_coef(m, p, sentence))
+        !read_the_rest(m, p, sentence))
         return false;
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
@@ -252,8 +279,11 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
     const tusk_payload_head *h = &p->head;
     char *at = out + sizeof *h;
     memcpy(out, h, sizeof *h);
+    uint64_t labels = tusk_labels_in(h);
+    if (labels)
+        memcpy(at, p->labels, labels * sizeof(double));
     if (h->n_weights)
-        memcpy(at, p->weights, h->n_weights * sizeof(double));
+        memcpy(at + labels * sizeof(double), p->weights, (h->n_weights - labels) * sizeof(double));
     at += h->n_weights * sizeof(double);
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
@@ -271,24 +301,34 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
                   "or renew the payload from its other fields by with_payload(model)");
 }
 
+/* Whether there are as many weights for each of several classes. */
+static bool whole_classes(const tusk_payload_head *h) {
+    if (h->task != TUSK_MULTINOMIAL || h->flags & TUSK_HAS_NULLS)
+        return true;
+    if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
+        return false;
+    uint64_t n = (uint64_t)h->classes[0];
+    return (double)n == h->classes[0] && h->n_weights % n == 0;
+}
+
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
                        const char **sqlstate) {
     tusk_payload_head *h = &v->head;
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format != TUSK_PAYLOAD_FORMAT && h->format != TUSK_PAYLOAD_NAMED) {
+    if (h->format != TUSK_PAYLOAD_FORMAT && h->format != TUSK_PAYLOAD_LATER) {
         *sqlstate = "0A000";
         snprintf(
             sentence, TUSK_SENTENCE,
-            "the payload of the model has format %d, and this tuskml %s reads format %d: train "
-            "the model again or upgrade tuskml",
-            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT);
+            "the payload of the model has format %d, and this tuskml %s reads formats %d and %d: "
+            "train the model again or upgrade tuskml",
+            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_LATER);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length != size_of(h) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response >= TUSK_RESPONSES || h->n_classes > 3)
+        h->response >= TUSK_RESPONSES || h->n_classes > 3 || !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;
     v->weights = (const tusk_weight *)at;

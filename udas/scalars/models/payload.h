@@ -1,8 +1,10 @@
 /* The payload of a model: everything that predictions need, in one piece of bytes.
  *
- * A head of 64 bytes, then the weights as doubles, then the reference to a store and the name
- * of the task as text, then the preparation of rows with names (named/preparation.h). Numbers are
- * little-endian. The CRC-32C covers all bytes except its own four.
+ * A head of 64 bytes, then the weights as doubles (of more than two classes their labels, and
+ * behind them the weights of one class after another, the intercept first), then the reference to
+ * a store and the name of the task as text, then the preparation of rows with names
+ * (named/preparation.h). Numbers are little-endian. The CRC-32C covers all bytes except its own
+ * four.
  */
 #ifndef TUSK_PAYLOAD_H
 #define TUSK_PAYLOAD_H
@@ -10,9 +12,10 @@
 #include "../../rowblock/batch.h"
 #include "score.h"
 
-/* A model of rows with names has the second, which older versions refuse. */
 #define TUSK_PAYLOAD_FORMAT 1
-#define TUSK_PAYLOAD_NAMED 2
+/* The format of models of rows with names or of more than two classes; older versions refuse it.
+ */
+#define TUSK_PAYLOAD_LATER 2
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -32,15 +35,22 @@ typedef struct tusk_payload_head {
     uint32_t preparation_length;
     uint64_t n_weights;
     double intercept;
-    double classes[3]; /* or the numbers of users, items and elements per vector */
+    /* Or the numbers of users, items and elements per vector; or how many classes there are, if
+     * they are more than two: their labels are the first weights. */
+    double classes[3];
 } tusk_payload_head;
+
+/* How many of the weights are labels. Only of a payload that was checked. */
+static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
+    return h->task == TUSK_MULTINOMIAL ? (uint64_t)h->classes[0] : 0;
+}
 
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
 
 /* A payload to be written: its head without the CRC, and what follows it. */
 typedef struct tusk_payload_parts {
     tusk_payload_head head;
-    const double *weights;
+    const double *weights, *labels;
     tusk_text store, name;
     tusk_text preparation; /* to be freed by tusk_payload_free */
 } tusk_payload_parts;

@@ -10,10 +10,19 @@
 #include "../../../kvstore/mapped/sealed_cache.h"
 #include "../sentence.h"
 
-enum tusk_answer { TUSK_PREDICT, TUSK_PREDICT_PROBA, TUSK_DECISION, TUSK_ANSWERS };
+/* The last two are the place of the class in the model's list of them, from 1 on, and the
+ * probabilities of all classes. */
+enum tusk_answer {
+    TUSK_PREDICT,
+    TUSK_PREDICT_PROBA,
+    TUSK_DECISION,
+    TUSK_PREDICT_CLASS,
+    TUSK_PREDICT_PROBAS,
+    TUSK_ANSWERS
+};
 
-static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {"predict", "predict_proba",
-                                                            "decision"};
+static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {"predict", "predict_proba", "decision",
+                                                            "predict_class", "predict_probas"};
 
 /* data is NULL for a NULL. */
 typedef struct tusk_text {
@@ -57,6 +66,7 @@ enum tusk_task {
     TUSK_SVM,
     TUSK_FACTORIZATION,
     TUSK_BOOSTED,
+    TUSK_MULTINOMIAL, /* logistic with more than two classes */
     TUSK_TASKS
 };
 
@@ -88,6 +98,10 @@ typedef struct tusk_scorer {
     double intercept;
     bool classifies; /* whether it predicts classes */
     double negative, positive;
+    uint64_t n_classes;
+    /* Of several classes, one each: n_coef weights, the intercept first. coef has all of them. */
+    const tusk_weight *labels;
+    bool places; /* whether it predicts places instead of classes */
 } tusk_scorer;
 
 #define TUSK_NO_FACTORS \
@@ -128,5 +142,10 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
 /* Turns margins into the classes or the numbers that they predict. */
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
 void tusk_to_probabilities(double *m, uint64_t n);
+
+/* The probabilities of the n_classes classes of a row, which is either sparse, or dense with d
+ * values in x. For models that have some. */
+bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
+                        uint64_t d, double *out, char *sentence);
 
 #endif

@@ -100,6 +100,8 @@ class Algorithm(ABC):
     # What it can train.
     own_losses = True
     """Losses of the user's own; others are compiled into its kernels."""
+    multinomial = False
+    """More than two classes."""
     on_gpu = True
     """The GPU has kernels for it."""
     samples = False

@@ -1,0 +1,248 @@
+// Several classes: the loss of a row is log sum_k exp(m_k) - m_y with a margin m_k = w_k.x + b_k
+// of each class, its derivatives are p_k - [k = y] with p = softmax(m), and its curvatures p_k ([k
+// = l] - p_l). Bohning, Multinomial logistic regression algorithm, 1992.
+//
+// A block of rows stays in cache while it is multiplied by the weights of each class in turn.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "api.h"
+#include "dense.hpp"
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+// The classes of a group: rising labels, and the weights of their rows.
+struct ClassSet {
+    int64_t n;
+    const double *label, *weight;
+    ClassSet(const tk_softmax *s, int64_t g)
+        : n(s->n_classes), label(s->label + g * s->n_classes),
+          weight(s->weight ? s->weight + g * s->n_classes : nullptr) {}
+    int64_t place(double y) const { return std::lower_bound(label, label + n, y) - label; }
+};
+
+// Margins by class, one row of BLOCK_ROWS for each, which become derivatives.
+struct ClassRows {
+    std::vector<double> m;
+    explicit ClassRows(int64_t classes) : m(classes * BLOCK_ROWS) {}
+    double *of(int64_t k) { return m.data() + k * BLOCK_ROWS; }
+
+    // The sum of the losses of n rows. m becomes the probabilities less 1 at the row's class,
+    // times the row's weight, and 0 from row n on.
+    double settle(const ClassSet &classes, const double *y, int n) {
+        double own[BLOCK_ROWS], total = 0;
+        int64_t place[BLOCK_ROWS];
+        for (int i = 0; i < n; i++) {
+            place[i] = classes.place(y[i]);
+            own[i] = of(place[i])[i];
+        }
+        to_probabilities(classes.n, n, own, &total, classes, place);
+        for (int i = 0; i < n; i++)
+            of(place[i])[i] -= classes.weight ? classes.weight[place[i]] : 1;
+        for (int64_t k = 0; k < classes.n && n < BLOCK_ROWS; k++)
+            std::fill(of(k) + n, of(k) + BLOCK_ROWS, 0.0);
+        return total;
+    }
+
+private:
+    // Probabilities times the weights of the rows; adds up the losses.
+    void to_probabilities(int64_t k_all, int n, const double *own, double *total,
+                          const ClassSet &classes, const int64_t *place) {
+        alignas(64) double most[BLOCK_ROWS], sum[BLOCK_ROWS];
+        int padded_n = (n + LANES - 1) / LANES * LANES;
+        for (int i = 0; i < padded_n; i += LANES) {
+            v8d top = load(of(0) + i), whole = splat(0.0);
+            for (int64_t k = 1; k < k_all; k++)
+                top = vmax(top, load(of(k) + i));
+            for (int64_t k = 0; k < k_all; k++) {
+                v8d e = exp_negative(load(of(k) + i) - top);
+                whole += e;
+                store(of(k) + i, e);
+            }
+            store(most + i, top);
+            store(sum + i, whole);
+        }
+        for (int i = 0; i < n; i++) {
+            double weight = classes.weight ? classes.weight[place[i]] : 1;
+            *total += weight * (std::log(sum[i]) + most[i] - own[i]);
+            sum[i] = weight / sum[i];
+        }
+        for (int i = n; i < padded_n; i++)
+            sum[i] = 0;
+        for (int64_t k = 0; k < k_all; k++)
+            for (int i = 0; i < padded_n; i += LANES)
+                store(of(k) + i, load(of(k) + i) * load(sum + i));
+    }
+};
+
+// The weights of a group by class, padded for dense rows.
+struct ClassWeights {
+    int64_t d, wide;
+    std::vector<double> all;
+    ClassWeights(int64_t classes, int64_t features, const double *weights)
+        : d(features), wide(padded(features)), all(classes * padded(features), 0.0) {
+        for (int64_t k = 0; k < classes; k++)
+            std::copy_n(weights + k * (d + 1), d, all.begin() + k * wide);
+    }
+    const double *of(int64_t k) const { return all.data() + k * wide; }
+};
+
+// Calls body(rows, labels, n, classes' margins) for each block of a chunk.
+template <class T, class Body>
+void each_block(const tk_pass *pass, const tk_softmax *s, const Chunk &c, const double *weights,
+                ClassRows &rows_of, Body &&body) {
+    int64_t d = pass->groups[0].dim, p = d + 1, n_classes = s->n_classes;
+    const double *w = weights + c.group * n_classes * p;
+    if (tusk_is_sparse(pass->groups[0].kind))
+        return for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
+            if (cancelled(pass->cancel_mark))
+                return;
+            for (int64_t k = 0; k < n_classes; k++)
+                margins(x, w + k * p, w[k * p + d], rows_of.of(k));
+            body(x, x.y, x.n);
+        });
+    const ClassWeights wide(n_classes, d, w);
+    for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const double *y, int n) {
+        if (cancelled(pass->cancel_mark))
+            return;
+        for (int64_t k = 0; k < n_classes; k++)
+            margins(x, n, d, wide.of(k), w[k * p + d], rows_of.of(k));
+        body(x, y, n);
+    });
+}
+
+template <class T>
+void add_slopes(const SparseBlock<T> &x, int, int64_t, const double *r, double *g) {
+    add_gradient(x, r, g);
+}
+void add_slopes(const auto &x, int n, int64_t d, const double *r, double *g) {
+    add_gradient(x, n, d, r, g);
+}
+
+template <class T>
+int softmax_gradient(const tk_pass *pass, const tk_softmax *s, const double *weights,
+                     double *out) {
+    int64_t d = pass->groups[0].dim, p = d + 1, n_classes = s->n_classes, wide = padded(d);
+    int64_t width = 2 + (pass->loss_only ? 0 : n_classes * p);
+    auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * n_classes));
+    return sum_over_chunks(pass, chunks, width, out, [&](const Chunk &c, double *acc) {
+        const ClassSet classes(s, c.group);
+        ClassRows rows(n_classes);
+        std::vector<double> g(pass->loss_only ? 0 : n_classes * wide, 0.0);
+        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const double *y, int n) {
+            acc[0] += rows.settle(classes, y, n);
+            for (int64_t k = 0; k < n_classes && !pass->loss_only; k++) {
+                add_slopes(x, n, d, rows.of(k), g.data() + k * wide);
+                acc[2 + k * p + d] += sum_block(rows.of(k));
+            }
+        });
+        acc[1] += (double)c.rows;
+        for (int64_t k = 0; k < n_classes && !pass->loss_only; k++)
+            for (int64_t j = 0; j < d; j++)
+                acc[2 + k * p + j] += g[k * wide + j];
+    });
+}
+
+// z = ((x - shift) * scale, 1) of one row.
+template <class T>
+void to_z(const SparseBlock<T> &x, int i, int64_t d, const double *, const double *scale,
+          double *z) {
+    std::fill(z, z + d, 0.0);
+    SparseRow<T> row = sparse_row(x, i);
+    for (uint32_t k = 0; k < row.n; k++)
+        z[row.index[k]] += row.value[k] * scale[row.index[k]];
+}
+void to_z(const auto &x, int i, int64_t d, const double *shift, const double *scale, double *z) {
+    const auto *row = x(i);
+    for (int64_t j = 0; j < d; j++)
+        z[j] = ((double)row[j] - shift[j]) * scale[j];
+}
+
+template <class T>
+int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *weights,
+                      const double *shift, const double *scale, double *out) {
+    int64_t d = pass->groups[0].dim, p = d + 1, n_classes = s->n_classes;
+    int64_t triangle = p * (p + 1) / 2, pairs = n_classes * (n_classes + 1) / 2;
+    auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * n_classes * p));
+    return sum_over_chunks(pass, chunks, pairs * triangle, out, [&](const Chunk &c, double *acc) {
+        const ClassSet classes(s, c.group);
+        ClassRows rows(n_classes);
+        std::vector<double> z(p, 1.0), product(triangle);
+        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const double *y, int n) {
+            rows.settle(classes, y, n);
+            for (int i = 0; i < n; i++) {
+                to_z(x, i, d, shift + c.group * d, scale + c.group * d, z.data());
+                double *at = product.data();
+                for (int64_t j = 0; j < p; j++)
+                    for (int64_t l = 0; l <= j; l++)
+                        *at++ = z[j] * z[l];
+                int64_t own = classes.place(y[i]);
+                double weight = classes.weight ? classes.weight[own] : 1, *sums = acc;
+                rows.of(own)[i] += weight; // the probabilities, times the weight
+                for (int64_t k = 0; k < n_classes; k++)
+                    for (int64_t l = 0; l <= k; l++, sums += triangle) {
+                        double q = rows.of(k)[i];
+                        double h = (k == l ? q : 0) - q * rows.of(l)[i] / weight;
+                        for (int64_t t = 0; t < triangle; t++)
+                            sums[t] += h * product[t];
+                    }
+            }
+        });
+    });
+}
+
+// The distinct labels of a group, rising, with the rows of each; one more than `most` at most.
+int64_t find_classes(const tusk_group &group, int64_t most, double *label, double *rows) {
+    std::vector<double> found, counts;
+    for (const tusk_segment *s = group.head; s; s = s->next)
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            double y = tusk_labels(s)[i];
+            size_t at = std::lower_bound(found.begin(), found.end(), y) - found.begin();
+            if (at == found.size() || found[at] != y) {
+                if ((int64_t)found.size() == most)
+                    return most + 1;
+                found.insert(found.begin() + at, y);
+                counts.insert(counts.begin() + at, 0.0);
+            }
+            counts[at]++;
+        }
+    std::copy(found.begin(), found.end(), label);
+    std::copy(counts.begin(), counts.end(), rows);
+    return (int64_t)found.size();
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_classes(const tk_pass *pass, int64_t most, double *label, double *rows, int64_t *count) {
+    using namespace tusk;
+    return code_of([&] {
+        parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+            count[g] = find_classes(pass->groups[g], most, label + g * most, rows + g * most);
+        });
+        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+    });
+}
+
+int tk_softmax_gradient(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
+                        double *out) {
+    using namespace tusk;
+    return code_of([&] {
+        return with_storage(pass, [&]<class T>(const T *) {
+            return softmax_gradient<T>(pass, softmax, weights, out);
+        });
+    });
+}
+
+int tk_softmax_curvature(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
+                         const double *shift, const double *scale, double *out) {
+    using namespace tusk;
+    return code_of([&] {
+        return with_storage(pass, [&]<class T>(const T *) {
+            return softmax_curvature<T>(pass, softmax, weights, shift, scale, out);
+        });
+    });
+}

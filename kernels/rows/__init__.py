@@ -1,0 +1,1 @@
+"""Copies of rows: side by side, with other ids, or with names made numbers."""

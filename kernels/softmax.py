@@ -1,0 +1,79 @@
+"""Passes over rows of several classes (`kernels/native/linear/softmax.cpp`)."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import structures
+from tuskml.kernels.library import Floats, check_code, library, pointer
+
+if TYPE_CHECKING:
+    from tuskml.kernels.passes import Pass
+
+AT_ONCE = 1024
+"""Groups whose classes are looked for at once."""
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """The classes of G groups: label (G, K), rising, and the weights of their rows, None: 1."""
+
+    label: Floats
+    weight: Floats | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return self.label.shape[1]
+
+    def of(self, which: NDArray[np.intp]) -> "Softmax":
+        """The same for some of the groups."""
+        weight = None if self.weight is None else self.weight[which]
+        return replace(self, label=self.label[which], weight=weight)
+
+    @property
+    def struct(self) -> structures.Softmax:
+        """The structure that kernels read; it is valid while this object is."""
+        return structures.Softmax(self.n_classes, pointer(self.label), pointer(self.weight))
+
+    def gradient(self, rows: "Pass", weights: Floats) -> Floats:
+        """Sums over rows, (G, 2 + K p): loss, rows, gradient; weights: (G, K, p), in the caller's
+        units. The first two alone when rows.loss_only.
+        """
+        n, k, p = weights.shape
+        out = np.empty((n, 2 if rows.loss_only else 2 + k * p))
+        given = pointer(np.ascontiguousarray(weights)), pointer(out)
+        check_code(library().tk_softmax_gradient(rows.struct, self.struct, *given))
+        return out
+
+    def curvature(self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats) -> Floats:
+        """The sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2): the lower triangle of
+        classes, and for each pair that of coordinates.
+        """
+        n, k, p = weights.shape
+        out = np.empty((n, k * (k + 1) // 2, p * (p + 1) // 2))
+        weights = np.ascontiguousarray(weights)
+        given = pointer(weights), pointer(shift), pointer(scale), pointer(out)
+        check_code(library().tk_softmax_curvature(rows.struct, self.struct, *given))
+        return out
+
+
+def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], list[int]]:
+    """Of each group the distinct labels, rising, the rows of each, and how many labels there are;
+    most + 1 and no labels where there are more than `most`.
+    """
+    labels: list[Floats] = []
+    counts: list[Floats] = []
+    sizes: list[int] = []
+    for first in range(0, rows.n_groups, AT_ONCE):
+        some = rows.of(np.arange(first, min(first + AT_ONCE, rows.n_groups)))
+        n = some.n_groups
+        label, count, found = np.empty((n, most)), np.empty((n, most)), np.empty(n, np.int64)
+        given = pointer(label), pointer(count), pointer(found)
+        check_code(library().tk_classes(some.struct, most, *given))
+        kept = [size if size <= most else 0 for size in found.tolist()]
+        labels += [label[g, :size].copy() for g, size in enumerate(kept)]
+        counts += [count[g, :size].copy() for g, size in enumerate(kept)]
+        sizes += found.tolist()
+    return labels, counts, sizes

@@ -1,0 +1,58 @@
+"""The structures of boosted trees, field by field as in `native/trees/api.h`."""
+
+import ctypes
+
+import numpy as np
+
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
+
+NODE = np.dtype([("value", np.float64), ("feature", np.int32), ("right", np.int32)])
+"""`tk_node`."""
+BOOSTED = np.dtype(
+    [
+        ("base", np.float64),
+        ("base_loss", np.float64),
+        ("trees", np.int64),
+        ("grown", np.int64),
+        ("nodes", np.int64),
+        ("held_loss", np.float64),
+    ]
+)
+"""`tk_boosted`."""
+
+
+class Boost(ctypes.Structure):
+    """`tk_boost`."""
+
+    _fields_ = [
+        ("objective", INT32),
+        ("trees", INT32),
+        ("num_leaves", INT32),
+        ("max_depth", INT32),
+        ("max_bins", INT32),
+        ("patience", INT32),
+        ("min_child_rows", INT64),
+        ("min_child_hessian", DOUBLE),
+        ("min_gain", DOUBLE),
+        ("l1", DOUBLE),
+        ("l2", DOUBLE),
+        ("learning_rate", DOUBLE),
+        ("feature_fraction", DOUBLE),
+        ("seed", UINT64),
+        ("held", ADDRESS),
+    ]
+
+
+class ForestArrays(ctypes.Structure):
+    """`tk_forest_arrays`."""
+
+    _fields_ = [(name, ADDRESS) for name in ("start", "nodes", "gain", "rows", "loss", "held")]
+
+
+STRUCTURES = {
+    "tk_boost": Boost,
+    "tk_node": NODE,
+    "tk_boosted": BOOSTED,
+    "tk_forest_arrays": ForestArrays,
+}
+"""Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

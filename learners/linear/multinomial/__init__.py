@@ -1,0 +1,1 @@
+"""More than two classes: multinomial logistic regression."""

@@ -1,0 +1,124 @@
+"""The multinomial objective: log sum_k exp(m_k) - m_y, with a margin m_k = w_k.x + b_k per class.
+
+v is (G, K p): the weights of one class after another, each as in `Problem`. Adding the same to the
+weights of all classes changes no probability. Without a penalty the first class is the reference,
+whose weights are 0 (as in statsmodels' MNLogit); with one all classes have weights, and only the
+first class's intercept is 0 until the end (as in scikit-learn).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats, Triangles
+from tuskml.kernels.softmax import Softmax
+from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+
+
+@dataclass(frozen=True)
+class SoftmaxProblem(Problem):
+    """The same objective for K classes."""
+
+    classes: Softmax | None = None
+
+    @property
+    def softmax(self) -> Softmax:
+        """The classes."""
+        assert self.classes is not None
+        return self.classes
+
+    @property
+    def p(self) -> int:
+        """Weights of one class."""
+        return self.d + 1
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty, so that all classes have weights."""
+        return self.l1 > 0 or self.l2 > 0
+
+    def of(self, which: Index) -> Problem:
+        part = super().of(which)
+        if part is self:
+            return part
+        return replace(part, classes=self.softmax.of(which))  # type: ignore[call-arg]
+
+    def blocks(self, v: Floats) -> Floats:
+        """(G, K p) by class, (G, K, p)."""
+        return v.reshape(len(v), self.softmax.n_classes, self.p)
+
+    def to_caller(self, v: Floats) -> Floats:
+        """Weights in the caller's units, each class's intercept last, (G, K p)."""
+        given = self.blocks(v)
+        weights = np.empty_like(given)
+        weights[:, :, :-1] = given[:, :, :-1] * self.scale[:, None, :]
+        moved = np.einsum("gkd,gd->gk", weights[:, :, :-1], self.shift)
+        weights[:, :, -1] = given[:, :, -1] - moved
+        return weights.reshape(v.shape)
+
+    def free(self) -> Floats:
+        """1 for coordinates that move and 0 for others, (K p,)."""
+        found = np.ones((self.softmax.n_classes, self.p))
+        found[0, 0 if not self.penalised else self.d :] = 0.0
+        if not self.rows.fit_intercept:
+            found[:, -1] = 0.0
+        return found.ravel()
+
+    def thresholds(self) -> Floats:
+        out = np.zeros((self.n_groups, self.softmax.n_classes, self.p))
+        out[:, :, :-1] = self.l1 * self.scale[:, None, :]
+        return out.reshape(self.n_groups, -1)
+
+    def penalty(self, coef: Floats) -> Floats:
+        """Of coefficients (G, K, d) in the caller's units."""
+        return super().penalty(coef.reshape(len(coef), -1))
+
+    def evaluate(self, v: Floats, curvature: bool = False) -> Found:
+        weights = self.blocks(self.to_caller(v))
+        sums = self.softmax.gradient(self.rows, weights)
+        n, coef = sums[:, 1], weights[:, :, :-1]
+        slopes = sums[:, 2:].reshape(weights.shape) / n[:, None, None]
+        gradient = slopes.copy()
+        moved = slopes[:, :, -1:] * self.shift[:, None, :]
+        gradient[:, :, :-1] = (slopes[:, :, :-1] - moved + self.l2 * coef) * self.scale[:, None, :]
+        flat = gradient.reshape(v.shape) * self.free()
+        objective = sums[:, 0] / n + self.penalty(coef)
+        terms = np.abs(v).sum(axis=1) + np.abs(coef * self.shift[:, None, :]).sum(axis=(1, 2))
+        rounding = self.rounding * (terms + 1.0)
+        return Found(
+            objective,
+            flat,
+            self._violation(flat, v, rounding),
+            self._slack(objective, rounding),
+            self.packed_curvature(weights, n) if curvature else None,
+        )
+
+    def objective(self, v: Floats) -> Floats:
+        weights = self.blocks(self.to_caller(v))
+        sums = self.softmax.gradient(replace(self.rows, loss_only=True), weights)
+        objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :, :-1])
+        return objective
+
+    def packed_curvature(self, weights: Floats, n: Floats) -> Triangles:
+        """The lower triangle of the curvature by v, (G, K p (K p + 1) / 2)."""
+        size, free = weights.shape[1] * self.p, self.free()
+        whole = self.curvature(weights) / n[:, None, None] * (free[:, None] * free)
+        row, column = np.tril_indices(size)
+        packed = np.ascontiguousarray(whole[:, row, column])
+        if self.l2:
+            more = np.zeros_like(weights)
+            more[:, :, :-1] = self.l2 * self.scale[:, None, :] ** 2
+            add_to_diagonal(packed, more.reshape(len(packed), -1) * free)
+        return packed
+
+    def curvature(self, weights: Floats) -> Floats:
+        """The summed curvature of the loss by z, (G, K p, K p); weights: (G, K, p)."""
+        g, k, p = weights.shape
+        sums = self.softmax.curvature(self.rows, weights, self.shift, self.scale)
+        whole = np.empty((g, k, p, k, p))
+        row, column = np.tril_indices(p)
+        for pair, (a, b) in enumerate(zip(*np.tril_indices(k), strict=True)):
+            block = np.empty((g, p, p))
+            block[:, row, column] = block[:, column, row] = sums[:, pair]
+            whole[:, a, :, b, :] = whole[:, b, :, a, :] = block
+        return whole.reshape(g, k * p, k * p)

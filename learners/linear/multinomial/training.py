@@ -1,0 +1,268 @@
+"""Trains groups with more than two classes, one model per group."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError, one_of
+from tuskml.kernels import passes
+from tuskml.kernels.charged import Charges
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.softmax import Softmax, classes_of
+from tuskml.learners.classes import named_classes, refuse_large
+from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.descent import descend
+from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
+from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.multinomial.inference import judge, std_errs
+from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
+from tuskml.learners.linear.objective import describe
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.planning import statistics
+from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.models import Lists, Models, joined, thinned
+from tuskml.learners.options.kinds import ByClass
+
+MOST_CLASSES = 1000
+ENTRIES = 1 << 21
+"""Of curvatures that are worked on at once."""
+MOST_WEIGHTS = 2048
+"""Of all classes, in systems of equations."""
+FEW_WEIGHTS = 128
+"""Weights of all classes up to which systems of all of them take less than more iterations."""
+
+
+def many_classes(
+    task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
+) -> NDArray[np.bool_]:
+    """Which groups (G,) have more than two classes, and a task that may have them."""
+    if not task.multinomial or options.classes is not None:
+        return np.zeros(len(labels), bool)
+    return np.asarray(labels["third_row"] > 0)
+
+
+@dataclass(frozen=True)
+class Many:
+    """What G groups with as many classes train on: rows, LABELS, classes, the rows of each
+    (G, K), and widths (G,).
+    """
+
+    rows: Pass
+    labels: NDArray[np.void]
+    classes: Softmax
+    counts: Floats
+    widths: NDArray[np.int64]
+
+
+def train_many(
+    rows: Pass,
+    labels: NDArray[np.void],
+    widths: NDArray[np.int64],
+    request: Request,
+    memory: int,
+    began: float,
+) -> Models:
+    """The models of groups with more than two classes each."""
+    refuse(request.options)
+    refuse_large(request.task, labels)
+    found, counts, sizes = classes_of(rows, MOST_CLASSES)
+    if max(sizes) > MOST_CLASSES:
+        raise DataError(
+            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
+            "task 'linear' is for numbers"
+        )
+    parts = []
+    for which in alike(np.array(sizes), rows.p):
+        label = np.array([found[g] for g in which.tolist()])
+        count = np.array([counts[g] for g in which.tolist()])
+        weight = class_weights(request.options, label, count)
+        classes = Softmax(label, weight)
+        given = Many(rows.of(which), labels[which], classes, count, widths[which])
+        models = fit(given, request, memory, began)
+        parts.append(models.numbered(which[models.group]))
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
+    """Places of groups with as many classes, so many that their curvatures take little memory."""
+    for size in np.unique(sizes).tolist():
+        which = np.flatnonzero(sizes == size)
+        step = max(1, ENTRIES // (size * p) ** 2)
+        for first in range(0, len(which), step):
+            yield which[first : first + step]
+
+
+def refuse(options: LinearOptions) -> None:
+    """OptionError where options are for two classes."""
+    known = ALGORITHMS.get(options.algorithm)
+    able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
+    if options.algorithm != "auto" and (known is None or not known.multinomial):
+        raise OptionError(
+            f"algorithm '{options.algorithm}' is not available with more than two classes, "
+            f"expected {one_of(able)}"
+        )
+    for name, given in (
+        ("validation", options.validation > 0),
+        ("warm_start", options.warm_start is not None),
+        ("sampler", options.sampler is not None),
+        ("device", options.device == "gpu"),
+    ):
+        if given:
+            raise OptionError(f"option '{name}' is not available with more than two classes")
+
+
+def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Floats | None:
+    """The weights of rows by class, like label (G, K); None: 1. DataError where one is lacking."""
+    given = options.class_weight
+    if given is None:
+        return None
+    k = label.shape[1]
+    if given == "balanced":
+        return np.asarray(count.sum(axis=1, keepdims=True) / (k * count))
+    if isinstance(given, ByClass):
+        known = dict(zip(given.classes, given, strict=True))
+        lacking = [one for one in label.ravel().tolist() if one not in known]
+        if lacking:
+            raise DataError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
+        return np.array([[known[one] for one in row] for row in label.tolist()])
+    if len(given) != k:
+        raise DataError(
+            f"option 'class_weight' has {len(given)} weights and a group {k} classes, expected a "
+            "weight for each"
+        )
+    return np.tile(np.array(given, float), (len(label), 1))
+
+
+def plan_of_classes(rows: Pass, request: Request) -> Plan:
+    """What would run for a group with more than two classes, for explanations."""
+    refuse(request.options)
+    _, _, (size,) = classes_of(rows, MOST_CLASSES)
+    return plan_of(rows, request, size)
+
+
+def plan_of(rows: Pass, request: Request, classes: int) -> Plan:
+    """The plan; `auto` takes the first choice where weights are few."""
+    options, seen = request.options, statistics(rows.groups)
+    weights = classes * (rows.n_features + 1)
+    few = weights <= FEW_WEIGHTS and not options.l1
+    name = (FIRST_CHOICE if few else LAST_CHOICE).name
+    if options.algorithm != "auto":
+        name = options.algorithm
+    if name == FIRST_CHOICE.name and weights > MOST_WEIGHTS:
+        raise OptionError(
+            f"algorithm '{name}' is not available with {weights:,} weights of all classes, "
+            f"expected at most {MOST_WEIGHTS:,}, or '{LAST_CHOICE.name}'"
+        )
+    plan = choose(request.task, options, seen, only=name)
+    return replace(plan, reason=f"{classes} classes")
+
+
+def fit(given: Many, request: Request, memory: int, began: float) -> Models:
+    """Groups with the same number of classes."""
+    rows = given.rows
+    plan = plan_of(rows, request, given.classes.n_classes)
+    with ExitStack() as stack, passes.watching_sigint():
+        rows = replace(rows, charges=stack.enter_context(Charges(memory)))
+        if plan.canonical:
+            none = np.zeros(rows.n_groups, np.int64)
+            kept, held = rows.shuffled(memory, request.options.seed, none)
+            stack.enter_context(held)
+            rows = replace(rows, groups=stack.enter_context(kept))
+        problem = softmax_problem(rows, given, plan, request)
+        begin = start(problem, given.counts)
+        state = descend(problem, begin, None, plan, request.options, began, Timing())
+        return models_of(problem, state, plan, request, (given.widths, began))
+
+
+def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:
+    """The objective in coordinates that condition it, those of two classes."""
+    plain = replace(request, options=replace(request.options, class_weight=None))
+    base, classes = describe(rows, given.labels, plan, plain), given.classes
+    return SoftmaxProblem(
+        replace(base.rows, positive=None),
+        base.task,
+        base.l1,
+        base.l2,
+        base.shift,
+        base.scale,
+        gradient_unit=gradient_unit(given),
+        classes=classes,
+    )
+
+
+def gradient_unit(given: Many) -> Floats:
+    """Four times the least curvature of a class's margin at the best constant, (G,), as that of
+    two classes has it.
+    """
+    weight = given.classes.weight
+    total = given.counts if weight is None else given.counts * weight
+    share = total / total.sum(axis=1, keepdims=True)
+    mean = total.sum(axis=1) / given.counts.sum(axis=1)
+    return np.asarray(4.0 * mean * (share * (1 - share)).min(axis=1))
+
+
+def start(problem: SoftmaxProblem, counts: Floats) -> Floats:
+    """The best constant, (G, K p)."""
+    v = np.zeros((problem.n_groups, problem.softmax.n_classes, problem.p))
+    if problem.rows.fit_intercept:
+        weight = problem.softmax.weight
+        share = np.log(counts if weight is None else counts * weight)
+        v[:, :, -1] = share - share[:, :1]
+    return v.reshape(problem.n_groups, -1)
+
+
+def models_of(
+    problem: SoftmaxProblem,
+    state: State,
+    plan: Plan,
+    request: Request,
+    about: tuple[NDArray[np.int64], float],
+) -> Models:
+    """The models: `coef` and `std_err` class by class, each class's intercept first.
+
+    about: the groups' widths, and when the training began.
+    """
+    widths, began = about
+    groups, n = problem.rows.groups, problem.n_groups
+    errors, dependent = std_errs(problem, state)
+    status = judge(problem, state, plan, dependent)
+    errors[~state.converged] = np.nan
+    weights = problem.blocks(problem.to_caller(state.v))
+    if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
+        weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
+    known = ~np.isnan(errors).all(axis=(1, 2))
+    k = problem.softmax.n_classes
+    classes = Lists.of_rows(problem.softmax.label, np.full(n, k, np.int64))
+    return Models.built(
+        groups,
+        problem.task.name,
+        coef=by_class(np.roll(weights, 1, axis=2), widths),
+        intercept=np.full(n, np.nan),
+        std_err=by_class(errors, np.where(known, widths, -1)),
+        **named_classes(classes),
+        n_features=widths,
+        loss=state.objective,
+        history=thinned(state.history, n),
+        iterations=state.iterations,
+        converged=state.converged.astype(np.uint8),
+        status=status,
+        plan=f"{plan_line(plan)}, {k} classes",
+        seconds=groups["n_rows"] / groups["n_rows"].sum() * (time.monotonic() - began),
+        options=resolved(request.options, plan),
+    )
+
+
+def by_class(values: Floats, widths: NDArray[np.int64]) -> Lists:
+    """A list per group of values (G, K, p), of each class the first 1 + widths; -1: no list."""
+    parts = [
+        one[:, : 1 + width].ravel() for one, width in zip(values, widths.tolist(), strict=True)
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return Lists(np.concatenate(parts), offsets)

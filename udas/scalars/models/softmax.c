@@ -1,0 +1,142 @@
+/* Predictions of models with more than two classes: the likeliest class, and the probabilities of
+ * all of them. A margin m_k = w_k.x + b_k per class; probabilities are exp(m_k) / sum_j exp(m_j).
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "margins.h"
+
+#define ROWS 64 /* rows whose margins are kept at once */
+
+static const tusk_weight *class_at(const tusk_scorer *s, uint64_t k) {
+    return s->coef + k * s->n_coef;
+}
+
+static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
+    if (d + 1 == s->n_coef)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
+             (unsigned long long)(s->n_coef - 1), (unsigned long long)d);
+    return false;
+}
+
+/* Keeps the largest margins of n rows, and the places of their classes from 1 on. A margin that is
+ * not a number makes the row's place NaN. */
+static void keep_best(double *best, double *place, const double *m, uint64_t n, uint64_t k) {
+    for (uint64_t i = 0; i < n; i++) {
+        if (m[i] != m[i])
+            place[i] = best[i] = m[i];
+        else if (m[i] > best[i]) {
+            best[i] = m[i];
+            place[i] = (double)(k + 1);
+        }
+    }
+}
+
+static void to_labels(const tusk_scorer *s, double *place, uint64_t n) {
+    if (s->places)
+        return;
+    for (uint64_t i = 0; i < n; i++)
+        if (place[i] == place[i])
+            place[i] = s->labels[(uint64_t)place[i] - 1];
+}
+
+bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                       double *out, char *sentence) {
+    if (!check_width(s, d, sentence))
+        return false;
+    const char *row = x;
+    size_t bytes = d * (f64 ? sizeof(double) : sizeof(float));
+    double best[ROWS], m[ROWS];
+    for (uint64_t at = 0; at < n; at += ROWS, row += ROWS * bytes) {
+        uint64_t some = n - at < ROWS ? n - at : ROWS;
+        for (uint64_t i = 0; i < some; i++) {
+            best[i] = -INFINITY;
+            out[at + i] = 1;
+        }
+        for (uint64_t k = 0; k < s->n_classes; k++) {
+            const tusk_weight *w = class_at(s, k);
+            tusk_dot_rows(row, f64, d, some, w + 1, w[0], m);
+            keep_best(best, out + at, m, some, k);
+        }
+        to_labels(s, out + at, some);
+    }
+    return true;
+}
+
+/* The margin of one class for a sparse row; ids that the model has not seen weigh 0. */
+static double sparse_margin(const tusk_weight *w, uint64_t n_coef, const tusk_sparse_row *row,
+                            bool f64) {
+    double sum = w[0];
+    for (uint64_t i = 0; i < row->n_ids; i++) {
+        uint64_t id = (uint64_t)row->ids[i];
+        double value = f64 ? ((const double *)row->values)[i] : ((const float *)row->values)[i];
+        if (id + 1 < n_coef)
+            sum += value * w[id + 1];
+    }
+    return sum;
+}
+
+static bool check_ids(const tusk_sparse_row *row, char *sentence) {
+    for (uint64_t i = 0; i < row->n_ids; i++)
+        if (tusk_is_no_id(row->ids[i]))
+            return tusk_refuse_id(row->ids[i], sentence);
+    return true;
+}
+
+bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                     char *sentence) {
+    if (!check_ids(row, sentence))
+        return false;
+    double best = -INFINITY;
+    *out = 1;
+    for (uint64_t k = 0; k < s->n_classes; k++) {
+        double m = sparse_margin(class_at(s, k), s->n_coef, row, f64);
+        keep_best(&best, out, &m, 1, k);
+    }
+    to_labels(s, out, 1);
+    return true;
+}
+
+static void to_shares(double *m, uint64_t n) {
+    double most = m[0], sum = 0;
+    for (uint64_t k = 1; k < n; k++)
+        most = m[k] > most ? m[k] : most;
+    for (uint64_t k = 0; k < n; k++)
+        sum += m[k] = exp(m[k] - most);
+    for (uint64_t k = 0; k < n; k++)
+        m[k] /= sum;
+}
+
+/* Two classes, or one, whose probability is that of its side. */
+static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
+                      uint64_t d, double *out, char *sentence) {
+    double m;
+    if (!(sparse ? tusk_sparse_margin(s, sparse, f64, &m, sentence)
+                 : tusk_margins(s, x, f64, d, 1, &m, sentence)))
+        return false;
+    double other = -m;
+    tusk_to_probabilities(&m, 1);
+    tusk_to_probabilities(&other, 1);
+    out[0] = s->n_classes == 2 ? other : m > other ? m : other;
+    if (s->n_classes == 2)
+        out[1] = m;
+    return true;
+}
+
+bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
+                        uint64_t d, double *out, char *sentence) {
+    if (s->task != TUSK_MULTINOMIAL)
+        return of_margin(s, sparse, x, f64, d, out, sentence);
+    if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))
+        return false;
+    for (uint64_t k = 0; k < s->n_classes; k++) {
+        const tusk_weight *w = class_at(s, k);
+        if (sparse)
+            out[k] = sparse_margin(w, s->n_coef, sparse, f64);
+        else
+            tusk_dot_rows(x, f64, d, 1, w + 1, w[0], out + k);
+    }
+    to_shares(out, s->n_classes);
+    return true;
+}
