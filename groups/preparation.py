@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels import passes, prepare
+from tuskml.kernels import passes
+from tuskml.kernels.rows import prepare
 from tuskml.kernels.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
