@@ -33,7 +33,7 @@ typedef struct packing {
 
 static bool same_text(const tusk_text *a, const tusk_text *b) {
     return a->length == b->length &&
-           (a->data == b->data || memcmp(a->data, b->data, a->length) == 0);
+           (!a->length || memcmp(a->data, b->data, a->length) == 0);
 }
 
 #define DEFINE_PUT(T)                                                                           \
