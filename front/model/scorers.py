@@ -186,11 +186,10 @@ def _column(name: str, values: NDArray[Any], kept: list[Any]) -> _Column:
         kept += [numbers, valid]
         return _Column(name.encode(), numbers.ctypes.data, None, valid.ctypes.data)
     encoded = [b"" if value is None else value.encode() for value in values]
-    whole = b"".join(encoded)
+    whole = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     sizes = np.array([len(one) for one in encoded], np.uint64)
     begin = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    at = ctypes.cast(whole, ctypes.c_void_p).value or 0
-    texts = np.stack([begin + np.uint64(at), sizes], axis=1)
+    texts = np.stack([begin + np.uint64(whole.ctypes.data), sizes], axis=1)
     valid = _bits(np.array([value is not None for value in values], bool))
     kept += [whole, texts, valid]
     return _Column(name.encode(), None, texts.ctypes.data, valid.ctypes.data)

@@ -75,7 +75,7 @@ static uint32_t *place_of(const tusk_levels *l, const char *text, size_t length)
             return l->table + at;
         size_t found;
         const char *level = level_at(l, l->table[at] - 1, &found);
-        if (found == length && memcmp(level, text, length) == 0)
+        if (found == length && tusk_same_bytes(level, text, length))
             return l->table + at;
     }
 }

@@ -225,5 +225,6 @@ bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tus
     c->schema = tusk_schema_of(&schema);
     c->buffer = piece(s, (size_t)schema.n_columns * TUSK_NAMED_RUN * sizeof(double));
     s->out_of_memory |= !c->schema;
+    c->complete = c->schema && tusk_named_complete(c);
     return !s->out_of_memory;
 }

@@ -221,7 +221,7 @@ static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentenc
     if (!tusk_preparation_of(json, &p->preparation, sentence))
         return false;
     p->head.format = TUSK_PAYLOAD_LATER;
-    p->head.preparation_length = (uint32_t)p->preparation.length;
+    p->head.flags |= TUSK_BY_NAME;
     return true;
 }
 
@@ -262,12 +262,11 @@ void tusk_payload_free(tusk_payload_parts *p) {
 /* --- the bytes --- */
 
 static size_t size_of(const tusk_payload_head *h) {
-    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length +
-           h->preparation_length;
+    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length;
 }
 
 size_t tusk_payload_size(const tusk_payload_parts *p) {
-    return size_of(&p->head);
+    return size_of(&p->head) + p->preparation.length;
 }
 
 static uint32_t crc_of(const char *bytes, size_t length) {
@@ -288,9 +287,9 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
     memcpy(at + h->store_length, p->name.data, h->name_length);
-    if (h->preparation_length)
-        memcpy(at + h->store_length + h->name_length, p->preparation.data, h->preparation_length);
-    uint32_t crc = crc_of(out, size_of(h));
+    if (p->preparation.length)
+        memcpy(at + h->store_length + h->name_length, p->preparation.data, p->preparation.length);
+    uint32_t crc = crc_of(out, tusk_payload_size(p));
     memcpy(out + offsetof(tusk_payload_head, crc), &crc, sizeof crc);
 }
 
@@ -326,7 +325,8 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
             h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_LATER);
         return false;
     }
-    if (h->n_weights > bytes.length / sizeof(double) || bytes.length != size_of(h) ||
+    if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
+        (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
         h->response >= TUSK_RESPONSES || h->n_classes > 3 || !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
@@ -335,9 +335,9 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     at += h->n_weights * sizeof(double);
     v->store = (tusk_text){h->flags & TUSK_IN_STORE ? at : NULL, h->store_length};
     v->name = (tusk_text){at + h->store_length, h->name_length};
-    v->preparation = (tusk_text){v->name.data + h->name_length, h->preparation_length};
+    v->preparation = (tusk_text){v->name.data + h->name_length, bytes.length - size_of(h)};
     tusk_preparation_head head;
-    if (h->preparation_length && !tusk_preparation_open(v->preparation, &head))
+    if ((h->flags & TUSK_BY_NAME) && !tusk_preparation_open(v->preparation, &head))
         return refuse_damage(sentence, sqlstate);
     return true;
 }

@@ -21,6 +21,7 @@ enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
     TUSK_HAS_BIASES = 2,
     TUSK_IN_STORE = 4,
+    TUSK_BY_NAME = 16, /* the bytes behind the name of the task are the preparation */
     TUSK_HAS_NULLS = 8 /* a coefficient or a class is NULL, and so is every prediction */
 };
 
@@ -32,7 +33,7 @@ typedef struct tusk_payload_head {
     uint16_t name_length;
     uint32_t crc;
     uint32_t store_length;
-    uint32_t preparation_length;
+    uint32_t spare; /* 0 */
     uint64_t n_weights;
     double intercept;
     /* Or the numbers of users, items and elements per vector; or how many classes there are, if

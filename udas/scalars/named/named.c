@@ -144,7 +144,7 @@ static uint32_t level_of(tusk_text all, const tusk_preparation_column *c, tusk_t
         uint32_t begin = level ? ends[level - 1] : 0, end = ends[level];
         if (end < begin || end - begin != text.length || c->text + (uint64_t)end > all.length)
             continue;
-        if (!text.length || memcmp(all.data + c->text + begin, text.data, text.length) == 0)
+        if (tusk_same_bytes(all.data + c->text + begin, text.data, text.length))
             return level;
     }
     return c->n_levels;

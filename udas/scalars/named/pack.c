@@ -4,7 +4,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../rowblock/text_hash.h"
+
+bool tusk_named_complete(const tusk_named_chunk *c) {
+    for (int32_t i = 0; i < c->schema->n_columns; i++)
+        if (c->column[i].validity)
+            return false;
+    return true;
+}
+
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row) {
+    if (c->complete)
+        return false;
     for (int32_t i = 0; i < c->schema->n_columns; i++)
         if (!tusk_given_valid(c->column + i, row))
             return true;
@@ -32,52 +43,59 @@ typedef struct packing {
 } packing;
 
 static bool same_text(const tusk_text *a, const tusk_text *b) {
-    return a->length == b->length &&
-           (a->data == b->data || memcmp(a->data, b->data, a->length) == 0);
+    return a->length == b->length && tusk_same_bytes(a->data, b->data, a->length);
 }
 
-#define DEFINE_PUT(T)                                                                           \
-    static int put_numbers_##T(const packing *p, const tusk_given_column *c, T *out,            \
-                               int32_t width) {                                                 \
-        for (uint64_t i = 0; i < p->n; i++, out += width) {                                     \
-            double x = c->numbers[p->row + i];                                                  \
-            if (!tusk_given_valid(c, p->row + i))                                               \
-                *out = NAN;                                                                     \
-            else if (!isfinite(*out = (T)x))                                                    \
-                return fail(p->block, i, TUSK_NOT_FINITE, c->name, x, p->fault);                \
-        }                                                                                       \
-        return TUSK_OK;                                                                         \
-    }                                                                                           \
-    static int put_codes_##T(const packing *p, const tusk_given_column *c, tusk_levels *levels, \
-                             T *out, int32_t width) {                                           \
-        const tusk_text *last = NULL;                                                           \
-        uint32_t code = 0;                                                                      \
-        for (uint64_t i = 0; i < p->n; i++, out += width) {                                     \
-            const tusk_text *text = c->texts + p->row + i;                                      \
-            if (!tusk_given_valid(c, p->row + i)) {                                             \
-                *out = NAN;                                                                     \
-                continue;                                                                       \
-            }                                                                                   \
-            int failed = TUSK_OK;                                                               \
-            if (!last || !same_text(last, text))                                                \
-                failed = tusk_level_code(p->memory, levels, text->data, text->length, &code);   \
-            if (!failed && (*out = (T)code) != code)                                            \
-                failed = TUSK_TOO_MANY_LEVELS;                                                  \
-            if (failed)                                                                         \
-                return fail(p->block, i, failed, c->name, (double)text->length, p->fault);      \
-            last = text;                                                                        \
-        }                                                                                       \
-        return TUSK_OK;                                                                         \
-    }                                                                                           \
-    static int put_columns_##T(const packing *p, const tusk_named_chunk *c) {                   \
-        T *out = c->buffer;                                                                     \
-        int32_t width = c->schema->n_columns;                                                   \
-        int code = TUSK_OK;                                                                     \
-        for (int32_t j = 0; !code && j < width; j++)                                            \
-            code = c->column[j].texts                                                           \
-                       ? put_codes_##T(p, c->column + j, p->part->levels + j, out + j, width)   \
-                       : put_numbers_##T(p, c->column + j, out + j, width);                     \
-        return code;                                                                            \
+#define DEFINE_PUT(T)                                                                             \
+    static int put_numbers_##T(const packing *p, const tusk_given_column *c, T *out,              \
+                               int32_t width) {                                                   \
+        const double *numbers = c->numbers + p->row;                                              \
+        if (!c->validity) {                                                                       \
+            uint64_t i = 0;                                                                       \
+            for (T x; i < p->n && isfinite(x = (T)numbers[i]); i++, out += width)                 \
+                *out = x;                                                                         \
+            return i == p->n ? TUSK_OK                                                            \
+                             : fail(p->block, i, TUSK_NOT_FINITE, c->name, numbers[i], p->fault); \
+        }                                                                                         \
+        for (uint64_t i = 0; i < p->n; i++, out += width) {                                       \
+            double x = c->numbers[p->row + i];                                                    \
+            if (!tusk_given_valid(c, p->row + i))                                                 \
+                *out = NAN;                                                                       \
+            else if (!isfinite(*out = (T)x))                                                      \
+                return fail(p->block, i, TUSK_NOT_FINITE, c->name, x, p->fault);                  \
+        }                                                                                         \
+        return TUSK_OK;                                                                           \
+    }                                                                                             \
+    static int put_codes_##T(const packing *p, const tusk_given_column *c, tusk_levels *levels,   \
+                             T *out, int32_t width) {                                             \
+        const tusk_text *last = NULL;                                                             \
+        uint32_t code = 0;                                                                        \
+        for (uint64_t i = 0; i < p->n; i++, out += width) {                                       \
+            const tusk_text *text = c->texts + p->row + i;                                        \
+            if (!tusk_given_valid(c, p->row + i)) {                                               \
+                *out = NAN;                                                                       \
+                continue;                                                                         \
+            }                                                                                     \
+            int failed = TUSK_OK;                                                                 \
+            if (!last || !same_text(last, text))                                                  \
+                failed = tusk_level_code(p->memory, levels, text->data, text->length, &code);     \
+            if (!failed && (*out = (T)code) != code)                                              \
+                failed = TUSK_TOO_MANY_LEVELS;                                                    \
+            if (failed)                                                                           \
+                return fail(p->block, i, failed, c->name, (double)text->length, p->fault);        \
+            last = text;                                                                          \
+        }                                                                                         \
+        return TUSK_OK;                                                                           \
+    }                                                                                             \
+    static int put_columns_##T(const packing *p, const tusk_named_chunk *c) {                     \
+        T *out = c->buffer;                                                                       \
+        int32_t width = c->schema->n_columns;                                                     \
+        int code = TUSK_OK;                                                                       \
+        for (int32_t j = 0; !code && j < width; j++)                                              \
+            code = c->column[j].texts                                                             \
+                       ? put_codes_##T(p, c->column + j, p->part->levels + j, out + j, width)     \
+                       : put_numbers_##T(p, c->column + j, out + j, width);                       \
+        return code;                                                                              \
     }
 
 DEFINE_PUT(float)

@@ -12,8 +12,11 @@ typedef struct tusk_named_chunk {
     const tusk_schema *schema;
     tusk_given_column *column; /* [schema->n_columns] */
     void *buffer;              /* room for TUSK_NAMED_RUN rows, float or double */
+    bool complete;             /* no row has a NULL: tusk_named_complete */
 } tusk_named_chunk;
 
+/* Whether no column can have a NULL. */
+bool tusk_named_complete(const tusk_named_chunk *c);
 /* Whether a row has a NULL in one of the columns. */
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 

@@ -1,0 +1,53 @@
+"""A payload of rows with names whose preparation somebody changed: an answer or a sentence."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import random
+import struct
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import tuskml
+
+sys.path.append(str(Path(__file__).parent))
+
+from test_payload import signed
+
+ROW = "{'a': 1.5, 'c': 'x', 'd': NULL::VARCHAR}"
+
+
+@pytest.fixture(scope="module")
+def payload() -> bytes:
+    with tuskml.connect(threads=1) as con:
+        rows = "(SELECT i % 7 AS a, ['x', 'y', 'zz'][1 + i % 3] AS c, ['p', NULL][1 + i % 2] AS d FROM range(50) t(i))"
+        (found,) = con.execute(
+            f"SELECT train_model('linear', a, {{'a': a, 'c': c, 'd': d}}, '{{\"missing\": \"impute\"}}').payload FROM {rows}"
+        ).fetchall()[0]
+    return found
+
+
+def test_forged_preparations_do_no_harm(con: duckdb.DuckDBPyConnection, payload: bytes) -> None:
+    chosen = random.Random(1)
+    start = payload.index(b"linear") + len(b"linear")
+    refused = 0
+    for _ in range(3000):
+        bytes_ = bytearray(payload)
+        for _ in range(chosen.randint(1, 4)):
+            at = start + 4 * chosen.randrange((len(payload) - start) // 4)
+            word = chosen.choice((chosen.getrandbits(32), chosen.randrange(300), 0xFFFFFFFF, 0))
+            bytes_[at : at + 4] = struct.pack("<I", word)
+        forged = signed(bytes(bytes_))
+        try:
+            con.execute(
+                f"SELECT predict({{'payload': from_hex('{forged.hex()}')}}, {ROW})"
+            ).fetchall()
+        except (duckdb.InvalidInputException, UnicodeDecodeError):
+            refused += 1  # a sentence, which may quote a forged name
+    assert refused > 100
+
+
+def test_older_versions_refuse_it(payload: bytes) -> None:
+    assert struct.unpack("<H", payload[4:6]) == (2,)
