@@ -25,7 +25,7 @@ class Softmax:
 
     @property
     def n_classes(self) -> int:
-        return self.label.shape[1]
+        return int(self.label.shape[1])
 
     def of(self, which: NDArray[np.intp]) -> "Softmax":
         """The same for some of the groups."""

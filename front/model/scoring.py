@@ -180,6 +180,8 @@ def margins_on(device: str, model: "Model", X: Any) -> Floats:
 
     if device != "gpu":
         raise OptionError(f"device is {device!r}, expected 'cpu' or 'gpu'")
+    if model.intercept is None:
+        raise DataError("the GPU predicts models of two classes or numbers: expected device 'cpu'")
     if not weighs_features(model.task) or hasattr(X, "tocsr"):
         what = "X is a sparse matrix" if hasattr(X, "tocsr") else f"the model is '{model.task}'"
         raise DataError(

@@ -21,7 +21,7 @@ class Term:
     """One coefficient; None where a number has no meaning. p: two-sided."""
 
     name: str
-    estimate: float
+    estimate: float | None
     std_err: float | None = None
     statistic: float | None = None
     p: float | None = None
@@ -192,9 +192,9 @@ def terms(model: "Model") -> list[Term]:
     return [tested(name, estimate, error, freedom) for name, estimate, error in rows]
 
 
-def tested(name: str, estimate: float, error: float | None, freedom: float) -> Term:
+def tested(name: str, estimate: float | None, error: float | None, freedom: float) -> Term:
     """One term; freedom: of Student's t, infinite for the normal distribution."""
-    if not error:
+    if not error or estimate is None:
         return Term(name, estimate, error)
     from scipy.special import stdtr  # slow to import, seldom needed
 

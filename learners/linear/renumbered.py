@@ -103,12 +103,11 @@ def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
     classes = len(model.classes.values)
     several = classes if classes > 2 else 0  # weights by class, each class's intercept first
     rows, first = max(several, 1), int(several > 0)
-    coef = charges.empty(rows * (first + width)).reshape(rows, first + width)
+    coef = charges.empty(rows * (first + width))
     coef[:] = 0.0
-    known = model.coef.values.reshape(rows, -1)
-    coef[:, :first] = known[:, :first]
-    coef[:, first + ids] = known[:, first : first + len(ids)]
-    coef = coef.ravel()
+    blocks, known = coef.reshape(rows, first + width), model.coef.values.reshape(rows, -1)
+    blocks[:, :first] = known[:, :first]
+    blocks[:, first + ids] = known[:, first : first + len(ids)]
     ends = np.array([0, len(coef)], np.int64)
     return replace(
         model, coef=Lists(coef, ends), std_err=NONE, n_features=np.array([width], np.int64)

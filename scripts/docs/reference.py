@@ -23,6 +23,8 @@ from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
 
 FOLDER = ROOT / "docs" / "reference"
+MOST_NAMED = 4
+"""Tasks in a heading."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
@@ -119,13 +121,21 @@ def learner_options(learner: Learner) -> str:
         told = f"all but {listed(missing)}" if missing else "all"
     else:
         told = listed(shared) if shared else "none"
-    return f"""## Of {listed(list(learner.tasks))}
-
+    return f"""{heading(learner)}
 {options_table(own)}
 Of the [shared options](#shared-options):
 {told}.
 
 """
+
+
+def heading(learner: Learner) -> str:
+    """A heading that names the learner's tasks; of many the first, and the others below it."""
+    names = list(learner.tasks)
+    if len(names) <= MOST_NAMED:
+        return f"## Of {listed(names)}\n"
+    others = fill(f"And of {listed(names[1:])}.", 100)
+    return f"## Of `{names[0]}` and {len(names) - 1} other tasks\n\n{others}\n"
 
 
 def listed(names: list[str]) -> str:
@@ -137,7 +147,7 @@ def listed(names: list[str]) -> str:
 def algorithms_page() -> str:
     """Each learner's algorithms, from their descriptors."""
     parts = [
-        f"## Of {listed(list(learner.tasks))}\n\n{algorithms_table(learner)}"
+        f"{heading(learner)}\n{algorithms_table(learner)}"
         for learner in LEARNERS
         if learner.algorithms
     ]

@@ -69,7 +69,7 @@ def by_moments(labels: NDArray[np.void]) -> Floats:
     """A first dispersion of counts, (G,): what their variance exceeds their mean by."""
     mean, variance = labels["mean"], labels["variance"]
     excess = np.divide(variance - mean, mean**2, where=mean > 0, out=np.ones_like(mean))
-    return np.clip(excess, 0.01, 100.0)
+    return np.asarray(np.clip(excess, 0.01, 100.0))
 
 
 def likeliest(rows: Pass, weights: Floats, dispersion: Floats) -> Floats:

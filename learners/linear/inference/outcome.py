@@ -276,7 +276,7 @@ def _put_variances(
         return
     n = problem.rows.groups["n_rows"][which].astype(float)
     freedom = n - rank
-    variance = dispersion.scales(problem, state, which, freedom)
+    variance = dispersion.scales(problem, state, which, freedom.astype(float))
     seen.scale[which] = variance
     with np.errstate(invalid="ignore"):
         scaled = np.sqrt(own * (variance / n)[:, None]) * problem.scale[which]
