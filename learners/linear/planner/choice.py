@@ -21,7 +21,7 @@ from tuskml.optimizer.curves import Curve, Interval, decades
 
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
-INSTANT, WORTH_TRYING = 0.002, 0.25
+INSTANT, WORTH_TRYING = 0.002, 0.1
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
 """Whose iterations are known without a trial."""

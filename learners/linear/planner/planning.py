@@ -12,13 +12,13 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice
+from tuskml.learners.linear.planner import choice, sketching
 from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
 from tuskml.learners.linear.planner.own_costs import measured
 from tuskml.learners.linear.planner.rows_seen import with_rows_seen
 from tuskml.learners.linear.planner.rule import choose
-from tuskml.learners.linear.planner.speculation import budget, speculate
+from tuskml.learners.linear.planner.speculation import SHARE, budget, speculate
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.optimizer import constants
@@ -27,6 +27,8 @@ HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
+LEAST_OVERHEAD = 0.0014
+"""Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 OF_TIME = 0.1
 """Of the `time` that the training may take."""
 
@@ -95,11 +97,13 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     """Candidates whose iterations decide, the likeliest first; none where the best is clear.
 
     Some are rivals of the rule's last choice only where their iterations are lighter. Where the
-    hinge is smoothed in stages, a few iterations do not tell how many follow.
+    hinge is smoothed in stages little is known before a trial: any plan that may take less is
+    tried, to the end.
     """
     possible = [one for one in candidates if one.refusal is None]
-    if len(possible) < 2 or any(len(one.plan.smoothing) > 1 for one in possible):
+    if len(possible) < 2:
         return []
+    cornered = any(len(one.plan.smoothing) > 1 for one in possible)
     best = min(possible, key=lambda one: one.expected)
     each = {one.plan.algorithm: one.cost.iteration for one in possible}
     rivals = [
@@ -107,11 +111,17 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
         for one in possible
         if one is not best
         and gain(one, best) > 2 * budget(best.expected)
-        and one.expected < HOPELESS * best.expected
+        and (one.seconds.low if cornered else one.expected / HOPELESS) < best.expected
         and not too_heavy(one.plan, each)
     ]
     tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
-    return [one for one in tried if not one.certain]
+    return [one for one in tried if not one.certain and (not cornered or to_the_end(one))]
+
+
+def to_the_end(one: Candidate) -> bool:
+    """Whether a trial goes on until the gap is proved; an interior-point method is known well."""
+    known = ALGORITHMS.get(one.plan.algorithm)
+    return len(one.plan.smoothing) > 1 or (known is not None and known.proves_gap)
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
@@ -145,6 +155,11 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
+    if not choice.takes_less(first.candidates, own, choice.INSTANT):
+        seen = sketching.sketched(problem, start, question, most_overhead(first.candidates))
+        if seen is not question:
+            question = seen
+            first = by_statistics(own, question, None if question.measured else choice.BATCH)
     if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
     first = by_statistics(own, question)
@@ -158,6 +173,12 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     known = speculate(problem, start, tried, allowed)
     candidates = choice.assess(question, constants.of_host(), known)
     return estimated(replace(choice.select(question, candidates, own), known=known))
+
+
+def most_overhead(candidates: tuple[Candidate, ...]) -> float:
+    """Seconds that may be spent on knowing better which of some plans takes least."""
+    least = min((one.expected for one in candidates if one.refusal is None), default=0.0)
+    return max(LEAST_OVERHEAD, 0.9 * SHARE * least)
 
 
 def estimated(chosen: Choice) -> Choice:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.descent import ends_by_gap, stages
+from tuskml.learners.linear.gap import WithinGap
 from tuskml.learners.linear.operators import State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
@@ -25,15 +27,16 @@ from tuskml.optimizer.curves import Curve, fit
 STAND_INS = 4
 """Groups that are tried of a batch of many."""
 MOST_ITERATIONS = 200
+LEAST_ERROR = 1e-300
 FIRST_SHARE = 0.7
 """Of the time that is left, for a candidate that others follow."""
-SHARE, MOST_OF_SHORT, LEAST_SECONDS = 0.05, 0.15, 0.02
-"""Of the training that is planned; of a short one more, but no more than those seconds."""
+SHARE, LEAST_SECONDS = 0.05, 0.002
+"""Of the training that is planned; of however short a one so many seconds."""
 
 
 def budget(expected: float) -> float:
     """Seconds that planning a training of so many may take."""
-    return max(SHARE * expected, min(LEAST_SECONDS, MOST_OF_SHORT * expected))
+    return max(SHARE * expected, LEAST_SECONDS)
 
 
 @dataclass
@@ -94,6 +97,10 @@ def speculate(
             break
         passes = max(one.iterations.point, 4.0)
         stride = sample_stride(problem, share / (max(one.cost.iteration, 1e-9) * passes))
+        if len(one.plan.smoothing) > 1 or ALGORITHMS[one.plan.family].proves_gap:
+            found = to_the_gap(problem, start, one.plan, stride, now + share)
+            known |= {} if found is None else {one.plan.algorithm: found}
+            continue
         try:
             errors = trial(problem, start, one.plan, stride, now + share)
         except OperatorError:
@@ -106,6 +113,31 @@ def speculate(
         if curve is not None:
             known[one.plan.algorithm] = Speculated(curve, 1.0 / stride)
     return known
+
+
+def to_the_gap(
+    problem: Problem, start: Floats, plan: Plan, stride: int, deadline: float
+) -> Speculated | None:
+    """How many iterations a sample takes to the hinge's optimum; None where time does not suffice.
+
+    Nothing is extrapolated: a few iterations on a smoothed corner do not tell how many follow.
+    """
+    made, v, state = 0, start, None
+    within = replace(plan, sample_stride=1, threads=problem.rows.threads)
+    sample = problem.on(replace(problem.rows, stride=stride))
+    for stage, settings in stages(sample, within):
+        part = stage.on(replace(stage.rows, deadline=deadline))
+        operators = operators_of(part, settings, v, deadline)
+        if settings is within and ends_by_gap(sample, within):
+            operators = replace(operators, converge=WithinGap(part, plan.epsilon))
+        state = run(part, operators)
+        if state.out_of_time:
+            return None
+        made, v = made + int(state.iterations.max(initial=0)), state.v
+    if state is None or not state.converged.all():
+        return None
+    errors = (*(1.0,) * max(made, 1), LEAST_ERROR)
+    return Speculated(Curve("linear", errors, (0.0, 0.0), 1.0, 0.0, 0.0), 1.0 / stride)
 
 
 def arrived(errors: list[float], epsilon: float) -> Curve | None:
