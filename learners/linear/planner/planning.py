@@ -120,8 +120,8 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
 
 def to_the_end(one: Candidate) -> bool:
     """Whether a trial goes on until the gap is proved; an interior-point method is known well."""
-    known = ALGORITHMS.get(one.plan.algorithm)
-    return len(one.plan.smoothing) > 1 or (known is not None and known.proves_gap)
+    family = ALGORITHMS[one.plan.family]
+    return len(one.plan.smoothing) > 1 or (family.proves_gap and not family.first_choice)
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
@@ -146,7 +146,9 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
-    if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
+    asked = question.options.speculate
+    clear = choice.trivial(question) and not choice.constrained(question) and asked is None
+    if own.epsilon > 0 and clear:
         return Choice(own, ())
     if question.options.validation == 0:
         question = with_rows_seen(problem, measured(problem, start, question))
@@ -155,30 +157,41 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
-    if not choice.takes_less(first.candidates, own, choice.INSTANT):
+    if asked is not None or not choice.takes_less(first.candidates, own, choice.INSTANT):
         seen = sketching.sketched(problem, start, question, most_overhead(first.candidates))
         if seen is not question:
             question = seen
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
-    if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+    if asked is None and choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
+    return estimated(after_trials(problem, start, own, question))
+
+
+def after_trials(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
+    """The choice among all candidates, those whose iterations decide having been tried."""
+    asked = question.options.speculate
     first = by_statistics(own, question)
-    tried = [] if too_wide(question) else worth_trying(first.candidates)
+    if asked is not None:
+        possible = [one for one in first.candidates if one.refusal is None]
+        tried, allowed = sorted(possible, key=lambda one: one.expected), asked.time
+    else:
+        tried = [] if too_wide(question) else worth_trying(first.candidates)
+        least = min((c.expected for c in first.candidates if c.refusal is None), default=0.0)
+        allowed = budget(least)
     if not tried:
-        return estimated(first)
-    least = min(one.expected for one in first.candidates if one.refusal is None)
-    allowed = budget(least)
+        return first
     if question.options.time is not None:
         allowed = min(allowed, OF_TIME * question.options.time)
-    known = speculate(problem, start, tried, allowed)
+    known = speculate(problem, start, tried, allowed, asked)
     candidates = choice.assess(question, constants.of_host(), known)
-    return estimated(replace(choice.select(question, candidates, own), known=known))
+    return replace(choice.select(question, candidates, own), known=known)
 
 
 def most_overhead(candidates: tuple[Candidate, ...]) -> float:
     """Seconds that may be spent on knowing better which of some plans takes least."""
-    least = min((one.expected for one in candidates if one.refusal is None), default=0.0)
-    return max(LEAST_OVERHEAD, 0.9 * SHARE * least)
+    possible = [one for one in candidates if one.refusal is None]
+    best = min(possible, key=lambda one: one.expected, default=None)
+    return LEAST_OVERHEAD if best is None else max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low)
 
 
 def estimated(chosen: Choice) -> Choice:

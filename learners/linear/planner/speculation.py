@@ -20,6 +20,7 @@ from tuskml.learners.linear.operators import State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.asked import Speculate
 from tuskml.learners.linear.planner.choice import SAMPLE_AT_LEAST, Candidate, Speculated
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.optimizer.curves import Curve, fit
@@ -67,9 +68,14 @@ def stand_ins(problem: Problem, start: Floats) -> tuple[Problem, Floats]:
     return problem.of(which), start[which]
 
 
-def sample_stride(problem: Problem, wanted: float) -> int:
-    """Every k-th chunk: the sample is about that share of the rows, and large enough."""
+def sample_stride(problem: Problem, wanted: float, asked: Speculate | None) -> int:
+    """Every k-th chunk: the sample is about that share of the rows, and large enough.
+
+    asked: what the option says, about so many rows in whole chunks.
+    """
     rows = int(problem.rows.groups["n_rows"].max())
+    if asked is not None:
+        return max(1, rows // asked.sample)
     least = (
         max(SAMPLE_AT_LEAST, 4 * (problem.d + 1)) if not problem.rows.sparse else SAMPLE_AT_LEAST
     )
@@ -81,10 +87,11 @@ def speculate(
     start: Floats,
     candidates: Sequence[Candidate],
     seconds: float,
+    asked: Speculate | None = None,
 ) -> dict[str, Speculated]:
     """What each of the candidates did; those that time did not suffice for are left out.
 
-    seconds: for all of them. What one leaves over is the next ones'.
+    seconds: for all of them. What one leaves over is the next ones'. asked: the option.
     """
     problem, start = stand_ins(problem, start)
     end = time.monotonic() + seconds
@@ -96,13 +103,17 @@ def speculate(
         if share <= 0:
             break
         passes = max(one.iterations.point, 4.0)
-        stride = sample_stride(problem, share / (max(one.cost.iteration, 1e-9) * passes))
-        if len(one.plan.smoothing) > 1 or ALGORITHMS[one.plan.family].proves_gap:
+        wanted = share / (max(one.cost.iteration, 1e-9) * passes)
+        stride = sample_stride(problem, wanted, asked)
+        if not problem.task.smooth and proves_end(one.plan):
             found = to_the_gap(problem, start, one.plan, stride, now + share)
-            known |= {} if found is None else {one.plan.algorithm: found}
+            if found is not None:  # it takes so long, and the others are worth a part of that
+                known[one.plan.algorithm] = found
+                takes = one.cost.total(len(found.curve.errors))
+                end = min(end, time.monotonic() + budget(takes))
             continue
         try:
-            errors = trial(problem, start, one.plan, stride, now + share)
+            errors = trial(problem, start, looser(one.plan, asked), stride, now + share)
         except OperatorError:
             if one.plan.base is None:
                 raise
@@ -113,6 +124,16 @@ def speculate(
         if curve is not None:
             known[one.plan.algorithm] = Speculated(curve, 1.0 / stride)
     return known
+
+
+def looser(plan: Plan, asked: Speculate | None) -> Plan:
+    """The plan to the tolerance of the option, from which on its errors are extrapolated."""
+    return plan if asked is None else replace(plan, epsilon=max(plan.epsilon, asked.epsilon))
+
+
+def proves_end(plan: Plan) -> bool:
+    """Whether a training of the hinge ends by a gap, and its trial has to."""
+    return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
 
 
 def to_the_gap(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
-from truth_data import Rows, Set, halves
+from truth_data import Rows, Set, fresh, halves
 from truth_figures import show, summary
 
 TOLERANCES = {"linear": (1e-3, 1e-6), "logistic": (1e-3, 1e-6), "svm": (1e-2, 1e-3)}
@@ -135,7 +135,7 @@ def main() -> None:
     facts = machine.facts()
     print(machine.sentence(facts))
     fitted, held = halves()
-    sets = {"fitted": fitted, "held": held, "all": [*fitted, *held]}[given.half]
+    sets = {"fitted": fitted, "held": held, "fresh": fresh()}[given.half]
     judged = measured(given, sets)
     figures = summary(judged) if judged else {}
     print()
@@ -154,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = made.add_argument
-    add("--half", choices=("fitted", "held", "all"), default="held", help="default %(default)s")
+    add("--half", choices=("fitted", "held", "fresh"), default="held", help="default %(default)s")
     add("--only", default="", metavar="TEXT,TEXT", help="sets whose name contains one of these")
     add("--tasks", default=",".join(TOLERANCES), help="default %(default)s")
     add("--truth", type=Path, default=Path("truth.json"), help="what every plan took")

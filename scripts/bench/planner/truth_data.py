@@ -202,30 +202,38 @@ REAL = (
 )
 
 
-def shapes() -> list[Set]:
-    """Made sets: dense ones of every condition and form, sparse ones."""
-    rng = np.random.default_rng(15)
+def shapes(seed: int = 15, first: int = 100, dense: int = 30, few: int = 14) -> list[Set]:
+    """Made sets: dense ones of every condition and form, and a few sparse ones.
+
+    seed: of their shapes; first: of the rows of the first one.
+    """
+    rng = np.random.default_rng(seed)
     found = []
     forms = ("geometric", "factors", "neighbours")
-    for number in range(30):
+    for number in range(dense):
         d = int(np.exp(rng.uniform(np.log(3), np.log(3000 if number % 6 == 5 else 600))))
         n = int(np.exp(rng.uniform(np.log(500), np.log(200_000))))
         n = max(500, min(n, MOST_VALUES // d))
         condition, form = CONDITIONS[number % 5], forms[number % 3]
         l2 = float(rng.choice([0.0, 0.0, 1e-5, 1e-3]))
-        args = (100 + number, n, d, condition, form)
+        args = (first + number, n, d, condition, form)
         name = f"{form[:4]}-{n}x{d}-{condition:g}"
         found.append(Set(name, lambda args=args: made_dense(*args), l2))
-    for number in range(14):
+    for number in range(few):
         d = int(np.exp(rng.uniform(np.log(200), np.log(60_000))))
         n = int(np.exp(rng.uniform(np.log(1000), np.log(80_000))))
         each = int(min(np.exp(rng.uniform(np.log(4), np.log(100))), d / 3, 4e6 / n))
         l2 = float(rng.choice([1e-5, 1e-4, 1e-3]))
         topics, values = int(rng.choice([1, 20])), str(rng.choice(["ones", "tfidf"]))
-        args2 = (200 + number, n, d, max(each, 2), topics, values)
+        args2 = (2 * first + number, n, d, max(each, 2), topics, values)
         name = f"sparse-{n}x{d}x{each}-{topics}{values[0]}"
         found.append(Set(name, lambda args=args2: made_sparse(*args), l2))
     return found
+
+
+def fresh() -> list[Set]:
+    """Further made sets, which nothing was fitted to or looked at on."""
+    return shapes(seed=16, first=1600, dense=18, few=8)
 
 
 def halves() -> tuple[list[Set], list[Set]]:
