@@ -31,7 +31,9 @@ SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
 BENT = 3.0
 """Iterations more than on the sketch, which is quadratic, of a loss that is not."""
 SCARCE, SMOOTH_TOLERANCE = 60.0, 1e-6
-"""Of `by_model`."""
+"""Of `by_model`: features a row, and where iterations on the sketch are counted."""
+OF_SCARCE = 0.87
+"""The power of `scarcity` where there is no sketch."""
 BY_GAP = 6.0
 """The gap proves the hinge's optimum on dense rows: smoothed stages take so many times the tables'
 iterations, which counted to a small gradient."""
@@ -98,7 +100,8 @@ class Usual:
         if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
             return self._by_shape(self.by_shape, question, k)
         if not sparse:
-            found = Interval.around(found.low, BY_GAP * found.point, 2 * BY_GAP * found.high)
+            more = BY_GAP * scarcity(question) ** OF_SCARCE
+            found = Interval.around(found.low, more * found.point, 2 * more * found.high)
         sooner = self.sooner if sparse else 0.0
         return self._stretched(found.scaled(few_rows(question, k + sooner)), question)
 
@@ -120,7 +123,7 @@ class Usual:
         """At the hinge, by the iterations on a smooth loss of the same rows."""
         factor, of_smooth, of_features, a_decade = shape
         smooth = sketch.iterations(Method.QUASI_NEWTON, SMOOTH_TOLERANCE).point + 1
-        scarce = 1 + SCARCE * question.seen.n_features / question.rows_of_one
+        scarce = scarcity(question)
         point = factor * smooth**of_smooth * scarce**of_features * math.exp(a_decade * (k - 2))
         return Interval.around(point / (2.5 * scarce), point, 6 * point)
 
@@ -132,6 +135,11 @@ class Usual:
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
+
+
+def scarcity(question: Question) -> float:
+    """How few rows there are for each feature, 1 where there are many."""
+    return 1 + SCARCE * question.seen.n_features / question.rows_of_one
 
 
 def by_decade(rows: Rows, k: float) -> Interval:

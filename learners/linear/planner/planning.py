@@ -27,7 +27,7 @@ HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
-LEAST_OVERHEAD = 0.0014
+LEAST_OVERHEAD = 0.0012
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 OF_TIME = 0.1
 """Of the `time` that the training may take."""
@@ -151,13 +151,16 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if own.epsilon > 0 and clear:
         return Choice(own, ())
     if question.options.validation == 0:
-        question = with_rows_seen(problem, measured(problem, start, question))
+        question = measured(problem, start, question)
+        if not question.options.ordered:
+            question = sketching.sketched(problem, start, question, LEAST_OVERHEAD)
+        question = with_rows_seen(problem, question)
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
-    if asked is not None or not choice.takes_less(first.candidates, own, choice.INSTANT):
+    if question.sketch is None and not choice.takes_less(first.candidates, own, choice.INSTANT):
         seen = sketching.sketched(problem, start, question, most_overhead(first.candidates))
         if seen is not question:
             question = seen

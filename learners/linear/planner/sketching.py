@@ -59,7 +59,7 @@ def possible(question: Question) -> bool:
 def sketched(problem: Problem, start: Floats, question: Question, seconds: float) -> Question:
     """The question with a sketch of its largest group; the same where seconds are too few."""
     steps = steps_for(question, seconds)
-    if not steps or not possible(question):
+    if not steps or not possible(question) or problem.rows.open is not None:
         return question
     largest = int(np.argmax(problem.rows.groups["n_rows"]))
     one, v = problem.of(np.array([largest])), start[[largest]]
