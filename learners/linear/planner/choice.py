@@ -25,6 +25,8 @@ INSTANT, WORTH_TRYING = 0.002, 0.1
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
 """Whose iterations are known without a trial."""
+FAR = 10.0
+"""Times the iterations that a trial made, beyond which its curve is not believed alone."""
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096
@@ -150,7 +152,7 @@ def assess_one(
         there = neighbour.curve.iterations(plan.epsilon)
         whole = Interval.around(by.low * there.low, by.point * there.point, by.high * there.high)
     if known is not None:
-        whole = known.curve.iterations(plan.epsilon)
+        whole = believed(known.curve, plan.epsilon, whole)
         if algorithm.noisy:  # on all rows an epoch is more steps
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
@@ -162,6 +164,15 @@ def assess_one(
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
         )
     return Candidate(plan, cost, iterations, first, known is not None, refusal, short)
+
+
+def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
+    """What a trial says; where it ended far from the tolerance, what is usual counts as much."""
+    told = curve.iterations(epsilon)
+    if told.point <= FAR * len(curve.errors):
+        return told
+    between = math.sqrt(told.point * max(usual.point, 1.0))
+    return Interval.around(min(told.low, usual.low), between, max(told.high, usual.high))
 
 
 def rounded(question: Question) -> Question:

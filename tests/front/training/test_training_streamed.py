@@ -306,30 +306,6 @@ def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_us
     assert again.coef == model.coef
 
 
-def test_auto_reads_more_where_row_groups_are_not_alike(
-    tmp_path: Path, few_are_usual: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Events are rarer or more frequent from one row group to the next, as in a table by time."""
-    made = MADE.format(ROWS).replace("- 0.3", f"- 0.3 + 2 * sin(i // {GROUP})")
-    source = tmp_path / "drifting.parquet"
-    with duckdb.connect() as con:
-        con.execute(f"COPY ({made}) TO '{source}' (FORMAT parquet, ROW_GROUP_SIZE {GROUP})")
-    model = auto(source, epsilon=0.05, l2=0.001)
-    groups = model.options.get("counters", {"row_groups_read": ROWS // GROUP})["row_groups_read"]
-    assert groups >= skipping.FIRST_ROW_GROUPS
-    monkeypatch.setattr(skipping, "CONFIRMED", float("inf"))
-    believed = auto(source, epsilon=0.05, l2=0.001)
-    assert believed.options["counters"]["row_groups_read"] < skipping.FIRST_ROW_GROUPS
-
-
-@pytest.mark.parametrize("there", [1, 40, 319, 320, 5000])
-def test_first_row_groups_are_few_of_all(there: int) -> None:
-    """A twentieth at most, with the one that confirms, where there are sixty or more."""
-    found = skipping.first_row_groups(there)
-    more = found == skipping.FEW_ROW_GROUPS
-    assert there < 60 or found + more <= there / 20
-
-
 @pytest.mark.parametrize(
     "given",
     [
