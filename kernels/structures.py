@@ -163,6 +163,19 @@ class System(ctypes.Structure):
     ]
 
 
+class Quadratic(ctypes.Structure):
+    """`tk_quadratic`."""
+
+    _fields_ = [
+        ("k", INT64),
+        ("eigenvalue", ADDRESS),
+        ("gradient", ADDRESS),
+        ("first_step", DOUBLE),
+        ("tolerance", DOUBLE),
+        ("most", INT64),
+    ]
+
+
 class Epoch(ctypes.Structure):
     """`tk_epoch`."""
 
@@ -346,6 +359,7 @@ STRUCTURES = {
     "tk_open": Open,
     "tk_softmax": Softmax,
     "tk_system": System,
+    "tk_quadratic": Quadratic,
     "tk_epoch": Epoch,
     "tk_dual_group": DUAL_GROUP,
     "tk_dual": Dual,

@@ -7,6 +7,7 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
+from tuskml.learners.linear.planner.asked import SPECULATE
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
 from tuskml.learners.options.schedules import POWERS
@@ -44,6 +45,16 @@ def check_together(options: LinearOptions) -> None:
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:
         raise OptionError(unfit_sentence(options, wrong))
+    if options.speculate is not None and options.algorithm != "auto":
+        raise OptionError(
+            f"option 'speculate' is not available with algorithm '{options.algorithm}', "
+            "expected 'auto'"
+        )
+    if options.speculate is not None and options.ordered:
+        raise OptionError(
+            "option 'speculate' is not available where the result must be reproducible, expected "
+            "more than one thread and no 'deterministic'"
+        )
     searching = [one.name for one in REGISTERED if one.line_search]
     if options.schedule == "line_search" and options.algorithm not in searching:
         raise OptionError(
@@ -107,6 +118,13 @@ OPTIONS = OptionTable(
             OpenChoice("transform", ("lazy",)),
             "lazy",
             "features are centred and scaled when they are read",
+        ),
+        Option(
+            "speculate",
+            SPECULATE,
+            None,
+            "how auto tries its candidates on a sample of the rows: the rows, the most time, and "
+            "the tolerance from which on errors are extrapolated",
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
         Option("l2", real(0), 0.0, "half of it is the weight of the sum of squared coefficients"),

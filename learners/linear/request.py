@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tuskml.learners import learner
+from tuskml.learners.linear.planner.asked import Speculate
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.table import Options
 
@@ -18,6 +19,7 @@ class LinearOptions(Options):
     batch_size: int | None
     sampler: str | None
     transform: str
+    speculate: Speculate | None
     l1: float
     l2: float
     fit_intercept: bool

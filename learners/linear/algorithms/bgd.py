@@ -10,6 +10,7 @@ The other schedules shrink a given first step.
 import numpy as np
 
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import VECTOR_WIDTHS, Algorithm, Beside
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, cost_of_passes, settle_move
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
@@ -104,8 +105,8 @@ def next_step(change: Floats, change_of_gradient: Floats, step: Floats) -> Float
 SMOOTH = ((1, 3, 4, 10), (2, 8, 32, 120), (5, 30, 130, 1000))
 CORNERED = ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000))
 SPARSE = {
-    "linear": ((1.5, 14, 30, 60), (4, 22, 55, 160), (7, 40, 120, 900)),
-    "logistic": ((0.3, 1.5, 10, 40), (0.6, 3.7, 22, 120), (1.5, 7, 60, 800)),
+    "linear": ((1.5, 8, 15, 80), (4, 15, 35, 200), (7, 30, 90, 900)),
+    "logistic": ((0.3, 1.5, 10, 70), (0.6, 4.5, 25, 190), (1.5, 8, 65, 900)),
     "svm": ((0.5, 9, 50, 200), (5, 17, 110, 800), (9, 32, 400, 8000)),
 }
 BY_SPREAD = {
@@ -129,7 +130,16 @@ BY_SPREAD = {
     ),
 }
 """Those of svm's last decade are extrapolated."""
-USUAL = Usual(SMOOTH, CORNERED, SPARSE, BY_SPREAD, stretched=0.7)
+BY_MODEL = (15.0, 0.29, 0.87, 0.73)
+USUAL = Usual(
+    SMOOTH,
+    CORNERED,
+    SPARSE,
+    BY_SPREAD,
+    stretched=0.7,
+    method=Method.SPECTRAL_STEPS,
+    by_model=BY_MODEL,
+)
 BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
 """Passes an iteration with line search, more where features were not scaled alike, but for the
 hinge."""

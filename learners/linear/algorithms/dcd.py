@@ -164,6 +164,9 @@ the squared length of a row over l2 times the rows."""
 SPARSE, SPARSE_POWER = 5.4, 1.1
 """On sparse rows they are for each of the condition to that power. Labels that the features tell
 well take half as many where it is 10, noisy ones twice as many."""
+MUCH, OF_MUCH = 10.0, 0.57
+"""Beyond so much of it they grow as that power: of the fitted half of the sets of
+`scripts/bench/planner/truth_data.py`."""
 WORST = 1e100
 """Conditions beyond it, as without a penalty, are this one: its powers are finite."""
 WIDE_ROOTS = 4.0
@@ -263,7 +266,8 @@ def growth(question: Question, condition: float) -> float:
     if question.wide:
         return WIDE_ROOTS * math.sqrt(condition)
     if question.seen.sparse:
-        return SPARSE * math.pow(condition, SPARSE_POWER)
+        grown = SPARSE * math.pow(condition, SPARSE_POWER)
+        return grown if grown < MUCH else MUCH * (grown / MUCH) ** OF_MUCH
     return condition + ROOTS * math.sqrt(condition)
 
 

@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.curvature import Curvature
@@ -138,7 +139,7 @@ def violation(part: Problem, gradient: Floats) -> Floats:
 
 USUAL = Usual(((0.5, 2, 3, 5), (1, 2.6, 4, 5.6), (2, 4, 6, 9)))
 PRODUCTS = {
-    "linear": ((1.0, 3.0), (2.0, 12.0), (3.0, 22.0), (6.0, 40.0)),
+    "linear": ((1.0, 3.0), (2.0, 6.5), (3.0, 12.0), (6.0, 40.0)),
     "logistic": ((1.0, 0.5), (2.0, 5.0), (3.0, 20.0), (6.0, 54.0)),
 }
 """Products of the curvature with a direction that are taken in all, by decades of the tolerance,
@@ -223,6 +224,9 @@ class NewtonCg(Algorithm):
 
 def products_of(question: Question, k: float) -> float:
     """Of the curvature with a direction, in all iterations, to k decades below 1."""
+    if question.sketch is not None:
+        tolerance = ENOUGH * 10**-k
+        return question.sketch.iterations(Method.CONJUGATE_GRADIENTS, tolerance).point
     task, known = question.task.name, question.spread
     task = task if task in PRODUCTS else "logistic"
     if known is None:

@@ -22,6 +22,7 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
 from tuskml.learners.linear.estimates.costs import Costs
 from tuskml.learners.linear.estimates.iterations import Usual, few_rows
 from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -99,6 +100,21 @@ SPARSE = 2.5
 """Times more epochs where features are rare."""
 
 
+FLOW, FLOW_POWER, OF_CLASSES = 33.0, 0.25, 0.68
+"""Epochs for each of the flow's length by the rows to that power, and of classes so many times as
+many: of the fitted half of the sets of `scripts/bench/planner/truth_data.py`."""
+
+
+def by_flow(question: Question, sketch: Sketch, tolerance: float) -> Interval:
+    """By how long the gradient's flow takes, in the steps that an epoch's rows make.
+
+    A step is at most about one over the mean squared length of a row, the curvature's trace.
+    """
+    steps = sketch.flow(tolerance) * float(sketch.eigenvalue.sum()) / question.rows_of_one
+    point = FLOW * steps**FLOW_POWER * (OF_CLASSES if question.task.classifies else 1.0) - 1
+    return Interval.around(point / 3, max(point, 1.0), max(3 * point, 3.0))
+
+
 class Svrg(EpochAlgorithm):
     name = one_thread = "svrg"
     title = "stochastic variance-reduced gradient descent"
@@ -137,6 +153,8 @@ class Svrg(EpochAlgorithm):
         return mgd.ALGORITHM.one_thread
 
     def usual(self, question: Question, k: float) -> Interval:
+        if question.sketch is not None and question.task.smooth:
+            return by_flow(question, question.sketch, 10**-k)
         more = SPARSE if question.seen.sparse else few_rows(question, k)
         return USUAL.iterations(question, k).scaled(more)
 

@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.estimates import spread
 from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.estimates.spread import DECADES
 from tuskml.optimizer.constants import interpolated
 from tuskml.optimizer.curves import Interval
@@ -26,6 +28,12 @@ FEW, SHAPED = 500.0, 40
 """Rows that `by_shape` counts from, and the most features that it was measured with."""
 SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
 """By decades of the tolerance: shares of the iterations to 1e-6, and the least for each decade."""
+BENT = 3.0
+"""Iterations more than on the sketch, which is quadratic, of a loss that is not."""
+SCARCE, SMOOTH_TOLERANCE = 60.0, 1e-6
+"""Of `by_model`: features a row, and where iterations on the sketch are counted."""
+OF_SCARCE = 0.87
+"""The power of `scarcity` where there is no sketch."""
 BY_GAP = 6.0
 """The gap proves the hinge's optimum on dense rows: smoothed stages take so many times the tables'
 iterations, which counted to a small gradient."""
@@ -42,7 +50,10 @@ class Usual:
     features, with no penalty, which can then be separated; sooner: decades by which few rows begin
     to matter sooner at the hinge on sparse rows; by_shape: for the hinge on dense rows, whose
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
-    features and of the rows that they grow with.
+    features and of the rows that they grow with; method: what runs on a sketch of the objective
+    (`sketch.py`) where there is one; by_model: for the hinge on dense rows, where the sketch is of
+    a smooth loss, iterations to 0.01 and the powers that they grow with: of the iterations of
+    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade.
     """
 
     smooth: Rows
@@ -53,9 +64,17 @@ class Usual:
     separated: float = 1.0
     sooner: float = 0.0
     by_shape: tuple[float, float, float] | None = None
+    method: Method | None = None
+    by_model: tuple[float, float, float, float] | None = None
 
     def iterations(self, question: Question, k: float) -> Interval:
         """To a tolerance k decades below 1."""
+        if question.sketch is not None and self.method is not None:
+            if question.task.smooth:
+                bent = 0.0 if question.task.quadratic else BENT
+                return question.sketch.iterations(self.method, 10**-k, bent)
+            if self.by_model is not None:
+                return self._by_model(self.by_model, question.sketch, question, k)
         found = self.tabled(question, k)
         if question.task.smooth or self.cornered is None:
             return found
@@ -81,7 +100,8 @@ class Usual:
         if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
             return self._by_shape(self.by_shape, question, k)
         if not sparse:
-            found = Interval.around(found.low, BY_GAP * found.point, 2 * BY_GAP * found.high)
+            more = BY_GAP * scarcity(question) ** OF_SCARCE
+            found = Interval.around(found.low, more * found.point, 2 * more * found.high)
         sooner = self.sooner if sparse else 0.0
         return self._stretched(found.scaled(few_rows(question, k + sooner)), question)
 
@@ -96,6 +116,17 @@ class Usual:
         point = to_last * share + LEAST_A_DECADE * k
         return Interval.around(point / 4, point, 5 * point)
 
+    @staticmethod
+    def _by_model(
+        shape: tuple[float, float, float, float], sketch: Sketch, question: Question, k: float
+    ) -> Interval:
+        """At the hinge, by the iterations on a smooth loss of the same rows."""
+        factor, of_smooth, of_features, a_decade = shape
+        smooth = sketch.iterations(Method.QUASI_NEWTON, SMOOTH_TOLERANCE).point + 1
+        scarce = scarcity(question)
+        point = factor * smooth**of_smooth * scarce**of_features * math.exp(a_decade * (k - 2))
+        return Interval.around(point / (2.5 * scarce), point, 6 * point)
+
     def _stretched(self, found: Interval, question: Question) -> Interval:
         """More of them where the penalty is small beside the length of the rows."""
         l2 = question.options.l2
@@ -104,6 +135,11 @@ class Usual:
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
+
+
+def scarcity(question: Question) -> float:
+    """How few rows there are for each feature, 1 where there are many."""
+    return 1 + SCARCE * question.seen.n_features / question.rows_of_one
 
 
 def by_decade(rows: Rows, k: float) -> Interval:

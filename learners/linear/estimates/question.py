@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
@@ -46,8 +47,9 @@ class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
-    (`spread.py`), where they are known; measured: what was timed instead of being computed, by
-    algorithm or as "pass gradient" and "pass curvature"; gpu: whether the rows are on one.
+    (`spread.py`), where they are known; sketch: a model of the objective (`sketch.py`); measured:
+    what was timed instead of being computed, by algorithm or as "pass gradient" and "pass
+    curvature"; gpu: whether the rows are on one.
     """
 
     task: LinearTask
@@ -57,6 +59,7 @@ class Question:
     measured: Mapping[str, Measured] = field(default_factory=dict)
     length: float | None = None
     spread: float | None = None
+    sketch: Sketch | None = None
     gpu: bool = False
 
     @property

@@ -22,12 +22,14 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.own_costs import measured
 from tuskml.learners.linear.planner.planning import (
+    LEAST_OVERHEAD,
     by_statistics,
     decide,
     first_plan,
     with_elsewhere,
 )
 from tuskml.learners.linear.planner.rows_seen import with_rows_seen
+from tuskml.learners.linear.planner.sketching import sketched
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Request
 
@@ -86,6 +88,6 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
         chosen = decide(problem, begin, plan, question)
         if len(chosen.candidates) < len(REGISTERED):  # a training would not have looked at all
             asked = with_rows_seen(problem, measured(problem, begin, question))
-            whole = by_statistics(plan, asked)
+            whole = by_statistics(plan, sketched(problem, begin, asked, LEAST_OVERHEAD))
             chosen = replace(chosen, candidates=whole.candidates)
         return chosen

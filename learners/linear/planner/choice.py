@@ -21,10 +21,12 @@ from tuskml.optimizer.curves import Curve, Interval, decades
 
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
 """How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
-INSTANT, WORTH_TRYING = 0.002, 0.25
+INSTANT, WORTH_TRYING = 0.002, 0.1
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
 """Whose iterations are known without a trial."""
+FAR = 10.0
+"""Times the iterations that a trial made, beyond which its curve is not believed alone."""
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096
@@ -150,7 +152,7 @@ def assess_one(
         there = neighbour.curve.iterations(plan.epsilon)
         whole = Interval.around(by.low * there.low, by.point * there.point, by.high * there.high)
     if known is not None:
-        whole = known.curve.iterations(plan.epsilon)
+        whole = believed(known.curve, plan.epsilon, whole)
         if algorithm.noisy:  # on all rows an epoch is more steps
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
@@ -162,6 +164,15 @@ def assess_one(
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
         )
     return Candidate(plan, cost, iterations, first, known is not None, refusal, short)
+
+
+def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
+    """What a trial says; where it ended far from the tolerance, what is usual counts as much."""
+    told = curve.iterations(epsilon)
+    if told.point <= FAR * len(curve.errors):
+        return told
+    between = math.sqrt(told.point * max(usual.point, 1.0))
+    return Interval.around(min(told.low, usual.low), between, max(told.high, usual.high))
 
 
 def rounded(question: Question) -> Question:
@@ -255,7 +266,8 @@ def constrained(question: Question) -> bool:
     return max_iter is not None or (time is not None and time < AMPLE)
 
 
-TRIVIAL = 1e7
+TRIVIAL, TRIVIAL_AT_CORNERS = 1e7, 1e5
+"""Products of features; at the hinge another plan may take a third of the rule's."""
 
 
 def trivial(question: Question) -> bool:
@@ -263,7 +275,8 @@ def trivial(question: Question) -> bool:
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
     products = rows * float(seen.n_features + 1) ** 2
-    return seen.n_features <= 512 and products <= TRIVIAL
+    most = TRIVIAL if question.task.smooth else TRIVIAL_AT_CORNERS
+    return seen.n_features <= 512 and products <= most
 
 
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:

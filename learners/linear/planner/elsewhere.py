@@ -15,7 +15,16 @@ from tuskml.learners.linear.planner.space import candidate
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval, decades
 
-ELSEWHERE = ("stored", "row groups", "one pass", "gpu")
+AXES = {
+    "eager transform": "writing centred and scaled rows once would spare two operations a value, "
+    "which hide behind the memory's latency",
+    "bernoulli": "it reads every row to take some, which spares nothing where rows are in memory",
+    "random-partition": "partitions drawn again and again leave rows out; in memory shuffled ones "
+    "cost no more",
+}
+"""Transforms and samplers of ML4all's eleven plans (figure 5 of the paper) that `mgd` and `sgd` do
+not have in memory, and why."""
+ELSEWHERE = ("stored", "row groups", "one pass", *AXES, "gpu")
 CHUNK_ENTRIES = 1 << 20
 """Entries of the rows that a stored model's training reads the store for at a time."""
 SEEK_SECONDS, WEIGHT_SECONDS = 0.83e-6, 0.86e-9
@@ -34,6 +43,7 @@ def assess_elsewhere(
     """
     own = candidate(question, BY_SAMPLER.name)
     found = [stored(question, constants), row_groups(own), one_pass(own)]
+    found += [refused(own, name, why) for name, why in AXES.items()]
     if gpu is not None:
         found.append(refused(own, "gpu", gpu))
     return tuple(found)

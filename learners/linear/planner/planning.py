@@ -12,13 +12,13 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice
+from tuskml.learners.linear.planner import choice, sketching
 from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
 from tuskml.learners.linear.planner.own_costs import measured
 from tuskml.learners.linear.planner.rows_seen import with_rows_seen
 from tuskml.learners.linear.planner.rule import choose
-from tuskml.learners.linear.planner.speculation import budget, speculate
+from tuskml.learners.linear.planner.speculation import SHARE, budget, speculate
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.optimizer import constants
@@ -27,6 +27,8 @@ HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
+LEAST_OVERHEAD = 0.0012
+"""Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 OF_TIME = 0.1
 """Of the `time` that the training may take."""
 
@@ -95,11 +97,13 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     """Candidates whose iterations decide, the likeliest first; none where the best is clear.
 
     Some are rivals of the rule's last choice only where their iterations are lighter. Where the
-    hinge is smoothed in stages, a few iterations do not tell how many follow.
+    hinge is smoothed in stages little is known before a trial: any plan that may take less is
+    tried, to the end.
     """
     possible = [one for one in candidates if one.refusal is None]
-    if len(possible) < 2 or any(len(one.plan.smoothing) > 1 for one in possible):
+    if len(possible) < 2:
         return []
+    cornered = any(len(one.plan.smoothing) > 1 for one in possible)
     best = min(possible, key=lambda one: one.expected)
     each = {one.plan.algorithm: one.cost.iteration for one in possible}
     rivals = [
@@ -107,11 +111,17 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
         for one in possible
         if one is not best
         and gain(one, best) > 2 * budget(best.expected)
-        and one.expected < HOPELESS * best.expected
+        and (one.seconds.low if cornered else one.expected / HOPELESS) < best.expected
         and not too_heavy(one.plan, each)
     ]
     tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
-    return [one for one in tried if not one.certain]
+    return [one for one in tried if not one.certain and (not cornered or to_the_end(one))]
+
+
+def to_the_end(one: Candidate) -> bool:
+    """Whether a trial goes on until the gap is proved; an interior-point method is known well."""
+    family = ALGORITHMS[one.plan.family]
+    return len(one.plan.smoothing) > 1 or (family.proves_gap and not family.first_choice)
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
@@ -136,28 +146,55 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
-    if own.epsilon > 0 and choice.trivial(question) and not choice.constrained(question):
+    asked = question.options.speculate
+    clear = choice.trivial(question) and not choice.constrained(question) and asked is None
+    if own.epsilon > 0 and clear:
         return Choice(own, ())
     if question.options.validation == 0:
-        question = with_rows_seen(problem, measured(problem, start, question))
+        question = measured(problem, start, question)
+        if not question.options.ordered:
+            question = sketching.sketched(problem, start, question, LEAST_OVERHEAD)
+        question = with_rows_seen(problem, question)
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
-    if choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+    if question.sketch is None and not choice.takes_less(first.candidates, own, choice.INSTANT):
+        seen = sketching.sketched(problem, start, question, most_overhead(first.candidates))
+        if seen is not question:
+            question = seen
+            first = by_statistics(own, question, None if question.measured else choice.BATCH)
+    if asked is None and choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         return estimated(first)
+    return estimated(after_trials(problem, start, own, question))
+
+
+def after_trials(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
+    """The choice among all candidates, those whose iterations decide having been tried."""
+    asked = question.options.speculate
     first = by_statistics(own, question)
-    tried = [] if too_wide(question) else worth_trying(first.candidates)
+    if asked is not None:
+        possible = [one for one in first.candidates if one.refusal is None]
+        tried, allowed = sorted(possible, key=lambda one: one.expected), asked.time
+    else:
+        tried = [] if too_wide(question) else worth_trying(first.candidates)
+        least = min((c.expected for c in first.candidates if c.refusal is None), default=0.0)
+        allowed = budget(least)
     if not tried:
-        return estimated(first)
-    least = min(one.expected for one in first.candidates if one.refusal is None)
-    allowed = budget(least)
+        return first
     if question.options.time is not None:
         allowed = min(allowed, OF_TIME * question.options.time)
-    known = speculate(problem, start, tried, allowed)
+    known = speculate(problem, start, tried, allowed, asked)
     candidates = choice.assess(question, constants.of_host(), known)
-    return estimated(replace(choice.select(question, candidates, own), known=known))
+    return replace(choice.select(question, candidates, own), known=known)
+
+
+def most_overhead(candidates: tuple[Candidate, ...]) -> float:
+    """Seconds that may be spent on knowing better which of some plans takes least."""
+    possible = [one for one in candidates if one.refusal is None]
+    best = min(possible, key=lambda one: one.expected, default=None)
+    return LEAST_OVERHEAD if best is None else max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low)
 
 
 def estimated(chosen: Choice) -> Choice:

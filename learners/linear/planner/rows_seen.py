@@ -30,7 +30,7 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
         return question
     largest = int(np.argmax(problem.rows.groups["n_rows"]))
     one = problem.of(np.array([largest]))
-    if not question.seen.sparse and question.seen.n_features > 1:
+    if not question.seen.sparse and question.seen.n_features > 1 and question.sketch is None:
         question = replace(question, spread=spread_of(one))
     looking = [one for one in REGISTERED if one.looks_at_length]
     if any(not one.refusal(question.task) and not one.unfit(options) for one in looking):

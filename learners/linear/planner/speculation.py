@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.descent import ends_by_gap, stages
+from tuskml.learners.linear.gap import WithinGap
 from tuskml.learners.linear.operators import State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.asked import Speculate
 from tuskml.learners.linear.planner.choice import SAMPLE_AT_LEAST, Candidate, Speculated
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.optimizer.curves import Curve, fit
@@ -25,15 +28,16 @@ from tuskml.optimizer.curves import Curve, fit
 STAND_INS = 4
 """Groups that are tried of a batch of many."""
 MOST_ITERATIONS = 200
+LEAST_ERROR = 1e-300
 FIRST_SHARE = 0.7
 """Of the time that is left, for a candidate that others follow."""
-SHARE, MOST_OF_SHORT, LEAST_SECONDS = 0.05, 0.15, 0.02
-"""Of the training that is planned; of a short one more, but no more than those seconds."""
+SHARE, LEAST_SECONDS = 0.05, 0.002
+"""Of the training that is planned; of however short a one so many seconds."""
 
 
 def budget(expected: float) -> float:
     """Seconds that planning a training of so many may take."""
-    return max(SHARE * expected, min(LEAST_SECONDS, MOST_OF_SHORT * expected))
+    return max(SHARE * expected, LEAST_SECONDS)
 
 
 @dataclass
@@ -64,9 +68,14 @@ def stand_ins(problem: Problem, start: Floats) -> tuple[Problem, Floats]:
     return problem.of(which), start[which]
 
 
-def sample_stride(problem: Problem, wanted: float) -> int:
-    """Every k-th chunk: the sample is about that share of the rows, and large enough."""
+def sample_stride(problem: Problem, wanted: float, asked: Speculate | None) -> int:
+    """Every k-th chunk: the sample is about that share of the rows, and large enough.
+
+    asked: what the option says, about so many rows in whole chunks.
+    """
     rows = int(problem.rows.groups["n_rows"].max())
+    if asked is not None:
+        return max(1, rows // asked.sample)
     least = (
         max(SAMPLE_AT_LEAST, 4 * (problem.d + 1)) if not problem.rows.sparse else SAMPLE_AT_LEAST
     )
@@ -78,10 +87,11 @@ def speculate(
     start: Floats,
     candidates: Sequence[Candidate],
     seconds: float,
+    asked: Speculate | None = None,
 ) -> dict[str, Speculated]:
     """What each of the candidates did; those that time did not suffice for are left out.
 
-    seconds: for all of them. What one leaves over is the next ones'.
+    seconds: for all of them. What one leaves over is the next ones'. asked: the option.
     """
     problem, start = stand_ins(problem, start)
     end = time.monotonic() + seconds
@@ -93,9 +103,17 @@ def speculate(
         if share <= 0:
             break
         passes = max(one.iterations.point, 4.0)
-        stride = sample_stride(problem, share / (max(one.cost.iteration, 1e-9) * passes))
+        wanted = share / (max(one.cost.iteration, 1e-9) * passes)
+        stride = sample_stride(problem, wanted, asked)
+        if not problem.task.smooth and proves_end(one.plan):
+            found = to_the_gap(problem, start, one.plan, stride, now + share)
+            if found is not None:  # it takes so long, and the others are worth a part of that
+                known[one.plan.algorithm] = found
+                takes = one.cost.total(len(found.curve.errors))
+                end = min(end, time.monotonic() + budget(takes))
+            continue
         try:
-            errors = trial(problem, start, one.plan, stride, now + share)
+            errors = trial(problem, start, looser(one.plan, asked), stride, now + share)
         except OperatorError:
             if one.plan.base is None:
                 raise
@@ -106,6 +124,41 @@ def speculate(
         if curve is not None:
             known[one.plan.algorithm] = Speculated(curve, 1.0 / stride)
     return known
+
+
+def looser(plan: Plan, asked: Speculate | None) -> Plan:
+    """The plan to the tolerance of the option, from which on its errors are extrapolated."""
+    return plan if asked is None else replace(plan, epsilon=max(plan.epsilon, asked.epsilon))
+
+
+def proves_end(plan: Plan) -> bool:
+    """Whether a training of the hinge ends by a gap, and its trial has to."""
+    return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
+
+
+def to_the_gap(
+    problem: Problem, start: Floats, plan: Plan, stride: int, deadline: float
+) -> Speculated | None:
+    """How many iterations a sample takes to the hinge's optimum; None where time does not suffice.
+
+    Nothing is extrapolated: a few iterations on a smoothed corner do not tell how many follow.
+    """
+    made, v, state = 0, start, None
+    within = replace(plan, sample_stride=1, threads=problem.rows.threads)
+    sample = problem.on(replace(problem.rows, stride=stride))
+    for stage, settings in stages(sample, within):
+        part = stage.on(replace(stage.rows, deadline=deadline))
+        operators = operators_of(part, settings, v, deadline)
+        if settings is within and ends_by_gap(sample, within):
+            operators = replace(operators, converge=WithinGap(part, plan.epsilon))
+        state = run(part, operators)
+        if state.out_of_time:
+            return None
+        made, v = made + int(state.iterations.max(initial=0)), state.v
+    if state is None or not state.converged.all():
+        return None
+    errors = (*(1.0,) * max(made, 1), LEAST_ERROR)
+    return Speculated(Curve("linear", errors, (0.0, 0.0), 1.0, 0.0, 0.0), 1.0 / stride)
 
 
 def arrived(errors: list[float], epsilon: float) -> Curve | None:

@@ -18,6 +18,11 @@ USUAL_EPSILON = 0.01
 PART = 3
 FIRST_ROW_GROUPS = 16
 """To hold rows out of: where nobody asked for a sample, rows may well be sorted by something."""
+FEW_ROW_GROUPS, MANY = 2, 320
+"""To hold rows out of, where 16 would be more than a twentieth of all: fewer than MANY. Rows of
+another row group then have to confirm the result."""
+CONFIRMED = 2.0
+"""Times epsilon, that the gradient may be on these other rows."""
 
 
 def may_skip(request: Request) -> bool:
@@ -46,3 +51,8 @@ def most_chunks(request: Request, sizes: Sequence[int], layout: Layout) -> int:
     rows = sum(sizes) // PART - sum(piece.n_rows for piece in layout.first)
     wanted = USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
     return 1 + rows // layout.chunk_rows if rows >= wanted else 0
+
+
+def first_row_groups(there: int) -> int:
+    """How many row groups of so many to hold rows out of at first."""
+    return FEW_ROW_GROUPS if there < MANY else FIRST_ROW_GROUPS

@@ -149,7 +149,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     options = request.options
     rng = np.random.default_rng(options.seed)
     most = rows_in(MOST_BYTES, n_features)
-    least = skipping.FIRST_ROW_GROUPS if tried else FIRST_ROW_GROUPS
+    least = skipping.first_row_groups(len(source.sizes)) if tried else FIRST_ROW_GROUPS
     mark = passes.cancel_count()
     threads = options.threads or 1
     held, rows_read = held_rows(request, n_features), 0
@@ -170,9 +170,12 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 check_classes(request.task, options, first.labels)
                 wanted = held_rows(request, n_features, rarer_share(first))
                 if wanted is not None and wanted <= SLACK * held:
-                    training = Training(request, layout, reader, began, mark, most_iter)
+                    confirm = least == skipping.FEW_ROW_GROUPS and tried
+                    training = Training(request, layout, reader, began, mark, most_iter, confirm)
                     models = training.run(first, rng)
-                    return None if tried and not models.converged.all() else models
+                    if models is not None:
+                        return None if tried and not models.converged.all() else models
+                    least = skipping.FIRST_ROW_GROUPS  # row groups are not alike
             held, rows_read = wanted, reader.rows_read
     return None
 
@@ -217,7 +220,10 @@ class StreamedEpoch:
 
 @dataclass(frozen=True)
 class Training:
-    """One training: what was asked for, and where rows come from; most_iter: chunks to read."""
+    """One training: what was asked for, and where rows come from.
+
+    most_iter: chunks to read; confirm: whether other rows have to confirm the result.
+    """
 
     request: Request
     layout: Layout
@@ -225,9 +231,10 @@ class Training:
     began: float
     mark: int
     most_iter: int | None = None
+    confirm: bool = False
 
-    def run(self, first: Chunk, rng: np.random.Generator) -> Models:
-        """Trains from the first chunk on."""
+    def run(self, first: Chunk, rng: np.random.Generator) -> Models | None:
+        """Trains from the first chunk on; None where other rows do not confirm the result."""
         options, task = self.request.options, self.request.task
         plan = self.plan(first)
         rows = Pass(
@@ -249,6 +256,8 @@ class Training:
             Budget(plan.max_iter, None if options.time is None else self.began + options.time),
         )
         state = run(problem, operators, report)
+        if self.confirm and state.converged.all() and not self.confirmed(problem, state, update):
+            return None
         if not state.converged.all():  # else where it was measured
             finish(problem, state)
         settle_unknown(problem, state)
@@ -256,6 +265,16 @@ class Training:
         resting = (described.scale == 0) & (state.v[:, :-1] == 0)
         status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
         return self.model(problem, state, plan, first, status)
+
+    def confirmed(self, problem: Problem, state: State, update: StreamedEpoch) -> bool:
+        """Whether the gradient is small on the rows of a row group that had no part in it."""
+        with self.reader.chunk(next(update.chunks)[:1]) as other:
+            if other is None:
+                return False
+            elsewhere = problem.on(replace(problem.rows, groups=other.rows))
+            violation = elsewhere.evaluate(state.v).violation
+        epsilon = self.request.options.epsilon
+        return bool((violation <= skipping.CONFIRMED * epsilon).all())
 
     def plan(self, first: Chunk) -> Plan:
         """The planner's settings; max_iter counts chunks, by default those of its epochs."""

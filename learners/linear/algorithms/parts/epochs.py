@@ -191,7 +191,7 @@ def finish(problem: Problem, state: State) -> None:
     state.known[:] = True
 
 
-STEPS, STEPS_A_DECADE = 3e4, 30.0
+STEPS, STEPS_A_DECADE = 3e4, 9.0
 """Steps to 0.01, and how many times more a decade further takes."""
 TRIALS = {"dense": 4.0, "sparse": 7.0}
 """Steps that are tried, of nine; each takes TRIAL_EPOCHS epochs of a sample at most."""

@@ -1,0 +1,137 @@
+// Eigenvalues of a curvature, and a gradient's components along its eigenvectors: for planning.
+//
+// Lanczos' method from the gradient makes the curvature tridiagonal; the eigenvalues of that, and
+// the first components of its eigenvectors, are all that methods that follow gradients notice of
+// the curvature (Golub and Meurant, Matrices, Moments and Quadrature, 2010, chapter 6). As many
+// steps as there are weights tell all eigenvalues; fewer tell those that matter first.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "api.h"
+#include "vectors.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr double NOTHING = 1e-13; // of the largest entry: what is left of an invariant subspace
+constexpr int MOST_TURNS = 60;
+
+using Vector = std::vector<double>;
+
+// The packed lower triangle times x.
+void times(const double *packed, const double *x, double *y, int64_t p) {
+    std::fill(y, y + p, 0.0);
+    for (int64_t i = 0; i < p; i++) {
+        const double *row = packed + i * (i + 1) / 2;
+        y[i] += dot(row, x, i + 1);
+        add(x[i], row, y, i);
+    }
+}
+
+struct Tridiagonal {
+    Vector diagonal, beside;
+};
+
+// At most k steps from `start`, each vector orthogonal to all before it, twice over.
+Tridiagonal lanczos(const double *packed, const double *start, int64_t p, int64_t k) {
+    Tridiagonal out;
+    Vector basis(k * p), next(p);
+    const double size = std::sqrt(dot(start, start, p));
+    double largest = 0;
+    for (int64_t i = 0; i < p; i++)
+        basis[i] = start[i] / size;
+    for (int64_t j = 0; j < k; j++) {
+        const double *last = &basis[j * p];
+        times(packed, last, next.data(), p);
+        out.diagonal.push_back(dot(last, next.data(), p));
+        for (int again = 0; again < 2; again++)
+            for (int64_t i = 0; i <= j; i++)
+                add(-dot(&basis[i * p], next.data(), p), &basis[i * p], next.data(), p);
+        const double left = std::sqrt(dot(next.data(), next.data(), p));
+        largest = std::max({largest, std::abs(out.diagonal[j]), left});
+        if (j + 1 == k || !(left > NOTHING * largest))
+            break;
+        out.beside.push_back(left);
+        for (int64_t i = 0; i < p; i++)
+            basis[(j + 1) * p + i] = next[i] / left;
+    }
+    out.beside.resize(out.diagonal.size());
+    return out;
+}
+
+// An implicit QL step on the entries from l to m, and what it does to the eigenvectors' first
+// components.
+void step(Tridiagonal &t, Vector &first, int64_t l, int64_t m) {
+    Vector &d = t.diagonal, &e = t.beside;
+    double g = (d[l + 1] - d[l]) / (2 * e[l]);
+    g = d[m] - d[l] + e[l] / (g + std::copysign(std::hypot(g, 1.0), g));
+    double s = 1, c = 1, p = 0;
+    for (int64_t i = m - 1; i >= l; i--) {
+        const double f = s * e[i], b = c * e[i], h = std::hypot(f, g);
+        e[i + 1] = h;
+        if (h == 0) {
+            d[i + 1] -= p;
+            e[m] = 0;
+            return;
+        }
+        s = f / h;
+        c = g / h;
+        g = d[i + 1] - p;
+        const double w = (d[i] - g) * s + 2 * c * b;
+        p = s * w;
+        d[i + 1] = g + p;
+        g = c * w - b;
+        const double moved = first[i + 1];
+        first[i + 1] = s * first[i] + c * moved;
+        first[i] = c * first[i] - s * moved;
+    }
+    d[l] -= p;
+    e[l] = g;
+    e[m] = 0;
+}
+
+// Eigenvalues, left in the diagonal, and the first components of the eigenvectors, by implicit QL
+// steps (Golub and Welsch, Calculation of Gauss quadrature rules, 1969). False where they do not
+// come to rest.
+bool settle(Tridiagonal &t, Vector &first) {
+    const Vector &d = t.diagonal, &e = t.beside;
+    const int64_t n = d.size();
+    first.assign(n, 0.0);
+    first[0] = 1;
+    t.beside[n - 1] = 0;
+    for (int64_t l = 0; l < n; l++) {
+        for (int turn = 0;; turn++) {
+            int64_t m = l;
+            while (m < n - 1 && std::abs(e[m]) > std::numeric_limits<double>::epsilon() *
+                                                     (std::abs(d[m]) + std::abs(d[m + 1])))
+                m++;
+            if (m == l)
+                break;
+            if (turn == MOST_TURNS)
+                return false;
+            step(t, first, l, m);
+        }
+    }
+    return true;
+}
+
+} // namespace
+} // namespace tusk
+
+int64_t tk_quadrature(const double *packed, const double *gradient, int64_t p, int64_t k,
+                      double *eigenvalue, double *component) {
+    const double size = std::sqrt(tusk::dot(gradient, gradient, p));
+    if (!(size > 0) || !std::isfinite(size))
+        return 0;
+    tusk::Tridiagonal found = tusk::lanczos(packed, gradient, p, k);
+    tusk::Vector first;
+    if (!tusk::settle(found, first))
+        return 0;
+    for (size_t i = 0; i < first.size(); i++) {
+        eigenvalue[i] = found.diagonal[i];
+        component[i] = size * first[i];
+    }
+    return first.size();
+}

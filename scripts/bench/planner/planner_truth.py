@@ -1,0 +1,167 @@
+"""The planner against the truth, on data that its tables were not fitted to.
+
+python scripts/bench/run.py planner_truth --half held --truth truth.json --json judged.json
+
+Figures 6 to 10 of Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD
+2017: for data sets (`truth_data.py`) and tasks, every plan is run to the tolerance, those that the
+planner refuses too, one that takes many times the best one's time being ended. What plans take is
+processor seconds of one thread, which other work on the machine changes little; iterations are
+counted. The truth is written to a file and used again where that is there: it does not depend on
+the planner. The machine's constants are measured first, in processor seconds too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import machine
+from truth_data import Rows, Set, fresh, halves
+from truth_figures import show, summary
+
+TOLERANCES = {"linear": (1e-3, 1e-6), "logistic": (1e-3, 1e-6), "svm": (1e-2, 1e-3)}
+ORDER = (
+    *("newton", "lbfgs", "newton_cg", "dcd", "bgd"),
+    *("svrg", "mgd", "sgd"),
+)
+"""In which plans are run: the likeliest first. Those without locks need several threads."""
+FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
+"""Seconds of the first plan, of any, and how many times the best one's."""
+
+
+def alone() -> None:
+    """This process on one processor, whose constants are measured in processor seconds."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "planner_truth"))
+
+
+def calibrate() -> None:
+    """The constants of this machine, unless they were measured before."""
+    from tuskml.learners.linear.planner import calibration
+    from tuskml.optimizer import constants
+
+    if constants.host_file().exists():
+        return
+    calibration.time = _ProcessorTime  # type: ignore[attr-defined]
+    constants.save(calibration.measure(), constants.host_file())
+
+
+class _ProcessorTime:
+    """`time`, but what a machine does meanwhile is not counted."""
+
+    perf_counter = staticmethod(time.process_time)
+    process_time = staticmethod(time.process_time)
+
+
+def cases_of(one: Set, tasks: list[str]) -> Iterator[Any]:
+    """All of a set's cases."""
+    from truth_runs import case_of
+
+    rows: Rows = one.make()
+    for task in tasks:
+        if task != "linear" and len(set(rows.classes.tolist())) < 2:
+            continue
+        for epsilon in TOLERANCES[task]:
+            yield case_of(one.name, rows, task, epsilon, one.l2)
+
+
+def truth_of(case: Any) -> dict[str, dict[str, Any]]:
+    """Every plan's run, or how long it was let run."""
+    from truth_runs import run
+
+    best, found = FIRST_LIMIT / TIMES, {}
+    for name in ORDER:
+        limit = max(LEAST_LIMIT, TIMES * best)
+        one = run(case, name, limit)
+        if one is None:
+            continue
+        found[name] = one
+        if one["converged"]:
+            best = min(best, one["seconds"])
+    return found
+
+
+def warm() -> None:
+    """What is imported and allocated once takes no part in the first case."""
+    from truth_data import made_dense
+
+    made = Set("warm", lambda: made_dense(1, 2000, 5, 1.0, "factors"), 1e-3)
+    for case in cases_of(made, list(TOLERANCES)):
+        truth_of(case)
+
+
+def key_of(case: Any) -> str:
+    return f"{case.name} {case.task} {case.epsilon:g}"
+
+
+def measured(given: argparse.Namespace, sets: list[Set]) -> list[dict[str, Any]]:
+    """The judged cases of some sets; the truth's file is filled as it goes."""
+    from truth_runs import planned
+
+    known = json.loads(given.truth.read_text()) if given.truth.exists() else {}
+    judged = []
+    warm()
+    for one in sets:
+        if not any(word in one.name for word in given.only.split(",")):
+            continue
+        for case in cases_of(one, given.tasks.split(",")):
+            key = key_of(case)
+            if key not in known:
+                known[key] = truth_of(case)
+                given.truth.write_text(json.dumps(known, indent=1) + "\n")
+            if given.no_judge:
+                continue
+            if any(plan["converged"] for plan in known[key].values()):
+                judged.append(
+                    {"data": one.name, "task": case.task, "epsilon": case.epsilon}
+                    | {"truth": known[key]}
+                    | planned(case)
+                )
+                print(show(judged[-1]), flush=True)
+    return judged
+
+
+def main() -> None:
+    """The command line."""
+    given = parser().parse_args()
+    alone()
+    calibrate()
+    facts = machine.facts()
+    print(machine.sentence(facts))
+    fitted, held = halves()
+    sets = {"fitted": fitted, "held": held, "fresh": fresh()}[given.half]
+    judged = measured(given, sets)
+    figures = summary(judged) if judged else {}
+    print()
+    for name, value in figures.items():
+        print(f"  {name:48}{value}")
+    after = machine.facts()["load"]
+    print(f"  load {facts['load']} before, {after} after")
+    if given.json:
+        record = {"machine": facts | {"load_after": after}, "half": given.half}
+        given.json.write_text(json.dumps(record | {"figures": figures, "cases": judged}) + "\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = made.add_argument
+    add("--half", choices=("fitted", "held", "fresh"), default="held", help="default %(default)s")
+    add("--only", default="", metavar="TEXT,TEXT", help="sets whose name contains one of these")
+    add("--tasks", default=",".join(TOLERANCES), help="default %(default)s")
+    add("--truth", type=Path, default=Path("truth.json"), help="what every plan took")
+    add("--no-judge", action="store_true", help="run the plans only")
+    add("--json", type=Path, metavar="FILE", help="write all as JSON")
+    return made
+
+
+if __name__ == "__main__":
+    main()

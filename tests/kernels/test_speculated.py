@@ -1,0 +1,73 @@
+"""Methods on a quadratic model, and its spectrum, against NumPy and what theory promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tuskml.kernels.speculated import Method, quadrature, speculate
+
+
+def packed(full):
+    return full[np.tril_indices(len(full))]
+
+
+def definite(seed, p):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((3 * p, p))
+    return z.T @ z / (3 * p), rng.standard_normal(p)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), p=st.integers(1, 60))
+def test_all_steps_give_numpys_eigenvalues(seed, p):
+    full, gradient = definite(seed, p)
+    values, along = quadrature(packed(full), gradient, p)
+    expected, vectors = np.linalg.eigh(full)
+    assert np.allclose(values, expected, atol=1e-10)
+    assert np.allclose(np.abs(along), np.abs(vectors.T @ gradient), atol=1e-7)
+
+
+def test_fewer_steps_know_the_gradients_moments():
+    """k steps integrate polynomials of degree 2k - 1 exactly (Golub and Meurant, theorem 6.2)."""
+    full, gradient = definite(3, 80)
+    values, along = quadrature(packed(full), gradient, 12)
+    for power in range(24):
+        exact = gradient @ np.linalg.matrix_power(full, power) @ gradient
+        assert along**2 @ values**power == pytest.approx(exact, rel=1e-8)
+
+
+def test_directions_that_the_gradient_lacks_are_left_out():
+    values, along = quadrature(packed(np.diag([1.0, 2.0, 3.0])), np.array([1.0, 0.0, 2.0]), 3)
+    assert np.allclose(values, [1, 3])
+    assert np.allclose(np.abs(along), [1, 2])
+    assert not len(quadrature(packed(np.eye(3)), np.zeros(3), 3)[0])
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 20))
+def test_conjugate_gradients_end_after_as_many_steps_as_eigenvalues(seed, k):
+    rng = np.random.default_rng(seed)
+    values, gradient = rng.uniform(0.5, 2, k), rng.standard_normal(k)
+    errors = speculate(Method.CONJUGATE_GRADIENTS, values, gradient, 1.0, 1e-6, 100)
+    assert len(errors) <= k + 1
+    assert errors[-1] <= 1e-6
+    assert errors[0] == pytest.approx(np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize("method", [Method.QUASI_NEWTON, Method.SPECTRAL_STEPS])
+def test_ill_conditioned_models_take_longer(method):
+    taken = []
+    for condition in (1.5, 30, 1000):
+        values = np.geomspace(1 / condition, 1, 40)
+        errors = speculate(method, values, values**0.5, 0.1, 1e-6, 5000)
+        assert errors[-1] <= 1e-6
+        taken.append(len(errors))
+    assert taken == sorted(taken)
+    assert taken[-1] > 5 * taken[0]
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_no_more_errors_than_asked_for(method):
+    values = np.geomspace(1e-6, 1, 50)
+    assert len(speculate(method, values, values, 0.1, 1e-12, 7)) == 7
+    assert len(speculate(method, values, values, 0.1, 1e9, 7)) == 1
