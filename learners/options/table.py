@@ -65,6 +65,12 @@ SHARED = {
             "how many frequent features of a stored model share keys; 0: one key per feature",
         ),
         Option(
+            "layout",
+            choice("auto", "affinity", "frequency", "id", "paper"),
+            "auto",
+            "which rare features of a stored model share keys, where the cache does not hold all",
+        ),
+        Option(
             "resume", BOOLEAN, False, "whether to continue an interrupted training of this store"
         ),
         Option(
@@ -114,6 +120,7 @@ class Options:
     store: str | None
     cache: int | None
     partition: int
+    layout: str
     resume: bool
     device: str
     explain: bool

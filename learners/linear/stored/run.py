@@ -28,14 +28,18 @@ from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.step import first_step
+from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
+    Arranged,
     all_fit,
     by_chunks,
     bytes_of_all,
     choose_layout,
+    described,
     live_features,
+    paper_layout,
 )
 from tuskml.learners.stored.progress import Progress, facts_of
 from tuskml.partitioner import IndexMap
@@ -93,6 +97,7 @@ class Run:
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
+        self.arranged = ""  # how rare features are ordered, and why
         self.all_bytes = 0  # of the frames of all keys, where known
         self.deadline = math.inf
         if self.options.time is not None:
@@ -124,6 +129,8 @@ class Run:
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         if not self.options.partition:
             return IndexMap.by_rule(1)
+        if self.options.layout == "paper":
+            return paper_layout(group, self.options, self.root, mark)
         live = live_features(
             group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
         )
@@ -135,8 +142,11 @@ class Run:
             live = by_chunks(live, group, self._rows_per_chunk(), mark)
             assert live.order is not None
             most = max(most - live.order.most_exclusive, most // 2)
-        rows = self._rows_per_chunk()
-        return choose_layout(group, self.options, self.root, rows, most, live, mark)
+        arranged, rows = Arranged(live), self._rows_per_chunk()
+        if self.tight and live is not None:
+            arranged = Arranging(group, live, rows, most, mark)(self.options, self.root)
+            self.arranged = f" {arranged.told}"
+        return choose_layout(group, self.options, self.root, rows, most, arranged, mark)
 
     def _most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
@@ -272,7 +282,7 @@ class Run:
             else:
                 store.close()
             raise
-        description = self._describe(store.index)
+        description = f"{plan_line(self.plan)}, {described(store.index)}{self.arranged}"
         store.discard()
         saved = (self.features - self.keys) * online.passes
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
@@ -293,17 +303,6 @@ class Run:
             "loss": objective,
             "epochs": progress.epoch,
         }
-
-    def _describe(self, index: IndexMap) -> str:
-        """One line for the model's `plan`."""
-        if index.n_partitions:
-            layout = (
-                f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
-                f"others in {index.blocks}"
-            )
-        else:
-            layout = f"KV: features in {index.blocks}"
-        return f"{plan_line(self.plan)}, {layout}"
 
 
 class Online:
