@@ -112,8 +112,8 @@ OPTIONS = OptionTable(
         Option("l2", real(0), 0.0, "half of it is the weight of the sum of squared coefficients"),
         Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
-        *("warm_start", "store", "cache", "partition", "layout", "resume", "device"),
-        *("explain", "format"),
+        *("warm_start", "store", "cache", "partition", "layout", "sharing"),
+        *("resume", "device", "explain", "format"),
     ),
     check_together,
 )

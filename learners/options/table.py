@@ -71,6 +71,13 @@ SHARED = {
             "which rare features of a stored model share keys, where the cache does not hold all",
         ),
         Option(
+            "sharing",
+            choice("cache", "push"),
+            "cache",
+            "how threads share the weights of a stored model that they read: by the cache alone, "
+            "or also handed to threads that need them next",
+        ),
+        Option(
             "resume", BOOLEAN, False, "whether to continue an interrupted training of this store"
         ),
         Option(
@@ -121,6 +128,7 @@ class Options:
     cache: int | None
     partition: int
     layout: str
+    sharing: str
     resume: bool
     device: str
     explain: bool

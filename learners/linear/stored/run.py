@@ -261,7 +261,8 @@ class Run:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             penalties = bool(self.options.l1 or self.options.l2)
-            given = self.cache, self.plan.threads, penalties, self.all_bytes
+            pushes = self.options.sharing == "push"
+            given = self.cache, self.plan.threads, penalties, self.all_bytes, pushes
             with store.frames(*given) as frames:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
