@@ -18,6 +18,7 @@ from tuskml.learners.options.kinds import (
     CLASS_WEIGHT,
     CLASSES,
     NAMES,
+    PARTITION,
     STORE,
     TIME,
     WARM_START,
@@ -60,9 +61,10 @@ SHARED = {
         Option("cache", CACHE, None, "the memory for the weights of a stored model"),
         Option(
             "partition",
-            integer(0, 1 << 20),
+            PARTITION,
             1000,
-            "how many frequent features of a stored model share keys; 0: one key per feature",
+            "how many frequent features of a stored model share keys; 0: one key per feature; or "
+            "the name of a partitioning that `partition_model` kept",
         ),
         Option(
             "layout",
@@ -126,7 +128,7 @@ class Options:
     warm_start: WarmStart | None
     store: str | None
     cache: int | None
-    partition: int
+    partition: int | str
     layout: str
     sharing: str
     resume: bool

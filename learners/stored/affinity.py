@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.options.table import Options
-from tuskml.learners.stored.layout import Arranged, cost_for
+from tuskml.learners.stored.layout import Arranged
 from tuskml.partitioner import Cost, LiveFeatures, SparseRows
 from tuskml.partitioner.affinity import MOST_RELATED, Related, by_frequency, choose_size
 from tuskml.partitioner.native import Slots
@@ -46,17 +45,16 @@ class Arranging:
         self.group, self.live, self.rows, self.most = group, live, rows, most
         self.n_shared, self._mark = live.order.n_shared, mark
 
-    def __call__(self, options: Options, root: StoreRoot) -> Arranged:
-        """As option `layout` says; "paper" is no matter of an order."""
-        layout = options.layout
-
-        def cost() -> Cost:
-            return cost_for(options, root, self.live)
-
+    def __call__(
+        self, layout: str, cost: Callable[[], Cost], root: StoreRoot | None = None
+    ) -> Arranged:
+        """layout: one of option `layout`, but "paper", which is no order; cost: called where it is
+        needed; root: where large sketches are, None for the heap.
+        """
         if layout == "auto":
-            return self._best(root, cost)
+            return self._best(cost, root)
         if layout == "affinity" and self.n_shared <= MOST_RELATED:
-            places, size, _ = self._by_affinity(root, cost())
+            places, size, _ = self._by_affinity(cost(), root)
             return Arranged(self.live.ordered(places), size, "by affinity")
         if layout == "frequency":
             places = by_frequency(self._related(root).counts())
@@ -64,14 +62,14 @@ class Arranging:
         size, _ = self._sized(np.arange(self.n_shared, dtype=np.int32), cost())
         return Arranged(self.live, size, "by id")
 
-    def _best(self, root: StoreRoot, cost: Callable[[], Cost]) -> Arranged:
+    def _best(self, cost: Callable[[], Cost], root: StoreRoot | None) -> Arranged:
         """By affinity where there is any, and it lowers the cost."""
         if self.n_shared > MOST_RELATED:
             return Arranged(self.live, None, f"by id, more than {MOST_RELATED:,} are shared")
         found = self.togetherness()
         if not found.found:
             return Arranged(self.live, None, f"by id, as no affinity was found: {found}")
-        places, size, asked = self._by_affinity(root, cost())
+        places, size, asked = self._by_affinity(cost(), root)
         before, by_id = self._sized(np.arange(self.n_shared, dtype=np.int32), cost())
         if asked * cost().of(size) > GAIN * by_id * cost().of(before):
             return Arranged(self.live, None, f"by id, which affinity does not better: {found}")
@@ -84,7 +82,7 @@ class Arranging:
         empty = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))
         return togetherness(_joined(marked) if marked else empty, further)
 
-    def _by_affinity(self, root: StoreRoot, cost: Cost) -> tuple[Slots, int, float]:
+    def _by_affinity(self, cost: Cost, root: StoreRoot | None) -> tuple[Slots, int, float]:
         """Numbers, block size, and blocks per chunk."""
         related = self._related(root)
         with related.clustered(cost, self._check) as clusters:
@@ -92,7 +90,7 @@ class Arranging:
             places = clusters.places(size)
         return places, size, self._sized(places, cost, size)[1]
 
-    def _related(self, root: StoreRoot) -> Related:
+    def _related(self, root: StoreRoot | None) -> Related:
         related = Related(self.n_shared, self.rows, lambda size: scratch(root, size))
         for starts, ids in sparse_segments(self.group):
             self._check()
@@ -183,9 +181,9 @@ def _joined(rows: list[SparseRows]) -> SparseRows:
     return SparseRows(starts, np.concatenate([one.ids for one in rows]))
 
 
-def scratch(root: StoreRoot, size: int) -> NDArray[np.uint8]:
+def scratch(root: StoreRoot | None, size: int) -> NDArray[np.uint8]:
     """Bytes: large ones in an unlinked file in the root, which takes no memory for good."""
-    if size < IN_A_FILE:
+    if root is None or size < IN_A_FILE:
         return np.empty(size, np.uint8)
     os.makedirs(root.path, exist_ok=True)
     with tempfile.TemporaryFile(dir=root.path) as file:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.kvstore import StoreRoot, measure_store, read_partitioning
 from tuskml.kvstore.working.frames import frame_bytes, frame_share
 from tuskml.learners.options.table import Options
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
@@ -53,6 +53,7 @@ def choose_layout(
     weights that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark: the
     training's `cancel_count`. Where the same bits are asked for, costs are not measured.
     """
+    assert isinstance(options.partition, int)
     profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
     for starts, ids in sampled(group):
         passes.raise_if_cancelled(mark)
@@ -70,9 +71,17 @@ def choose_layout(
     return made.index
 
 
-def paper_layout(group: np.void, options: Options, root: StoreRoot, mark: int) -> IndexMap:
-    """KV-VP as the paper has it: Algorithm 3 on sampled rows, each other feature its own key."""
-    return choose_layout(group, options, root, 1, MOST_IDS, Arranged(None, 1), mark)
+def given_layout(group: np.void, options: Options, root: StoreRoot, mark: int) -> IndexMap | None:
+    """What options alone say: a key each, a partitioning that was kept, or the paper's KV-VP
+    (Algorithm 3 on sampled rows, a key for each other feature). None: find the best.
+    """
+    if isinstance(options.partition, str):
+        return read_partitioning(root.path, options.partition)
+    if not options.partition:
+        return IndexMap.by_rule(1)
+    if options.layout == "paper":
+        return choose_layout(group, options, root, 1, MOST_IDS, Arranged(None, 1), mark)
+    return None
 
 
 def cost_for(options: Options, root: StoreRoot, live: LiveFeatures | None) -> Cost:

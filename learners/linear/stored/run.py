@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,10 @@ from tuskml.learners.stored.layout import (
     by_chunks,
     bytes_of_all,
     choose_layout,
+    cost_for,
     described,
+    given_layout,
     live_features,
-    paper_layout,
 )
 from tuskml.learners.stored.progress import Progress, facts_of
 from tuskml.partitioner import IndexMap
@@ -127,10 +129,9 @@ class Run:
 
     def _layout(self) -> IndexMap:
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        if not self.options.partition:
-            return IndexMap.by_rule(1)
-        if self.options.layout == "paper":
-            return paper_layout(group, self.options, self.root, mark)
+        if (index := given_layout(group, self.options, self.root, mark)) is not None:
+            return index
+        assert isinstance(self.options.partition, int)
         live = live_features(
             group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
         )
@@ -144,7 +145,9 @@ class Run:
             most = max(most - live.order.most_exclusive, most // 2)
         arranged, rows = Arranged(live), self._rows_per_chunk()
         if self.tight and live is not None:
-            arranged = Arranging(group, live, rows, most, mark)(self.options, self.root)
+            cost = partial(cost_for, self.options, self.root, live)
+            find = Arranging(group, live, rows, most, mark)
+            arranged = find(self.options.layout, cost, self.root)
             self.arranged = f" {arranged.told}"
         return choose_layout(group, self.options, self.root, rows, most, arranged, mark)
 
@@ -261,9 +264,8 @@ class Run:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             penalties = bool(self.options.l1 or self.options.l2)
-            pushes = self.options.sharing == "push"
-            given = self.cache, self.plan.threads, penalties, self.all_bytes, pushes
-            with store.frames(*given) as frames:
+            given = self.cache, self.plan.threads, penalties, self.all_bytes
+            with store.frames(*given, pushes=self.options.sharing == "push") as frames:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
                 objective = online.objective()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import machine
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ def main() -> None:
     add("--recover", type=int, default=2_000_000, help="cliques to recover, without a training")
     add("--store", type=Path, default=Path("build"), help="where stores lie (%(default)s)")
     given = made.parse_args()
+    print(machine.sentence(machine.facts()))
     if given.recover:
         recover(given.recover, given.times)
     for name in given.data.split(","):
@@ -86,8 +88,10 @@ def recover(cliques: int, times: int) -> None:
     )
 
 
-def train(rows: tuple[Ids, Ids, Ids], layout: str, given: argparse.Namespace) -> dict[str, Any]:
-    """The model of one training, in a fresh root."""
+def train(
+    rows: tuple[Ids, Ids, Ids], layout: str, given: argparse.Namespace, **more: Any
+) -> dict[str, Any]:
+    """The model of one training, in a fresh root; more: options."""
     import tuskml
 
     starts, ids, _ = rows
@@ -95,6 +99,7 @@ def train(rows: tuple[Ids, Ids, Ids], layout: str, given: argparse.Namespace) ->
         "store": "bench", "cache": given.cache, "layout": layout, "threads": 1,
         "max_iter": given.epochs, "epsilon": 0, "step": 0.01,
     }  # fmt: skip
+    options |= more
     with (
         tempfile.TemporaryDirectory(dir=given.store) as root,
         tuskml.connect(store_root=root, threads=2) as con,
