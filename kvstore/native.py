@@ -205,7 +205,8 @@ def with_leveldb() -> ctypes.CDLL:
             return lib
         reasons.append(error.value.decode(errors="replace"))
     raise StoreError(
-        "LevelDB was not found: install plyvel, or the system's libleveldb"
+        "models in a store need LevelDB, which was not found: install plyvel, or where it has no "
+        "wheel the system's libleveldb; everything else works without it"
         + "".join(f"; {reason}" for reason in reasons)
     )
 
