@@ -101,10 +101,9 @@ class Arranging:
     def _sized(self, places: Slots, cost: Cost, size: int = 0) -> tuple[int, float]:
         """Block size and blocks per chunk, by some chunks; size: where it is known."""
         chunks = _joined([
-            SparseRows(np.array([0, len(one)]), one)
+            SparseRows(np.array([0, len(one)]), one.astype(np.int64))
             for one in (np.unique(places[numbers]) for numbers in self._chunks())
         ])  # fmt: skip
-        chunks = SparseRows(chunks.starts, chunks.ids.astype(np.int64))
         if not size:
             return choose_size(chunks, cost, self.most)
         asked = SparseRows(chunks.starts, chunks.ids // size).distinct()
@@ -153,7 +152,10 @@ class Arranging:
             while first < n:
                 end = min(n, first + rows - (before + first) % rows)
                 some = starts[first : end + 1].astype(np.int64)
-                yield before + first, SparseRows(some - some[0], ids[some[0] : some[-1]])
+                yield (
+                    before + first,
+                    SparseRows(some - some[0], ids[some[0] : some[-1]].astype(np.int64)),
+                )
                 first = end
             before += n
 
