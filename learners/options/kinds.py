@@ -228,7 +228,7 @@ CLASSES = Kind("a list of two labels, the lower first, such as [1, 2]", _classes
 WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_start)
 STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
 PARTITION = Kind(
-    "an integer from 0 to 1048576, or the name of a partitioning that partition_model kept",
+    "a whole number from 0 to 1048576, or the name of a partitioning that partition_model kept",
     _partition,
 )
 CACHE = Kind("a size of at least '16MB', such as '256MB' or '1GB'", _size)

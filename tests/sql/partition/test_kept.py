@@ -83,7 +83,7 @@ def test_names_that_are_not_there(client: Client) -> None:
     with pytest.raises(client.errors, match="no version 2, expected at most 1"):
         train(client, partition="clicks@2")
     with pytest.raises(
-        client.errors, match=r"partition.*expected an integer from 0 to 1048576, or the name"
+        client.errors, match=r"partition.*expected a whole number from 0 to 1048576, or the name"
     ):
         train(client, partition="no name")
     with pytest.raises(client.errors, match=r"expected .*name"):
