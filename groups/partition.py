@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import Interrupted
+from tuskml.errors import DataError, Interrupted
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
-from tuskml.learners.options.kinds import Kind, Option, integer, real
+from tuskml.kvstore import access, file_rules, hosting, keep_partitioning
+from tuskml.kvstore.roots.names import default_root, make_root
+from tuskml.learners.options.kinds import STORE, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import read
+from tuskml.learners.stored.affinity import Arranging
+from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.stored.layout import Arranged, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,
@@ -29,6 +34,7 @@ from tuskml.partitioner import (
     Profile,
 )
 from tuskml.partitioner.index.blocks import LARGEST
+from tuskml.partitioner.index.live import MOST_IDS
 from tuskml.partitioner.merging import MOST_FEATURES
 from tuskml.partitioner.text import as_text
 from tuskml.schedule import budget
@@ -75,6 +81,13 @@ PARTITION_OPTIONS = {
             None,
             "rare features per key; null: the cheapest",
         ),
+        Option(
+            "layout",
+            choice("id", "affinity"),
+            "id",
+            "which rare features share keys: neighbours by id, or those that occur together",
+        ),
+        Option("name", _or_null(STORE), None, "the name under which the partitioning is kept"),
         Option("t_seek", real(0, open_low=True), WARM_LEVELDB.t_seek, "seconds that a key costs"),
         Option("t_unit", real(0), WARM_LEVELDB.t_unit, "seconds that each weight adds"),
     )
@@ -84,11 +97,15 @@ PARTITION_OPTIONS = {
 @dataclass(frozen=True)
 class Call:
     """options: JSON text; memory: address of the database's account; threads: 0 for
-    as many as the budget allows."""
+    as many as the budget allows; root: of stores, None for the default one; account: of the
+    database whose rules for files hold (`file_rules`).
+    """
 
     options: str
     memory: int
     threads: int
+    root: str | None = None
+    account: int | None = None
 
 
 class _Frequencies(ctypes.Structure):
@@ -167,13 +184,13 @@ class Rows:
     def __init__(self, groups: NDArray[np.void], call: Call, seed: int) -> None:
         self._groups, self._call, self._seed = groups, call, seed
         self._stack = ExitStack()
-        self._mark = passes.cancel_mark()
+        self.mark = passes.cancel_mark()
         self.threads = budget.threads(call.threads)
 
     def __enter__(self) -> "Rows":
         with ExitStack() as stack:
             stack.enter_context(passes.watching_sigint())
-            rows = Pass(self._groups, 0, None, None, False, self.threads, cancel_mark=self._mark)
+            rows = Pass(self._groups, 0, None, None, False, self.threads, cancel_mark=self.mark)
             nothing = np.zeros(len(self._groups), np.int64)
             kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
             stack.enter_context(held)
@@ -190,7 +207,7 @@ class Rows:
 
     def check(self) -> None:
         """Raises Interrupted where the statement is to end."""
-        if passes.cancel_count() != self._mark:
+        if passes.cancel_count() != self.mark:
             raise Interrupted("the statement was interrupted")
 
 
@@ -233,14 +250,50 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
             profile = Profile(options["top"], options["sample"], options["seed"])
             for starts, ids in group.chunks():
                 profile.update(starts, ids)
+            arranged = _arranged(group, options, cost, rows.mark)
             made = profile.partition(
                 cost,
-                block=options["block"],
+                block=arranged.block,
+                live=arranged.live,
                 batch_rows=options["batch_rows"],
                 threads=rows.threads if group.n_rows > FEW_ROWS else 1,
                 interrupted=rows.check,
             )
+            if options["name"] is not None:
+                _keep(made, options["name"], call)
             yield Partitioned(made, skipped)
+
+
+def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:
+    """Which features there are, and in what order; nothing of that by id."""
+    if options["layout"] == "id" or not group.n_rows:
+        return Arranged(None, options["block"])
+    live = live_features(group.group, lambda: (), int(group.group["dim"]), CACHE, mark)
+    if live is None:
+        raise DataError(
+            f"option 'layout' is 'affinity', for which the ids take more than {CACHE} bytes: "
+            "number them anew, or use 'id'"
+        )
+    rows = options["batch_rows"]
+    live = by_chunks(live, group.group, rows, mark)
+    found = Arranging(group.group, live, rows, MOST_IDS, mark)("affinity", lambda: cost)
+    return Arranged(found.live, options["block"] or found.block)
+
+
+def _keep(made: Partitioning, name: str, call: Call) -> None:
+    """Writes the partitioning into the root of stores."""
+    access.serve(hosting.host)
+    file_rules.check(call.root if call.root is not None else default_root(), call.account)
+    told = made.explanation
+    facts = {
+        "features": len(made.index.features),
+        "keys": made.index.n_partitions,
+        "others": str(made.index.blocks),
+        "rows_seen": told.rows_seen,
+        "requests_before": told.by_feature.requests,
+        "requests_after": told.after_blocks.requests,
+    }
+    keep_partitioning(make_root(call.root), name, made.index, facts)
 
 
 OFFLINE: dict[int, Callable[[NDArray[np.void], Call], Iterator[Any]]] = {

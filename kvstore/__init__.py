@@ -40,6 +40,11 @@ files and locks, which all others use. `native/` is C++ over LevelDB's C interfa
 from tuskml.kvstore.roots.garbage import Removed, Rules, collect
 from tuskml.kvstore.roots.inspection import list_stores, verify_stores
 from tuskml.kvstore.roots.names import Reference
+from tuskml.kvstore.roots.partitionings import (
+    keep_partitioning,
+    list_partitionings,
+    read_partitioning,
+)
 from tuskml.kvstore.roots.root import StoreRoot
 from tuskml.kvstore.roots.transfer import export_model, import_model
 from tuskml.kvstore.roots.versions import Version
@@ -67,7 +72,10 @@ __all__ = [
     "collect",
     "export_model",
     "import_model",
+    "keep_partitioning",
+    "list_partitionings",
     "list_stores",
     "measure_store",
+    "read_partitioning",
     "verify_stores",
 ]

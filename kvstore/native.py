@@ -92,7 +92,14 @@ class FrameAccess(ctypes.Structure):
         ("weight_size", _INT32),
         ("acquire", _ADDRESS),
         ("release", _ADDRESS),
+        ("expect", _ADDRESS),
     ]
+
+
+class Sharing(ctypes.Structure):
+    """`ks_sharing`."""
+
+    _fields_ = [("workers", _INT32), ("pushes", _INT32), ("all_bytes", _INT64)]
 
 
 CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
@@ -133,7 +140,10 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_scan_open": ([_ADDRESS, ctypes.c_uint64], _ADDRESS),
     "ks_scan_next": ([_ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
     "ks_scan_close": ([_ADDRESS], None),
-    "ks_frames_open": ([_ADDRESS, _INT64, _INT32, _INT32, _INT64, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_frames_open": (
+        [_ADDRESS, _INT64, _ADDRESS, _INT32, _ADDRESS, _TEXT],
+        ctypes.c_int,
+    ),
     "ks_frames_share": ([_INT64, _INT32], _INT64),
     "ks_frame_bytes": ([_INT64, _INT32], _INT64),
     "ks_frames_close": ([_ADDRESS], None),
@@ -147,6 +157,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         ctypes.c_int,
     ),
     "ks_release": ([_ADDRESS, _INT32, _ADDRESS, _INT64, ctypes.c_int], None),
+    "ks_expect": ([_ADDRESS, _INT32, _ADDRESS, _INT64], None),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
         + [_ADDRESS] * 3,
@@ -194,7 +205,8 @@ def with_leveldb() -> ctypes.CDLL:
             return lib
         reasons.append(error.value.decode(errors="replace"))
     raise StoreError(
-        "LevelDB was not found: install plyvel, or the system's libleveldb"
+        "models in a store need LevelDB, which was not found: install plyvel, or where it has no "
+        "wheel the system's libleveldb; everything else works without it"
         + "".join(f"; {reason}" for reason in reasons)
     )
 

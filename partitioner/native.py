@@ -34,6 +34,14 @@ RANGE = np.dtype([("start", np.int64), ("first_key", np.int64), ("size", np.int6
 PAGE = np.dtype(
     [("first", np.int64), ("offset", np.int64), ("count", np.int32), ("is_bitmap", np.int32)]
 )
+RELATED = np.dtype(
+    [
+        ("sketch", np.uint32, 4),
+        ("sum", np.uint32),
+        ("rows", np.uint32),
+        ("feature", np.int32),
+    ]
+)
 _ADDRESS, _INT64, _INT32, _DOUBLE = (
     ctypes.c_void_p,
     ctypes.c_int64,
@@ -67,6 +75,20 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS, _INT64],
         None,
     ),
+    "tp_related_new": ([_ADDRESS, _INT64], None),
+    "tp_related_add": (
+        [_ADDRESS, _INT64, _ADDRESS, _ADDRESS, _INT64, _INT64, _INT64],
+        None,
+    ),
+    "tp_related_bins": ([_ADDRESS, _INT64, _ADDRESS], None),
+    "tp_related_sort": ([_ADDRESS, _ADDRESS, _INT32, _INT32, _INT32], None),
+    "tp_clusters_open": (
+        [_ADDRESS, _INT64, _DOUBLE, _DOUBLE, _INT32, _ADDRESS],
+        ctypes.c_int,
+    ),
+    "tp_clusters_count": ([_ADDRESS], _INT64),
+    "tp_clusters_place": ([_ADDRESS, _INT32, _ADDRESS], ctypes.c_int),
+    "tp_clusters_close": ([_ADDRESS], None),
     "tp_requests": ([_ADDRESS, _ADDRESS, _INT64, _INT64], _INT64),
 }
 
@@ -88,4 +110,4 @@ def library() -> ctypes.CDLL:
 def check(code: int) -> None:
     """Raises what a native call's code says."""
     if code:
-        raise MemoryError("no memory for the affinity matrix: partition fewer features")
+        raise MemoryError("no memory to relate features by their rows: partition fewer of them")

@@ -21,6 +21,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 EXAMPLES = {
     "list": "tuskml store list\ntuskml store list ads --json",
+    "partitionings": "tuskml store partitionings --json",
     "verify": "tuskml store verify --root /srv/stores",
     "export": "tuskml store export ads ads.npz\ntuskml store export ads@3 ads-3.jsonl",
     "import": "tuskml store import ads ads.npz",
@@ -53,6 +54,7 @@ def add_stores(commands: "Commands[Any]") -> None:
 
 ACTIONS = {
     "list": "list versions and working stores, of one name or all",
+    "partitionings": "list partitionings that partition_model kept, of one name or all",
     "verify": "read every byte of the models and say which are sound",
     "export": "write a model to a file, .npz for NumPy or .jsonl",
     "import": "store the model of such a file as the next version of a name",
@@ -128,6 +130,8 @@ def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
 
     if given.action == "list":
         return kvstore.list_stores(root, given.model)
+    if given.action == "partitionings":
+        return kvstore.list_partitionings(root.path, given.model)
     if given.action == "verify":
         return list(kvstore.verify_stores(root, given.model))
     if given.action == "export":
@@ -192,6 +196,8 @@ def _line(facts: Facts) -> str:
     """One thing in a line for people."""
     if "what" in facts:
         return f"{facts['what']}: {'sound' if facts['ok'] else facts['error']}"
+    if "partitioning" in facts:
+        return _partitioning_line(facts)
     if "error" in facts:
         return f"{facts['name']} {facts.get('version', facts.get('working'))}: {facts['error']}"
     if "why" in facts:
@@ -207,6 +213,17 @@ def _line(facts: Facts) -> str:
     whose = f", of {owner['role']} in {owner['database']}" if owner.get("database") else ""
     named = f"{facts['name']}@{number}: {counts}"
     return f"{named}, {_size(facts['size'])}, {created}{whose}{current}"
+
+
+def _partitioning_line(facts: Facts) -> str:
+    named = f"{facts['partitioning']}@{facts['version']}"
+    if "error" in facts:
+        return f"{named}: {facts['error']}"
+    return (
+        f"{named}: {facts['features']:,} features in {facts['keys']:,} keys, others in "
+        f"{facts['others']}, {facts['requests_after']:,.1f} requests per row of "
+        f"{facts['requests_before']:,.1f}, {_size(facts['size'])}, {facts['created']}"
+    )
 
 
 def _working_line(facts: Facts) -> str:

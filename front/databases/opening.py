@@ -1,5 +1,6 @@
 """The database behind what a caller gives: a connection, a file, a URL or SQLAlchemy's engine."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -62,28 +63,43 @@ def driver(connection: Any) -> Iterator[Database]:
             if isinstance(item, duckdb.DuckDBPyConnection)
         ]
         yield DuckDB(inner[0])
-    elif module == "sqlalchemy" and hasattr(connection, "render_as_string"):  # a URL
-        with opened(connection.render_as_string(hide_password=False)) as found:
+    elif _is_sqlalchemy(connection):
+        with _through_sqlalchemy(connection) as found:
             yield found
-    elif module == "sqlalchemy" and hasattr(connection, "dialect"):
-        if hasattr(connection, "connect") and connection.dialect.name == "duckdb":
-            with (
-                closing(connection.raw_connection()) as raw,
-                opened(raw.driver_connection) as found,
-            ):
-                yield found
-        elif hasattr(connection, "connect"):
-            with (
-                connection.begin() as within,
-                opened(within.connection.driver_connection) as found,
-            ):
-                yield found
-        else:
-            with opened(connection.connection.driver_connection) as found:
-                yield found
     else:
         kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise DataError(
             f"connection is of type {kind}, expected a DuckDB connection or file, a psycopg one, "
             "a URL such as postgresql://user@host/name, or SQLAlchemy's engine over either"
         )
+
+
+def _is_sqlalchemy(connection: Any) -> bool:
+    """Whether it is one of SQLAlchemy's, which is imported already then."""
+    if "sqlalchemy" not in sys.modules:
+        return False
+    from sqlalchemy import URL, Connection, Engine
+
+    return isinstance(connection, (URL, Engine, Connection))
+
+
+@contextmanager
+def _through_sqlalchemy(connection: Any) -> Iterator[Database]:
+    """The database of a URL, an engine or a connection."""
+    from sqlalchemy import URL, Connection
+
+    if isinstance(connection, URL):
+        with opened(connection.render_as_string(hide_password=False)) as found:
+            yield found
+    elif isinstance(connection, Connection):
+        with opened(connection.connection.driver_connection) as found:
+            yield found
+    elif connection.dialect.name == "duckdb":
+        with closing(connection.raw_connection()) as raw, opened(raw.driver_connection) as found:
+            yield found
+    else:
+        with (
+            connection.begin() as within,
+            opened(within.connection.driver_connection) as found,
+        ):
+            yield found

@@ -158,7 +158,8 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
                 texts = batch.specs[number]
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
-                answer_offline(library, pointer, batch.specs[number], groups[places], places)
+                texts = batch.specs[number]
+                answer_offline(library, pointer, texts, groups[places], places, account)
 
 
 def most_threads(batch: Any) -> int:
@@ -251,12 +252,14 @@ def answer_offline(
     texts: Any,
     groups: NDArray[np.void],
     places: NDArray[np.intp],
+    account: int | None,
 ) -> None:
     """The aggregates of stored models' offline stage, for the groups of one spec."""
     from tuskml.groups.partition import OFFLINE, Call  # its packages take a while to import
 
     batch = pointer.contents
-    call = Call(texts.options.decode(), batch.memory, batch.threads)
+    root = os.fsdecode(batch.store_root) if batch.store_root else None
+    call = Call(texts.options.decode(), batch.memory, batch.threads, root, account)
     for place, one in zip(places, OFFLINE[batch.request](groups, call), strict=True):
         one.emit(library, pointer, int(place))
 

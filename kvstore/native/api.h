@@ -102,8 +102,8 @@ KS_API void ks_scan_close(ks_scan *scan);
 /* --- frames (frames.h) --- */
 typedef struct ks_frame_counters { /* since the frames were opened */
     int64_t wanted;                /* keys asked for: hits + pushed + requests */
-    int64_t hits;                  /* in memory, held by no worker */
-    int64_t pushed;                /* held, or being read, by another worker */
+    int64_t hits;                  /* in memory, or being read by another worker */
+    int64_t pushed;                /* read by another worker and delivered before this one asked */
     int64_t requests;              /* read from LevelDB */
     int64_t found;                 /* those of them that were found */
     int64_t evicted;
@@ -115,13 +115,18 @@ typedef struct ks_frame_counters { /* since the frames were opened */
     int64_t waiting; /* for payloads that other workers read */
 } ks_frame_counters;
 
-/* Opens the frames of a store within `memory` bytes, for workers 0 .. workers - 1. keep_stamps:
- * a frame that leaves memory gets its stamp back when it returns (this takes 16 bytes a key or
- * more, in addition to memory); otherwise its stamp is 0 again. all: bytes of the frames of all
- * keys that will be requested, or 0 if unknown. If all fit in memory, one call may request all
- * of them. */
-KS_API int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
-                          int64_t all, tusk_frames **frames, char *error);
+/* Workers are 0 .. workers - 1. pushes: whether they deliver what they read to those that expect
+ * it. all_bytes: of the frames of all keys that will be requested, or 0 if unknown. If all fit in
+ * memory, one call may request all of them. */
+typedef struct ks_sharing {
+    int32_t workers, pushes;
+    int64_t all_bytes;
+} ks_sharing;
+/* Opens the frames of a store within `memory` bytes. keep_stamps: a frame that leaves memory gets
+ * its stamp back when it returns (this takes 16 bytes a key or more, in addition to memory);
+ * otherwise its stamp is 0 again. */
+KS_API int ks_frames_open(ks_store *store, int64_t memory, const ks_sharing *sharing,
+                          int32_t keep_stamps, tusk_frames **frames, char *error);
 /* Bytes of memory that the frames of one call may use, and bytes of a frame with this many
  * weights.
  */
@@ -145,6 +150,7 @@ KS_API int ks_acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys,
                       int (*cancelled)(void *), void *argument, char *error);
 KS_API void ks_release(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
                        int changed);
+KS_API void ks_expect(tusk_frames *frames, int32_t worker, const uint64_t *keys, int64_t n);
 
 /* --- sealed files --- */
 typedef sealed_entry ks_entry;

@@ -49,6 +49,10 @@ typedef struct tusk_frame_access {
     /* changed: whether the weights or the stamps of these frames were written to. */
     void (*release)(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
                     int changed);
+    /* Says which keys a worker will acquire next, distinct and ascending, so that workers that
+     * read them deliver them to it. The keys must stay where they are until its next call. n = 0
+     * takes it back. NULL if nothing is delivered. */
+    void (*expect)(tusk_frames *frames, int32_t worker, const uint64_t *keys, int64_t n);
 } tusk_frame_access;
 
 #ifdef __cplusplus

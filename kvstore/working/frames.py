@@ -2,7 +2,8 @@
 
 Kernels take the frames of a chunk's keys, train in place, and let go: get, merge and put of Qin,
 Torres, Rusu (VLDB 2017, section 6) with the merge in memory. What one worker reads is there at
-once for all others that want it, which is the paper's push-based sharing.
+once for all others that ask for it: a shared cache. The paper's push-based sharing (section 4.2)
+is an option: then workers say what they will ask for next, and who reads it delivers it to them.
 """
 
 import ctypes
@@ -31,10 +32,10 @@ MOST_WORKERS = 1024
 class FrameCounters:
     """What was done since the frames were opened, by all workers.
 
-    wanted: keys asked for, which is hits + pushed + requests. pushed: they were in memory, and
-    another worker held them, was reading them, or had taken them, where workers take turns: in one
-    of the last `workers` - 1 calls; hits: they were in memory otherwise; requests: they were read
-    from LevelDB; found: of these, those that were there. A call that failed counts what it read.
+    wanted: keys asked for, which is hits + pushed + requests. pushed: another worker read them and
+    delivered them before they were asked for; hits: they were in memory otherwise, or another
+    worker was reading them; requests: they were read from LevelDB; found: of these, those that
+    were there. A call that failed counts what it read.
     evicted: frames that left memory; written: payloads written to LevelDB. bytes_read and
     bytes_written: of payloads with their headers. reading, writing, waiting (for what others
     read): nanoseconds, the sum of all workers'.
@@ -110,11 +111,11 @@ class Frames:
         database: Database,
         gate: Gate,
         memory: int,
-        workers: int,
+        sharing: native.Sharing,
         keep_stamps: bool,
-        all_bytes: int = 0,
     ) -> None:
         """For `ModelStore.frames`."""
+        workers = int(sharing.workers)
         if memory < LEAST_FRAME_MEMORY:
             raise StoreError(f"frames need {LEAST_FRAME_MEMORY} bytes of memory, got {memory}")
         if not 1 <= workers <= MOST_WORKERS:
@@ -123,13 +124,14 @@ class Frames:
         self._database, self._gate, self._native = database, gate, native.with_leveldb()
         self._pausing, self._counting = threading.Lock(), threading.Lock()
         self._frames, error = ctypes.c_void_p(), _error()
-        self._sharers = 1 if 0 < all_bytes <= frame_share(memory, 1) else workers
-        given = database.handle, memory, workers, keep_stamps, all_bytes
+        self._sharers = 1 if 0 < sharing.all_bytes <= frame_share(memory, 1) else workers
+        given = database.handle, memory, ctypes.byref(sharing), keep_stamps
         opened = ctypes.byref(self._frames)
         self._check(self._native.ks_frames_open(*given, opened, error), error)
         self._access = native.FrameAccess()
         self._native.ks_frames_access(self._frames, ctypes.byref(self._access))
         self._last = FrameCounters()
+        self._expected: dict[int, Ids] = {}
 
     # --- for kernels ---
 
@@ -186,6 +188,15 @@ class Frames:
         pointers, held.pointers = held.pointers, held.pointers[:0]
         place = address(pointers), len(pointers)
         self._native.ks_release(self._frames, held.worker, *place, changed)
+
+    def expect(self, keys: ArrayLike, worker: int = 0) -> None:
+        """Says which rising keys a worker acquires next: who reads them delivers them to it."""
+        self._check_open()
+        if not 0 <= worker < self.workers:
+            raise StoreError(f"workers are 0 to {self.workers - 1}, got {worker}")
+        wanted = as_keys(keys)
+        self._native.ks_expect(self._frames, worker, address(wanted), len(wanted))
+        self._expected[worker] = wanted  # where they are looked up
 
     # --- its life ---
 

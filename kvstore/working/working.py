@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from tuskml.errors import StoreError
+from tuskml.kvstore import native
 from tuskml.kvstore.arrays import as_keys, as_weights, even_starts, keys_of, model_dtype
 from tuskml.kvstore.files.files import (
     Record,
@@ -231,18 +232,25 @@ class ModelStore:
     # --- frames ---
 
     def frames(
-        self, memory: int, workers: int = 1, keep_stamps: bool = False, all_bytes: int = 0
+        self,
+        memory: int,
+        workers: int = 1,
+        keep_stamps: bool = False,
+        all_bytes: int = 0,
+        pushes: bool = False,
     ) -> Frames:
         """Payloads in so many bytes of memory, for kernels and their workers; one at a time.
 
         memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
         comes back with its payload, for 16 to 50 bytes per key beyond memory; else it is 0 then;
-        all_bytes: of the frames of all keys that will be asked for (`frame_bytes`), where known.
+        all_bytes: of the frames of all keys that will be asked for (`frame_bytes`), where known;
+        pushes: workers deliver what they read to those that expect it.
         """
         with self._using() as database:
             if self._frames is not None and not self._frames.closed:
                 raise StoreError(f"the store {self.path} has open frames: close them first")
-            given = memory, workers, keep_stamps, all_bytes
+            sharing = native.Sharing(workers, pushes, all_bytes)
+            given = memory, sharing, keep_stamps
             self._frames = Frames(self.path, database, self._gate, *given)
         return self._frames
 

@@ -164,6 +164,11 @@ def refuse_options(options: FactorizationOptions) -> None:
             raise OptionError(f"option '{name}' is for stored models, which need option 'store'")
         return
     where = "task 'matrix_factorization' and option 'store'"
+    if isinstance(options.partition, str):
+        raise OptionError(
+            f"option 'partition' is {options.partition!r}, expected a number with {where}: "
+            "keys hold whole vectors of users and items"
+        )
     if options.algorithm not in STORED_ALGORITHMS:
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with {where}, "

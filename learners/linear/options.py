@@ -148,7 +148,8 @@ OPTIONS = OptionTable(
             "task `negative_binomial`: a in the variance mu + a mu^2; estimated if not given",
         ),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
-        *("warm_start", "store", "cache", "partition", "resume", "device", "explain", "format"),
+        *("warm_start", "store", "cache", "partition", "layout", "sharing"),
+        *("resume", "device", "explain", "format"),
     ),
     check_together,
 )

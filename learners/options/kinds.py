@@ -222,6 +222,18 @@ def _warm_start(value: Any) -> WarmStart:
     return WarmStart(tuple(_number(coefficient) for coefficient in coef), intercept)
 
 
+def _partition(value: Any) -> int | str:
+    from tuskml.kvstore.roots.partitionings import parsed
+
+    if not isinstance(value, str):
+        return int(integer(0, 1 << 20).parse(value))
+    try:
+        parsed(value)
+    except StoreError:
+        raise ValueError from None
+    return value
+
+
 def _store(value: Any) -> str:
     from tuskml.kvstore.roots.names import (
         checked_name,  # the store's package takes a while to import
@@ -256,6 +268,10 @@ CLASS_WEIGHT = Kind(
 CLASSES = Kind('a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]', _classes)
 WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_start)
 STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
+PARTITION = Kind(
+    "a whole number from 0 to 1048576, or the name of a partitioning that partition_model kept",
+    _partition,
+)
 CACHE = Kind("a size of at least '16MB', such as '256MB' or '1GB'", _size)
 
 

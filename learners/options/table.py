@@ -19,6 +19,7 @@ from tuskml.learners.options.kinds import (
     CLASSES,
     MISSING,
     NAMES,
+    PARTITION,
     STORE,
     TIME,
     WARM_START,
@@ -61,9 +62,23 @@ SHARED = {
         Option("cache", CACHE, None, "the memory for the weights of a stored model"),
         Option(
             "partition",
-            integer(0, 1 << 20),
+            PARTITION,
             1000,
-            "how many frequent features of a stored model share keys; 0: one key per feature",
+            "how many frequent features of a stored model share keys; 0: one key per feature; or "
+            "the name of a partitioning that `partition_model` kept",
+        ),
+        Option(
+            "layout",
+            choice("auto", "affinity", "frequency", "id", "paper"),
+            "auto",
+            "which rare features of a stored model share keys, where the cache does not hold all",
+        ),
+        Option(
+            "sharing",
+            choice("cache", "push"),
+            "cache",
+            "how threads share the weights of a stored model that they read: by the cache alone, "
+            "or also handed to threads that need them next",
         ),
         Option(
             "resume", BOOLEAN, False, "whether to continue an interrupted training of this store"
@@ -142,7 +157,9 @@ class Options:
     warm_start: WarmStart | None
     store: str | None
     cache: int | None
-    partition: int
+    partition: int | str
+    layout: str
+    sharing: str
     resume: bool
     device: str
     explain: bool

@@ -41,9 +41,10 @@ class Counters:
     features: distinct features of the chunks, summed over chunks and epochs: the requests of a
     store with a key per feature and without a cache (Qin, Torres, Rusu, VLDB 2017, fig. 4d); with
     l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
-    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys in
-    memory that another worker held, was reading, or had taken for the chunk before, where workers
-    take turns; cache_hits: keys that were in memory otherwise; requests: keys read from the store;
+    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
+    another worker read and handed to this one before it asked for them, with option 'sharing' of
+    'push'; cache_hits: keys that were in memory otherwise, or that another worker was reading;
+    requests: keys read from the store;
     found: of them, those it had; writes: keys written; bytes_read, bytes_written: of payloads;
     seconds: by phase; of the phases that workers share, summed over the workers.
     """

@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.kvstore import StoreRoot, measure_store, read_partitioning
 from tuskml.kvstore.working.frames import frame_bytes, frame_share
 from tuskml.learners.options.table import Options
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
@@ -25,24 +26,34 @@ PIECE_ROWS = 256
 SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """live: the features that there are, None for all ids; block: features per block, None to
+    choose by a sample; told: how features are ordered and why, in words.
+    """
+
+    live: LiveFeatures | None
+    block: int | None = None
+    told: str = ""
+
+
 def choose_layout(
     group: np.void,
     options: Options,
     root: StoreRoot,
     rows_per_chunk: int,
     most: int,
-    live: LiveFeatures | None,
+    arranged: Arranged,
     mark: int,
 ) -> IndexMap:
     """The index map for the rows of a group (passes.GROUP).
 
     The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
     once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
-    weights that a chunk may hold; live: of `live_features` or `by_chunks`; mark: the training's
-    `cancel_count`. Where the same bits are asked for, costs are not measured.
+    weights that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark: the
+    training's `cancel_count`. Where the same bits are asked for, costs are not measured.
     """
-    # The cache does not hold features that are ordered: a key is written before it is read again.
-    writes = live is not None and live.order is not None
+    assert isinstance(options.partition, int)
     profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
     for starts, ids in sampled(group):
         passes.raise_if_cancelled(mark)
@@ -50,13 +61,34 @@ def choose_layout(
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes),
+        cost_for(options, root, arranged.live),
+        block=arranged.block,
         batch_rows=batch,
         most=most,
-        live=live,
+        live=arranged.live,
         interrupted=lambda: passes.raise_if_cancelled(mark),
     )
     return made.index
+
+
+def given_layout(group: np.void, options: Options, root: StoreRoot, mark: int) -> IndexMap | None:
+    """What options alone say: a key each, a partitioning that was kept, or the paper's KV-VP
+    (Algorithm 3 on sampled rows, a key for each other feature). None: find the best.
+    """
+    if isinstance(options.partition, str):
+        return read_partitioning(root.path, options.partition)
+    if not options.partition:
+        return IndexMap.by_rule(1)
+    if options.layout == "paper":
+        return choose_layout(group, options, root, 1, MOST_IDS, Arranged(None, 1), mark)
+    return None
+
+
+def cost_for(options: Options, root: StoreRoot, live: LiveFeatures | None) -> Cost:
+    """What a request costs, measured unless the same bits are asked for."""
+    # The cache does not hold features that are ordered: a key is written before it is read again.
+    writes = live is not None and live.order is not None
+    return WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes)
 
 
 def live_features(
@@ -117,6 +149,14 @@ def all_fit(n_features: int, top: int, cache: int) -> bool:
     blocks = n_features // SMALL_BLOCK + 1
     frames = blocks * frame_bytes(SMALL_BLOCK, WEIGHT_BYTES) + top * frame_bytes(1, WEIGHT_BYTES)
     return frames <= frame_share(cache, 1)
+
+
+def described(index: IndexMap) -> str:
+    """In words, for the model's `plan`."""
+    if not index.n_partitions:
+        return f"KV: features in {index.blocks}"
+    frequent = f"{len(index.features)} features in {index.n_partitions} keys"
+    return f"KV-VP: {frequent}, others in {index.blocks}"
 
 
 def bytes_of_all(index: IndexMap) -> int:

@@ -2,7 +2,8 @@
 
 Little-endian, without padding:
 
-    0   8 bytes   "TUSKIDX" and the version: 1, or 2 where there are live features
+    0   8 bytes   "TUSKIDX" and the version: 1; 2 where there are live features; 3 where those that
+                  several groups of rows have are in an order of their own
     8   uint32    CRC-32 of all bytes from 12 on
     12  uint64    K, the number of frequent features
     20  uint8     bytes of a gap: 1, 2, 4 or 8
@@ -11,7 +12,7 @@ Little-endian, without padding:
     23  ranges    R times: uint8, the bits of the range's first feature; uint32, features per block
         gaps      K of them: the first feature, then what each is above the one before
         keys      K of them: the partition of each
-        live      in version 2, to the end: the live features (`live.LiveFeatures`)
+        live      from version 2 on, to the end: the live features (`live.LiveFeatures`)
 
 Slots follow from these: a feature's rank by id within its partition.
 """
@@ -26,7 +27,7 @@ from tuskml.partitioner.index.blocks import Blocks
 from tuskml.partitioner.index.live import LiveFeatures
 from tuskml.partitioner.native import Ids
 
-MAGIC, LIVE_MAGIC = b"TUSKIDX\x01", b"TUSKIDX\x02"
+MAGIC, LIVE_MAGIC, WITHIN_MAGIC = b"TUSKIDX\x01", b"TUSKIDX\x02", b"TUSKIDX\x03"
 HEADER = struct.Struct("<8sI")
 LENGTHS = struct.Struct("<QBBB")
 RANGE = struct.Struct("<BI")
@@ -48,6 +49,8 @@ def encode(
         )
     )
     magic = MAGIC if live is None else LIVE_MAGIC
+    if live is not None and live.order is not None and live.order.within is not None:
+        magic = WITHIN_MAGIC
     return HEADER.pack(magic, zlib.crc32(body)) + body
 
 
@@ -56,9 +59,9 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
     magic = data[: len(MAGIC)]
     if not magic.startswith(MAGIC[:-1]):
         raise DataError("these bytes are no index map")
-    if magic not in (MAGIC, LIVE_MAGIC):
+    if magic not in (MAGIC, LIVE_MAGIC, WITHIN_MAGIC):
         found = data[7:8].hex() or "none"
-        raise DataError(f"the index map has version {found}, expected 01 or 02")
+        raise DataError(f"the index map has version {found}, expected 01, 02 or 03")
     body = data[HEADER.size :]
     if len(body) < LENGTHS.size or zlib.crc32(body) != HEADER.unpack_from(data)[1]:
         raise DataError("the index map is damaged: its checksum is wrong")
@@ -72,7 +75,7 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
     widths, sizes = zip(*RANGE.iter_unpack(body[LENGTHS.size : ranges]), strict=True)
     gaps = np.frombuffer(body, f"<u{gap}", n, ranges)
     keys = np.frombuffer(body, f"<u{key}", n, ranges + n * gap)
-    live = LiveFeatures.from_bytes(body[end:]) if magic == LIVE_MAGIC else None
+    live = LiveFeatures.from_bytes(body[end:]) if magic != MAGIC else None
     return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes), live
 
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tuskml.errors import DataError
 from tuskml.partitioner import native
 from tuskml.partitioner.index.order import Order
-from tuskml.partitioner.native import Ids
+from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.rows import as_ids
 
 Part = NDArray[np.int32]
@@ -100,6 +100,13 @@ class LiveFeatures:
         counts = self._pages["count"].copy()
         return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
 
+    def ordered(self, within: Slots) -> "LiveFeatures":
+        """The same, those that several groups of rows have in the order `within` (`Order`)."""
+        if self.order is None:
+            raise DataError("features without groups of rows have no order within them")
+        counts = self._pages["count"].copy()
+        return LiveFeatures(counts, self._data, self.order.ordered(within))
+
     def number(self, ids: ArrayLike) -> Ids:
         """A number for each id, int64 of shape (n,); -1: it is none of the features.
 
@@ -136,10 +143,13 @@ class LiveFeatures:
 
     def to_bytes(self) -> bytes:
         """Little-endian: uint64, pages; uint64, length of the data; uint64, groups of rows, 0 for
-        no order; counts, uint32; the data, uint16; codes, a byte per feature, of an order.
+        no order; counts, uint32; the data, uint16; codes, a byte per feature, of an order; int32
+        per shared feature, where these have an order within.
         """
         order = self.order
         groups, codes = (0, b"") if order is None else (order.n_groups, order.codes.tobytes())
+        if order is not None and order.within is not None:
+            codes += order.within.astype("<i4").tobytes()
         counts = self._pages["count"].astype("<u4").tobytes()
         head = _HEAD.pack(len(self._pages), len(self._data), groups)
         return head + counts + self._data.astype("<u2").tobytes() + codes
@@ -161,9 +171,17 @@ class LiveFeatures:
         if n_pages and not 0 <= counts.min() <= counts.max() <= 1 << PAGE_BITS:
             raise DataError("a page of an index map has more features than ids")
         packed = np.frombuffer(data, "<u2", length, _HEAD.size + 4 * n_pages)
-        codes = np.frombuffer(data, np.uint8, len(data) - end, end).copy()
-        order = Order(codes, n_groups) if n_groups else None
+        order = _order_from(data[end:], int(counts.sum()), n_groups) if n_groups else None
         return cls(counts, packed.astype(np.uint16), order)
+
+
+def _order_from(data: bytes, n: int, n_groups: int) -> Order:
+    codes = np.frombuffer(data, np.uint8, min(n, len(data))).copy()
+    if len(data) <= n:
+        return Order(codes, n_groups)
+    if (len(data) - n) % 4:
+        raise DataError(f"{len(data)} bytes are not an order of {n} features")
+    return Order(codes, n_groups, np.frombuffer(data, "<i4", -1, n).astype(np.int32))
 
 
 def pages_of(counts: NDArray[np.int32]) -> NDArray[Any]:

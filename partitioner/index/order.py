@@ -6,17 +6,19 @@ each chunk asks for nearly all blocks, and where memory does not hold them all a
 by every chunk. So features that one group of rows has for itself lie together, and are read and
 written once an epoch; those that several groups have lie before them, in blocks that stay in
 memory. It is the aim of Qin, Torres, Rusu (VLDB 2017, section 5), that what is used together lies
-together, for features that are too rare for the affinities of a sample of rows.
+together, for features that are too rare for the affinities of a sample of rows. Features that
+several groups have can be put into an order of their own, `within`, such as that by affinity.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.partitioner import native
-from tuskml.partitioner.native import Ids
+from tuskml.partitioner.native import Ids, Slots
 
 MOST_GROUPS = 200
 SHARED, UNSEEN = 0, 255
@@ -31,10 +33,12 @@ class Order:
 
     codes: uint8 of shape (n,): 0 where several groups of rows have the feature, g + 1 where only
     group g does, n_groups + 1 where none does. Numbers below n_shared are those of the first kind;
-    those of group g begin at a multiple of `block`, as do the last; all below `space`.
+    those of group g begin at a multiple of `block`, as do the last; all below `space`. within:
+    int32 of shape (n_shared,), a permutation: the number of each of the first kind, None for that
+    by rising feature.
     """
 
-    def __init__(self, codes: Codes, n_groups: int) -> None:
+    def __init__(self, codes: Codes, n_groups: int, within: Slots | None = None) -> None:
         if not 0 < n_groups <= MOST_GROUPS or (len(codes) and codes.max() > n_groups + 1):
             raise DataError(f"features cannot be ordered by {n_groups} groups of rows")
         self.codes, self.n_groups, self.n_codes = codes, n_groups, n_groups + 2
@@ -50,6 +54,13 @@ class Order:
         ends = self.start + np.cumsum(sizes)
         self._first = np.concatenate(([0], ends - sizes)).astype(np.int64)
         self.space = int(ends[-1])
+        self.within = within
+        if within is not None and len(within) != self.n_shared:
+            raise DataError(f"{len(within)} numbers cannot order {self.n_shared} shared features")
+
+    def ordered(self, within: Slots) -> "Order":
+        """The same groups, and features that several have in the order `within`."""
+        return Order(self.codes, self.n_groups, within)
 
     @classmethod
     def of(cls, n: int, groups: Iterable[Iterable[Ids]]) -> "Order":
@@ -67,7 +78,8 @@ class Order:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self.codes.nbytes + self._counts.nbytes
+        within = 0 if self.within is None else self.within.nbytes
+        return self.codes.nbytes + self._counts.nbytes + within
 
     @property
     def most_exclusive(self) -> int:
@@ -80,14 +92,30 @@ class Order:
         table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
         where = self._first.ctypes.data, found.ctypes.data, len(found)
         native.library().tp_order_number(*table, *where)
+        if self.within is not None:
+            shared = (found >= 0) & (found < self.n_shared)
+            found[shared] = self.within[found[shared]]
         return found
 
     def features(self, numbers: Ids) -> Ids:
         """The features of numbers below `space`; -1 for those between groups, which nobody has."""
         found = np.array(numbers, np.int64)
+        if self.within is not None:
+            shared = (found >= 0) & (found < self.n_shared)
+            found[shared] = self._without[found[shared]]
         table = self.codes.ctypes.data, len(self.codes), self.n_codes, self._counts.ctypes.data
         where = self._first.ctypes.data, found.ctypes.data, len(found)
         native.library().tp_order_feature(*table, *where)
+        return found
+
+    @cached_property
+    def _without(self) -> Slots:
+        """The inverse of `within`."""
+        assert self.within is not None
+        found = np.full(self.n_shared, -1, np.int32)
+        if len(found) and not 0 <= self.within.min() <= self.within.max() < len(found):
+            raise DataError("an order of features names numbers that there are not")
+        found[self.within] = np.arange(self.n_shared, dtype=np.int32)
         return found
 
     def _block(self) -> int:

@@ -122,6 +122,39 @@ TP_API void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n
                              const int64_t *counts, const int64_t *first, int64_t *numbers,
                              int64_t n);
 
+/* --- rare features by the rows that hold them (related.hpp) --- */
+
+/* What is known of a feature: min-hashes of its rows, the sum of hashes of its rows, which tells
+ * other sets of rows apart, and how many entries it has. */
+typedef struct tp_related {
+    uint32_t sketch[4];
+    uint32_t sum;
+    uint32_t rows;
+    int32_t feature;
+} tp_related;
+
+typedef struct tp_clusters tp_clusters;
+
+/* n features, below 2^31, that no row has yet. */
+TP_API void tp_related_new(tp_related *related, int64_t n);
+/* Adds rows first_row .. first_row + n_rows - 1. Row r has features[starts[r] .. starts[r + 1]);
+ * those outside 0 .. n - 1 are ignored. chunk_rows rows are visited together. */
+TP_API void tp_related_add(tp_related *related, int64_t n, const int64_t *starts,
+                           const int64_t *features, int64_t n_rows, int64_t first_row,
+                           int64_t chunk_rows);
+/* Sorting, in two steps so that it can be interrupted: into 256 bins, whose ends it gives; then
+ * each of the bins first .. last - 1. */
+TP_API void tp_related_bins(tp_related *related, int64_t n, int64_t *ends);
+TP_API void tp_related_sort(tp_related *related, const int64_t *ends, int32_t first, int32_t last,
+                            int32_t threads);
+/* Clusters of at most `most` sorted features; they refer to `related`. */
+TP_API int tp_clusters_open(const tp_related *related, int64_t n, double seek, double unit,
+                            int32_t most, tp_clusters **out);
+TP_API int64_t tp_clusters_count(const tp_clusters *clusters);
+/* Numbers features 0 .. n - 1 by cluster; clusters of at most `block` lie in one block. */
+TP_API int tp_clusters_place(const tp_clusters *clusters, int32_t block, int32_t *places);
+TP_API void tp_clusters_close(tp_clusters *clusters);
+
 #ifdef __cplusplus
 }
 #endif

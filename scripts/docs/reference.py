@@ -121,10 +121,10 @@ def learner_options(learner: Learner) -> str:
         told = f"all but {listed(missing)}" if missing else "all"
     else:
         told = listed(shared) if shared else "none"
+    told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
     return f"""{heading(learner)}
 {options_table(own)}
-Of the [shared options](#shared-options):
-{told}.
+{told}
 
 """
 

@@ -76,8 +76,8 @@ def test_damaged_bytes_are_refused() -> None:
 
 def test_another_version_is_named() -> None:
     data = IndexMap.by_rule().to_bytes()
-    with pytest.raises(DataError, match="version 03, expected 01 or 02"):
-        IndexMap.from_bytes(data[:7] + b"\x03" + data[8:])
+    with pytest.raises(DataError, match="version 04, expected 01, 02 or 03"):
+        IndexMap.from_bytes(data[:7] + b"\x04" + data[8:])
 
 
 def test_without_frequent_features_each_has_its_key() -> None:

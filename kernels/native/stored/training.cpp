@@ -175,15 +175,37 @@ template <class T, class W> bool train_chunk(Training &all, Stop &stop, Paged<W>
     return !broken;
 }
 
+// What a worker visits next. Where payloads are delivered, it draws one chunk ahead and says so.
+class Drawn {
+public:
+    Drawn(Training &all, Queue &queue, int32_t worker)
+        : all_(all), queue_(queue), worker_(worker) {}
+    ~Drawn() { all_.visits.expect(worker_, nullptr); }
+
+    Stop *draw() { return next_ ? std::exchange(next_, nullptr) : queue_.draw(); }
+    void look_ahead() {
+        if (all_.visits.pushes() && (next_ = queue_.draw()))
+            all_.visits.expect(worker_, &all_.job->chunks->list[next_->number]);
+    }
+
+private:
+    Training &all_;
+    Queue &queue_;
+    int32_t worker_;
+    Stop *next_ = nullptr;
+};
+
 // Visits chunks until none is left or the clock's span ends.
 template <class T, class W> void train(Training &all, Queue &queue, int32_t worker) {
     Held<W> held;
-    while (Stop *stop = queue.draw()) {
+    Drawn drawn(all, queue, worker);
+    while (Stop *stop = drawn.draw()) {
         const StoredChunk &chunk = all.job->chunks->list[stop->number];
         bool whole = false;
         if (!all.clock.span_is_over() && !all.visits.stopped())
             all.visits.visit(worker, stop->number, chunk.keys.data(), chunk.widths.data(),
                              chunk.keys.size(), held, [&] {
+                                 drawn.look_ahead();
                                  for (tusk_frame *frame : held.frames)
                                      all.clock.settle<W>(frame);
                                  whole = train_chunk<T, W>(all, *stop, held.weights(chunk));

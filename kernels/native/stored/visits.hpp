@@ -103,6 +103,15 @@ public:
         return true;
     }
 
+    // Whether workers deliver payloads that they read to those that expect them.
+    bool pushes() const { return job_->access->expect != nullptr; }
+    void expect(int32_t worker, const StoredChunk *chunk) const {
+        if (pushes())
+            job_->access->expect(job_->access->frames, worker,
+                                 chunk ? chunk->keys.data() : nullptr,
+                                 chunk ? (int64_t)chunk->keys.size() : 0);
+    }
+
     // Adds a chunk's loss and rows to the job's sums.
     void add(double loss, int64_t rows) {
         std::lock_guard guard(lock_);

@@ -8,7 +8,8 @@ namespace tusk {
 namespace {
 
 // Checks the arguments of a call before it begins.
-int check(const tusk_frames &frames, int32_t worker, const Wanted &wanted, char *error) {
+int check(const tusk_frames &frames, int32_t worker, const Wanted &wanted, std::size_t *needed,
+          char *error) {
     auto [keys, widths, n] = wanted;
     auto workers = static_cast<int32_t>(frames.workers.size());
     if (worker < 0 || worker >= workers) {
@@ -26,6 +27,7 @@ int check(const tusk_frames &frames, int32_t worker, const Wanted &wanted, char 
         }
         bytes += units_of(widths[i], frames.weight_size) * UNIT;
     }
+    *needed = bytes;
     if (bytes <= share)
         return TUSK_ACQUIRED;
     std::snprintf(error, TUSK_STORE_ERROR,
@@ -37,7 +39,8 @@ int check(const tusk_frames &frames, int32_t worker, const Wanted &wanted, char 
 
 int acquire(tusk_frames &frames, int32_t number, const Wanted &wanted, tusk_frame **out,
             Cancel cancelled, char *error) {
-    if (int code = check(frames, number, wanted, error))
+    std::size_t bytes = 0;
+    if (int code = check(frames, number, wanted, &bytes, error))
         return code;
     if (!wanted.n)
         return TUSK_ACQUIRED;
@@ -52,7 +55,9 @@ int acquire(tusk_frames &frames, int32_t number, const Wanted &wanted, tusk_fram
     bool inside = frames.gate.enter(cancelled);
     int code = TUSK_ACQUIRE_CANCELLED;
     if (inside)
-        code = Call(frames, wanted, out, cancelled, error).run(&inside);
+        code = Call(frames, static_cast<std::size_t>(number), wanted, out, cancelled, error)
+                   .run(&inside);
+    worker.held_bytes = code ? 0 : bytes;
     if (code) {
         worker.held.store(0);
         if (inside)
@@ -80,6 +85,26 @@ void ks_release(tusk_frames *frames, int32_t worker, tusk_frame *const *held, in
             frame->changed.store(true, std::memory_order_release);
         frame->pins.fetch_sub(1, std::memory_order_release);
     }
-    if (n && frames->workers[static_cast<std::size_t>(worker)].held.fetch_sub(n) == n)
-        frames->gate.leave();
+    tusk::Worker &by = frames->workers[static_cast<std::size_t>(worker)];
+    if (!n || by.held.fetch_sub(n) != n)
+        return;
+    if (by.expects.load(std::memory_order_relaxed)) {
+        std::scoped_lock lock(by.lock);
+        by.bytes -= by.held_bytes;
+    }
+    by.held_bytes = 0;
+    frames->gate.leave();
+}
+
+void ks_expect(tusk_frames *frames, int32_t worker, const uint64_t *keys, int64_t n) {
+    tusk::Worker &by = frames->workers[static_cast<std::size_t>(worker)];
+    for (tusk::Frame *frame : tusk::taken_by(by))
+        tusk::unpin(frame);
+    if (!n)
+        return;
+    std::scoped_lock lock(by.lock);
+    by.expected = keys;
+    by.n_expected = static_cast<std::size_t>(n);
+    by.bytes = by.held_bytes;
+    by.expects = true;
 }

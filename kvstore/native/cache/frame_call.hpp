@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "deliveries.hpp"
 #include "frames.hpp"
 
 namespace tusk {
@@ -47,9 +48,9 @@ struct Wanted {
 
 class Call {
 public:
-    Call(tusk_frames &frames, const Wanted &wanted, tusk_frame **out, Cancel cancelled,
-         char *error)
-        : frames_(frames), turn_(++frames.turns), keys_(wanted.keys), widths_(wanted.widths),
+    Call(tusk_frames &frames, std::size_t worker, const Wanted &wanted, tusk_frame **out,
+         Cancel cancelled, char *error)
+        : frames_(frames), worker_(worker), keys_(wanted.keys), widths_(wanted.widths),
           n_(wanted.n), out_(out), cancelled_(cancelled), error_(error) {
         std::fill_n(out_, n_, nullptr);
     }
@@ -59,7 +60,9 @@ public:
 
     // Called inside the gate; the caller must leave the gate after any code but TUSK_ACQUIRED.
     int run(bool *inside) {
-        int code = gather();
+        int code = take_deliveries();
+        if (!code)
+            code = gather();
         if (code == NO_ROOM)
             code = gather_alone(inside);
         if (!code)
@@ -73,6 +76,25 @@ public:
     }
 
 private:
+    // Takes what others delivered of these keys, pins and all, and lets go of the rest.
+    int take_deliveries() {
+        const std::vector<Frame *> found = taken_by(frames_.workers[worker_]);
+        int64_t i = 0;
+        int code = TUSK_ACQUIRED;
+        for (Frame *frame : found) {
+            i = std::lower_bound(keys_ + i, keys_ + n_, frame->key) - keys_;
+            if (i == n_ || keys_[i] != frame->key) {
+                unpin(frame);
+                continue;
+            }
+            if (frame->seen.width != widths_[i])
+                code = wrong_width(*frame, widths_[i]);
+            out_[i] = mark(frame, HELD);
+            tally_.pushed++;
+        }
+        return code;
+    }
+
     // Makes sure that each key has a frame in the table.
     int gather() {
         int code = announce();
@@ -87,6 +109,7 @@ private:
         *inside = frames_.gate.stay_alone(cancelled_);
         if (!*inside)
             return TUSK_ACQUIRE_CANCELLED;
+        drop_deliveries(frames_); // nobody reads now, so none is added
         int code = evict_all(frames_, tally_, error_);
         if (!code)
             code = gather();
@@ -101,6 +124,8 @@ private:
         for (int64_t i = 0; i < std::min(n_, AHEAD); i++)
             frames_.table.expect_bucket(keys_[i]);
         for (int64_t i = 0; i < n_; i++) {
+            if (out_[i])
+                continue; // delivered
             if (i + 2 * AHEAD < n_)
                 frames_.table.expect_bucket(keys_[i + 2 * AHEAD]);
             if (i + AHEAD < n_)
@@ -121,7 +146,7 @@ private:
     int pin(Frame *frame, int64_t i) {
         if (frame->seen.width != widths_[i])
             return wrong_width(*frame, widths_[i]);
-        std::uint32_t others = frame->pins.fetch_add(1, std::memory_order_acq_rel);
+        frame->pins.fetch_add(1, std::memory_order_acq_rel);
         frame->wanted = true;
         if (frame->state == State::ABANDONED) {
             frame->state = State::READING;
@@ -130,18 +155,12 @@ private:
         } else if (frame->state == State::READING) {
             out_[i] = mark(frame, THEIRS);
             theirs_++;
-            tally_.pushed++;
+            tally_.hits++;
         } else {
             out_[i] = mark(frame, HELD);
-            (others || taken_lately(*frame) ? tally_.pushed : tally_.hits)++;
+            tally_.hits++;
         }
-        frame->turn = turn_;
         return TUSK_ACQUIRED;
-    }
-
-    bool taken_lately(const Frame &frame) const {
-        std::uint32_t calls = turn_ - frame.turn; // 0 where this one begins again
-        return calls && calls < frames_.workers.size();
     }
 
     int make_room() {
@@ -169,7 +188,6 @@ private:
         frame->pins.store(1, std::memory_order_relaxed);
         frame->state = State::READING;
         frame->wanted = true;
-        frame->turn = turn_;
         return frame;
     }
 
@@ -262,6 +280,8 @@ private:
             frame->state = State::READY;
             frame->stored = slice.found[k];
             out_[slice.places[k]] = mark(frame, HELD);
+            if (frames_.pushes)
+                deliver(frames_, worker_, frame);
             if (shard.waiting && &shard != before)
                 shard.published.notify_all(); // they cannot look before the lock is free
             before = &shard;
@@ -302,7 +322,7 @@ private:
         theirs_--;
         if (!ready) { // whoever read it failed
             frame->state = State::READING;
-            tally_.pushed--;
+            tally_.hits--;
             ours_++;
         }
         return TUSK_ACQUIRED;
@@ -350,7 +370,7 @@ private:
     }
 
     tusk_frames &frames_;
-    std::uint32_t turn_; // which call this is; they go round
+    std::size_t worker_;
     const std::uint64_t *keys_;
     const std::uint32_t *widths_;
     int64_t n_;

@@ -36,7 +36,6 @@ struct Frame {
     bool stored;               // LevelDB has a payload
     bool wanted;               // since the clock's hand passed
     bool queued;               // to be written
-    std::uint32_t turn;        // of the last call that took it
 };
 static_assert(sizeof(Frame) <= UNIT - 8);
 

@@ -24,12 +24,12 @@ void count(tusk_frames &frames, const FrameTally &tally) {
 
 } // namespace tusk
 
-int ks_frames_open(ks_store *store, int64_t memory, int32_t workers, int32_t keep_stamps,
-                   int64_t all, tusk_frames **frames, char *error) {
+int ks_frames_open(ks_store *store, int64_t memory, const ks_sharing *sharing, int32_t keep_stamps,
+                   tusk_frames **frames, char *error) {
     return tusk::guarded(
         [&] {
-            *frames = new tusk_frames(*store, static_cast<std::size_t>(memory), workers,
-                                      keep_stamps != 0, static_cast<std::size_t>(all));
+            *frames = new tusk_frames(*store, static_cast<std::size_t>(memory), *sharing,
+                                      keep_stamps != 0);
             return KS_OK;
         },
         error);
@@ -80,5 +80,6 @@ void ks_frames_count(tusk_frames *frames, ks_frame_counters *counters) {
 }
 
 void ks_frames_access(tusk_frames *frames, tusk_frame_access *out) {
-    *out = {frames, static_cast<int32_t>(frames->weight_size), ks_acquire, ks_release};
+    *out = {frames, static_cast<int32_t>(frames->weight_size), ks_acquire, ks_release,
+            frames->pushes ? ks_expect : nullptr};
 }

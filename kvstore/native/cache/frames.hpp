@@ -26,9 +26,8 @@
 namespace tusk {
 
 // What one call does. pushed, hits and requests are disjoint and add up to wanted. A payload is
-// pushed if another worker holds it or is reading it, or took it in one of the last n - 1 calls,
-// where n workers take turns. So a payload that one worker read is there for each other worker's
-// next chunk, and the count does not depend on which worker the system runs first.
+// pushed if another worker read it and delivered it before this one asked (deliveries.hpp). It is
+// a hit if it is in memory otherwise, or on its way for another worker.
 struct FrameTally {
     int64_t wanted = 0, hits = 0, pushed = 0, requests = 0, found = 0, evicted = 0, written = 0;
     int64_t bytes_read = 0, bytes_written = 0, reading = 0, writing = 0, waiting = 0;
@@ -36,6 +35,14 @@ struct FrameTally {
 
 struct alignas(64) Worker {
     std::atomic<int64_t> held = 0; // frames; those of a call, while it runs
+    // What it will acquire next, and what others delivered of that.
+    std::atomic<bool> expects = false;
+    std::mutex lock; // guards the following
+    const std::uint64_t *expected = nullptr;
+    std::size_t n_expected = 0;
+    std::size_t bytes = 0; // that it holds, and that were delivered
+    std::vector<Frame *> delivered;
+    std::size_t held_bytes = 0; // the worker's own
 };
 
 // Adds the nanoseconds of its lifetime.
@@ -72,22 +79,25 @@ struct Budget {
 } // namespace tusk
 
 struct tusk_frames {
-    tusk_frames(ks_store &given, std::size_t memory, int n_workers, bool stamps, std::size_t all)
+    tusk_frames(ks_store &given, std::size_t memory, const ks_sharing &sharing, bool stamps)
         : weight_size(static_cast<std::size_t>(given.weight_size)), keep_stamps(stamps),
-          budget(memory), arena(budget.arena), table(budget.table),
-          workers(static_cast<std::size_t>(n_workers)),
-          share(arena.bytes() / (all && all <= arena.bytes() ? 1 : workers.size())),
+          pushes(sharing.pushes != 0), budget(memory), arena(budget.arena), table(budget.table),
+          workers(static_cast<std::size_t>(sharing.workers)),
+          share(arena.bytes() / (holds_all(sharing.all_bytes) ? 1 : workers.size())),
           store(&given) {}
+    bool holds_all(int64_t bytes) const {
+        return bytes > 0 && static_cast<std::size_t>(bytes) <= arena.bytes();
+    }
 
     std::size_t weight_size;
     bool keep_stamps;
+    bool pushes; // workers deliver what they read
     tusk::Budget budget;
     tusk::Arena arena;
     tusk::FrameTable table;
     std::vector<tusk::Worker> workers;
-    std::size_t share;                    // bytes that one call may ask for
-    std::atomic<std::uint32_t> turns = 0; // calls
-    std::atomic<ks_store *> store;        // nullptr while a checkpoint has it closed
+    std::size_t share;             // bytes that one call may ask for
+    std::atomic<ks_store *> store; // nullptr while a checkpoint has it closed
     tusk::FrameGate gate;
 
     std::mutex evicting; // who writes and removes frames; also guards these two

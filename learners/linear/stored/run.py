@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,18 @@ from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.step import first_step
+from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
+    Arranged,
     all_fit,
     by_chunks,
     bytes_of_all,
     choose_layout,
+    cost_for,
+    described,
+    given_layout,
     live_features,
 )
 from tuskml.learners.stored.progress import Progress, facts_of
@@ -93,6 +99,7 @@ class Run:
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
+        self.arranged = ""  # how rare features are ordered, and why
         self.all_bytes = 0  # of the frames of all keys, where known
         self.deadline = math.inf
         if self.options.time is not None:
@@ -122,8 +129,9 @@ class Run:
 
     def _layout(self) -> IndexMap:
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        if not self.options.partition:
-            return IndexMap.by_rule(1)
+        if (index := given_layout(group, self.options, self.root, mark)) is not None:
+            return index
+        assert isinstance(self.options.partition, int)
         live = live_features(
             group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
         )
@@ -135,8 +143,13 @@ class Run:
             live = by_chunks(live, group, self._rows_per_chunk(), mark)
             assert live.order is not None
             most = max(most - live.order.most_exclusive, most // 2)
-        rows = self._rows_per_chunk()
-        return choose_layout(group, self.options, self.root, rows, most, live, mark)
+        arranged, rows = Arranged(live), self._rows_per_chunk()
+        if self.tight and live is not None:
+            cost = partial(cost_for, self.options, self.root, live)
+            find = Arranging(group, live, rows, most, mark)
+            arranged = find(self.options.layout, cost, self.root)
+            self.arranged = f" {arranged.told}"
+        return choose_layout(group, self.options, self.root, rows, most, arranged, mark)
 
     def _most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
@@ -252,7 +265,7 @@ class Run:
         try:
             penalties = bool(self.options.l1 or self.options.l2)
             given = self.cache, self.plan.threads, penalties, self.all_bytes
-            with store.frames(*given) as frames:
+            with store.frames(*given, pushes=self.options.sharing == "push") as frames:
                 online = Online(self, store, frames, chunks, progress)
                 online.run()
                 objective = online.objective()
@@ -272,7 +285,7 @@ class Run:
             else:
                 store.close()
             raise
-        description = self._describe(store.index)
+        description = f"{plan_line(self.plan)}, {described(store.index)}{self.arranged}"
         store.discard()
         saved = (self.features - self.keys) * online.passes
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
@@ -293,17 +306,6 @@ class Run:
             "loss": objective,
             "epochs": progress.epoch,
         }
-
-    def _describe(self, index: IndexMap) -> str:
-        """One line for the model's `plan`."""
-        if index.n_partitions:
-            layout = (
-                f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
-                f"others in {index.blocks}"
-            )
-        else:
-            layout = f"KV: features in {index.blocks}"
-        return f"{plan_line(self.plan)}, {layout}"
 
 
 class Online:

@@ -218,6 +218,11 @@ INVALID = {
         "seed": (-1, "a whole number from 0 to 9007199254740992"),
         "batch_rows": (1.5, "a whole number from 1 to 1048576"),
         "block": ("auto", "a whole number from 1 to 65536 or null"),
+        "layout": ("paper", "'id' or 'affinity'"),
+        "name": (
+            "../up",
+            "a name of at most 63 letters, digits and _ . -, not starting with . or - or null",
+        ),
         "t_seek": (0, "a number greater than 0"),
         "t_unit": (-1e-9, "a number of at least 0"),
     },

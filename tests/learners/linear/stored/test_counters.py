@@ -66,6 +66,22 @@ def test_they_add_up(con, tmp_path, partition, threads, penalty) -> None:
     assert min(counters["seconds"].values()) >= 0
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
+def test_what_is_handed_to_threads_that_have_not_asked(con, threads, penalty) -> None:
+    """Another way to the same payloads: the counters add up, and one thread is handed nothing."""
+    given = STEADY | {"threads": threads, "max_iter": 4, "partition": 0} | penalty
+    plain, model = train(con, **given), train(con, **given, sharing="push")
+    counters = model.options["counters"]
+    assert add_up(counters) == counters["features"] == plain.options["counters"]["features"]
+    assert plain.options["counters"]["saved_by_pushing"] == 0
+    assert counters["requests"] == plain.options["counters"]["requests"], "all fit into the cache"
+    assert model.loss == pytest.approx(plain.loss, rel=0.05)
+    if threads == 1:
+        assert counters["saved_by_pushing"] == 0
+        assert model.loss == plain.loss
+
+
 def test_a_small_cache_reads_again(con, tmp_path) -> None:
     """What does not fit into memory is read again in each epoch."""
     con.execute("CREATE TABLE wide (y DOUBLE, ids INTEGER[], vals DOUBLE[])")
