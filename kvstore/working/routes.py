@@ -26,7 +26,7 @@ from tuskml.kvstore.working.frames import FrameCounters
 
 Matrix = NDArray[np.uint32]
 PAGE = 4096
-MOST_PADDING = 0.25
+MOST_PADDING = 0.5
 """Of a region, so that buckets begin with pages: a page that is written in part is read before."""
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""

@@ -24,11 +24,11 @@ Ids = NDArray[np.int64]
 Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
-BUFFER_SHARE = 2 / 3
-"""Of memory for the regions of chunks; padding may take another sixth."""
+BUFFER_SHARE = 1 / 2
+"""Of memory for the regions of chunks; padding may take another quarter."""
 CELL_SHARE = 1 / 4
 """Of memory at most for what is kept by pair of chunks."""
-ENTRY_BYTES, PAIR_BYTES = 16, 48
+ENTRY_BYTES, PAIR_BYTES = 16, 96
 """Of memory for each entry of a chunk and for each (chunk, feature) of a sort, while planning."""
 GRAIN_BITS = 16
 """Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
@@ -145,7 +145,8 @@ class Routing:
         first, largest = [0], 0
         for ids in self._chunks(group, rows):
             self._check()
-            distinct = np.unique(ids)
+            ids = np.sort(ids)
+            distinct = ids[np.concatenate((ids[:1] == ids[:1], ids[1:] != ids[:-1]))]
             largest = max(largest, len(distinct))
             if largest > most:
                 break
@@ -182,11 +183,12 @@ class Routing:
         """Ids that bound ranges with about as many pairs as a sort may have."""
         pairs = int(self._first[-1])
         stride = max(1, pairs * 8 * PATIENCE // self.memory)
-        sample = np.sort(np.concatenate([self._ids_of(j)[::stride] for j in range(self.n_chunks)]))
-        self.dimension = int(max((self._ids_of(j)[-1:].max(initial=-1)
-                                  for j in range(self.n_chunks)), default=-1)) + 1  # fmt: skip
-        parts = max(1, -(-pairs * PAIR_BYTES // self.memory))
-        cuts = sample[(len(sample) * np.arange(1, parts)) // parts].astype(np.int64)
+        parts = [self._ids_of(j)[::stride].copy() for j in range(self.n_chunks)]
+        sample = np.sort(np.concatenate(parts))
+        last = [self._ids.read(int(end) - 1, 1)[0] for end in self._first[1:] if end]
+        self.dimension = int(max(last, default=-1)) + 1
+        n = max(1, -(-pairs * PAIR_BYTES // self.memory))
+        cuts = sample[(len(sample) * np.arange(1, n)) // n].astype(np.int64)
         cuts = np.unique(cuts >> GRAIN_BITS << GRAIN_BITS)
         return np.concatenate(([0], cuts[cuts > 0], [max(self.dimension, 1)]))
 
@@ -247,12 +249,13 @@ class Routing:
         region, int32 of shape (n,).
         """
         before = self._before_of(chunk)
-        order = np.argsort(before, kind="stable")
         counts = self.plan.counts[chunk].astype(np.int64)
-        ranks = np.arange(len(before)) - np.repeat(np.cumsum(counts) - counts, counts)
+        ranks = np.arange(len(before), dtype=np.int32)
+        ranks -= np.repeat((np.cumsum(counts) - counts).astype(np.int32), counts)
         slots = np.empty(len(before), np.int32)
-        slots[order] = ranks
-        return slots, (self.plan.starts[chunk][before] + slots).astype(np.int32)
+        slots[np.argsort(before, kind="stable")] = ranks
+        del ranks
+        return slots, self.plan.starts[chunk].astype(np.int32)[before] + slots
 
     def locator(self) -> "Locator":
         """Finds the places of features for `Chunks.map`."""

@@ -34,6 +34,8 @@ from tuskml.partitioner import IndexMap, LiveFeatures
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
 SKETCH_SHARE = 1 / 16
 """Of the cache for the bits that tell how many features there are."""
+LIVE_BYTES, SLACK = 2, 1.1
+"""Of memory for a feature that occurs, where ids are far between; what the sketch may err."""
 NO_LIMIT = 1 << 60
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
@@ -59,6 +61,12 @@ class RoutedRun(Run):
         occur = self.routing.n_features / max(1, self.routing.dimension)
         block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
         return IndexMap.by_rule(block)
+
+    def _live(self) -> LiveFeatures | None:
+        """Two bytes per feature: not even made where the cache could not hold them."""
+        if LIVE_BYTES * self._n_features() > SLACK * self.cache:
+            return None
+        return super()._live()
 
     def _map(self, index: IndexMap) -> Chunks:
         if self.options.resume and not index.n_partitions and index.live is None:

@@ -40,7 +40,7 @@ from tuskml.learners.stored.layout import (
     live_features,
 )
 from tuskml.learners.stored.progress import Progress, facts_of
-from tuskml.partitioner import IndexMap
+from tuskml.partitioner import IndexMap, LiveFeatures
 
 CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
@@ -98,9 +98,7 @@ class Run:
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         if not self.options.partition:
             return IndexMap.by_rule(1)
-        live = live_features(
-            group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
-        )
+        live = self._live()
         most = self.share // 2 // WEIGHT_BYTES
         if live is not None and self._fits(len(live)):
             most = self.cache // WEIGHT_BYTES
@@ -111,6 +109,12 @@ class Run:
             most = max(most - live.order.most_exclusive, most // 2)
         rows = self._rows_per_chunk()
         return choose_layout(group, self.options, self.root, rows, most, live, mark)
+
+    def _live(self) -> LiveFeatures | None:
+        """The features that there are, where the cache can hold which they are."""
+        group, mark = self.rows.groups[0], self.rows.cancel_mark
+        known = lambda: (ids for ids, _ in self._known())  # noqa: E731
+        return live_features(group, known, self._dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
         """Whether the cache holds the weights of so many features."""

@@ -153,7 +153,9 @@ def test_the_model_value(con) -> None:
     assert (model.n_rows, model.n_skipped, model.n_features) == (1200, 0, D)
     assert (model.classes, model.iterations) == ([0, 1], 250)
     assert (model.status, model.converged, len(model.history)) == ("ok", False, 200)
-    after_two_epochs = model.history[1]  # the first step may be long: it overshoots, then comes back
+    after_two_epochs = model.history[
+        1
+    ]  # the first step may be long: it overshoots, then comes back
     assert model.history[-1] < after_two_epochs < np.log(2)
     options = model.options
     assert (options["store"], options["partition"]) == (model.store, 1000)
