@@ -83,7 +83,6 @@ class Chunks:
         most_bytes: int,
         weight_size: int = 4,
         shift: int = -1,
-        at_once: int | None = None,
     ) -> "Chunks":
         """Cuts the rows and overwrites their feature ids, in place and for good.
 
@@ -92,8 +91,8 @@ class Chunks:
         of one chunk, weight_size bytes per weight (4 or 8) and FRAME_BYTES per payload; chunks
         of rows_per_chunk rows with more are cut again, and one row with more is trained by parts.
         shift: pages of 2^shift weights in the
-        tables through which weights are found; -1: what is best for each chunk; at_once: chunks
-        whose ids are asked for in one call, twice as many as threads unless given.
+        tables through which weights are found; -1: what is best for each chunk. `locate.at_once`,
+        if there is such, is how many chunks' ids it is asked for in one call.
 
         ChunkTooLarge where one payload takes more than most_bytes. After any error the rows
         are of no more use.
@@ -109,7 +108,8 @@ class Chunks:
         )
         chunks = cls(rows, cut)
         try:
-            while chunks._map_some(locate, sizes, at_once or 2 * rows.threads):
+            at_once = getattr(locate, "at_once", 2 * rows.threads)
+            while chunks._map_some(locate, sizes, at_once):
                 pass
         except BaseException:
             chunks.close()

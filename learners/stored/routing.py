@@ -143,9 +143,9 @@ class Routing:
     def _write_ids(self, group: np.void, rows: int, most: int) -> int:
         """The features of the largest chunk; it stops at one that has more than `most`."""
         first, largest = [0], 0
-        for ids in self._chunks(group, rows):
+        for found in self._chunks(group, rows):
             self._check()
-            ids = np.sort(ids)
+            ids = np.sort(found)
             distinct = ids[np.concatenate((ids[:1] == ids[:1], ids[1:] != ids[:-1]))]
             largest = max(largest, len(distinct))
             if largest > most:
@@ -320,6 +320,8 @@ def _joined(ids: Records, weights: Records, begins: Ids, ends: Ids) -> tuple[Ids
 
 class Locator:
     """Keys and slots of the features of one chunk after the other."""
+
+    at_once = 1
 
     def __init__(self, routing: Routing) -> None:
         self._routing, self._chunk = routing, -1

@@ -17,8 +17,9 @@ struct WidePart {
 
 template <class T> class WideRow {
 public:
-    WideRow(const tk_stored *job, const StoredChunk &chunk) : chunk_(chunk) {
-        for (const Run &p : chunk.pieces) { // of the one row
+    WideRow(const tk_stored *job, int64_t number)
+        : number_(number), chunk_(job->chunks->list[number]) {
+        for (const Run &p : chunk_.pieces) { // of the one row
             const uint32_t *start = tusk_row_starts(p.segment) + p.first;
             row_ = {tusk_indices(p.segment) + start[0],
                     (const T *)tusk_sparse_values(p.segment) + start[0], start[p.n] - start[0]};
@@ -30,8 +31,7 @@ public:
     // Calls body(frames, x, w) for each part in order, or backwards, with its frames, its entries
     // and its weights; it returns whether it changed them. Returns false if a visit failed.
     template <class W, class Body>
-    bool each(Visits &visits, int32_t worker, int64_t number, bool backwards, Held<W> &held,
-              Body &&body) {
+    bool each(Visits &visits, int32_t worker, bool backwards, Held<W> &held, Body &&body) {
         for (size_t i = 0; i < parts_.size(); i++) {
             const WidePart &part = parts_[backwards ? parts_.size() - 1 - i : i];
             index_.resize(part.count);
@@ -40,7 +40,7 @@ public:
             SparseRow<T> x{index_.data(), row_.value + part.at, part.count};
             bool done =
                 !visits.stopped() &&
-                visits.visit(worker, number, chunk_.keys.data() + part.first,
+                visits.visit(worker, number_, chunk_.keys.data() + part.first,
                              chunk_.widths.data() + part.first, part.end - part.first, held, [&] {
                                  return body(held.frames, x, held.weights(chunk_, part.first));
                              });
@@ -72,6 +72,7 @@ private:
         return (uint32_t)(std::lower_bound(row_.index, row_.index + row_.n, place) - row_.index);
     }
 
+    int64_t number_;
     const StoredChunk &chunk_;
     SparseRow<T> row_{};
     std::vector<WidePart> parts_;
@@ -81,10 +82,10 @@ private:
 // The margin of a wide row without the intercept; false if a visit failed. Payloads that it brings
 // up to date stay so until the update, which then takes the same step as in memory.
 template <class T, class W>
-bool wide_dot(WideRow<T> &row, Visits &visits, Clock &clock, int32_t worker, int64_t number,
-              double scale, Held<W> &held, double *dot) {
+bool wide_dot(WideRow<T> &row, Visits &visits, Clock &clock, int32_t worker, double scale,
+              Held<W> &held, double *dot) {
     *dot = 0;
-    return row.each(visits, worker, number, false, held,
+    return row.each(visits, worker, false, held,
                     [&](const auto &frames, const SparseRow<T> &x, Paged<W> w) {
                         for (tusk_frame *frame : frames)
                             clock.settle<W>(frame);
@@ -103,14 +104,14 @@ bool train_wide(Training &all, const Stop &stop, int32_t worker, Held<W> &held) 
     Schedule schedule(&e, 0, all.rows);
     OwnIntercept b(all.job);
     OwnClock clock(all.clock);
-    WideRow<T> row(job, job->chunks->list[stop.number]);
+    WideRow<T> row(job, stop.number);
     double dot = 0, r = 0;
-    if (!wide_dot(row, all.visits, all.clock, worker, stop.number, clock.scale(), held, &dot))
+    if (!wide_dot(row, all.visits, all.clock, worker, clock.scale(), held, &dot))
         return false;
     double lost = evaluate_row(loss, labels, b.value() + dot, row.y, &r);
     double step = std::min(schedule.at(stop.row), all.clock.longest_step()) / job->batch_size;
     double by = clock.step(step, 1) * r;
-    bool whole = row.each(all.visits, worker, stop.number, true, held,
+    bool whole = row.each(all.visits, worker, true, held,
                           [&](const auto &, const SparseRow<T> &x, Paged<W> w) {
                               move_along(x, (W)by, w);
                               return true;
@@ -129,9 +130,9 @@ void loss_of_wide(const tk_stored *job, Visits &visits, Clock &clock, const Stop
                   int32_t worker, Held<W> &held) {
     const Loss loss(job->pass);
     Labels labels(job->pass, 0);
-    WideRow<T> row(job, job->chunks->list[stop.number]);
+    WideRow<T> row(job, stop.number);
     double dot = 0, r = 0;
-    if (wide_dot(row, visits, clock, worker, stop.number, job->scale, held, &dot))
+    if (wide_dot(row, visits, clock, worker, job->scale, held, &dot))
         visits.add(evaluate_row(loss, labels, job->intercept + dot, row.y, &r), 1);
 }
 

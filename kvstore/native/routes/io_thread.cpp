@@ -62,15 +62,15 @@ void IoThread::run() {
     }
 }
 
-bool IoThread::wait(const std::function<bool()> &done, int (*cancelled)(void *), void *argument,
-                    char *error, bool *was_cancelled) {
+bool IoThread::wait(const std::function<bool()> &done, const Cancel &cancel, char *error,
+                    bool *was_cancelled) {
     std::unique_lock lock(mutex_);
     while (!failed_ && !done()) {
         changed_.wait_for(lock, std::chrono::milliseconds(10));
-        if (done() || failed_ || !cancelled)
+        if (done() || failed_ || !cancel.asked)
             continue;
         lock.unlock();
-        *was_cancelled = cancelled(argument) != 0;
+        *was_cancelled = cancel();
         lock.lock();
         if (*was_cancelled)
             return false;
@@ -82,7 +82,7 @@ bool IoThread::wait(const std::function<bool()> &done, int (*cancelled)(void *),
 
 bool IoThread::idle(char *error) {
     bool cancelled = false;
-    return wait([&] { return tasks_.empty() && !busy_; }, nullptr, nullptr, error, &cancelled);
+    return wait([&] { return tasks_.empty() && !busy_; }, {}, error, &cancelled);
 }
 
 static bool failed(const char *doing, char *error) {

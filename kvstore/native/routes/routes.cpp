@@ -187,21 +187,19 @@ void ks_routes::count_wanted(const uint64_t *keys, int64_t n) {
 
 namespace {
 
-// Of a call in a pass: keys are those of one chunk, all of them.
-int acquire_chunk(ks_routes &r, const uint64_t *keys, const uint32_t *widths, int64_t n,
-                  tusk_frame **out, int (*cancelled)(void *), void *argument, char *error) {
-    const ks_route_plan &plan = r.plan;
-    auto chunks = static_cast<uint64_t>(plan.chunks);
-    auto j = static_cast<int32_t>(keys[0] / chunks);
-    if (r.held >= 0 || j >= plan.chunks) {
-        std::snprintf(error, TUSK_STORE_ERROR, "chunk %d is asked for while %d is held", j,
-                      r.held);
-        return TUSK_STORE_FAILED;
-    }
+// What a call asks for.
+struct Asked {
+    const uint64_t *keys;
+    const uint32_t *widths;
+    int64_t n;
+    tusk_frame **out;
+};
+
+// Waits for a chunk's region, which was asked for before if chunks come in order.
+int bring(ks_routes &r, int32_t j, const tusk::Cancel &cancel, char *error) {
     if (r.asked != j) {
-        r.ready = -1;
+        r.ready = r.source = -1;
         r.asked = j;
-        r.source = -1;
         r.thread.add([&r, j](char *e) {
             bool done = r.read_region(j, -1, e);
             if (done)
@@ -209,32 +207,39 @@ int acquire_chunk(ks_routes &r, const uint64_t *keys, const uint32_t *widths, in
             return done;
         });
     }
+    Watch watch(r.waiting);
     bool stop = false;
-    {
-        Watch watch(r.waiting);
-        if (!r.thread.wait([&] { return r.ready == j; }, cancelled, argument, error, &stop))
-            return stop ? TUSK_ACQUIRE_CANCELLED : TUSK_STORE_FAILED;
-    }
-    std::swap(r.here, r.next);
-    r.frames.resize(static_cast<std::size_t>(n));
-    for (int64_t k = 0; k < n; k++) {
-        auto i = static_cast<int32_t>(keys[k] % chunks);
-        if (keys[k] / chunks != static_cast<uint64_t>(j) ||
-            widths[k] != plan.counts[r.cell(j, i)]) {
+    if (r.thread.wait([&] { return r.ready == j; }, cancel, error, &stop))
+        return TUSK_ACQUIRED;
+    return stop ? TUSK_ACQUIRE_CANCELLED : TUSK_STORE_FAILED;
+}
+
+// The frames of a chunk whose region is in memory.
+int hand_out(ks_routes &r, int32_t j, const Asked &asked, char *error) {
+    auto chunks = static_cast<uint64_t>(r.plan.chunks);
+    r.frames.resize(static_cast<std::size_t>(asked.n));
+    for (int64_t k = 0; k < asked.n; k++) {
+        auto i = static_cast<int32_t>(asked.keys[k] % chunks);
+        if (asked.keys[k] / chunks != static_cast<uint64_t>(j) ||
+            asked.widths[k] != r.plan.counts[r.cell(j, i)]) {
             std::snprintf(error, TUSK_STORE_ERROR, "key %llu is not one of chunk %d",
-                          static_cast<unsigned long long>(keys[k]), j);
+                          static_cast<unsigned long long>(asked.keys[k]), j);
             return TUSK_STORE_FAILED;
         }
         tusk_frame &frame = r.frames[static_cast<std::size_t>(k)];
         frame = {r.here.get() + r.offset_of(j, i), r.stamps[static_cast<std::size_t>(i)],
-                 widths[k]};
-        out[k] = &frame;
+                 asked.widths[k]};
+        asked.out[k] = &frame;
     }
-    r.count_wanted(keys, n);
-    r.held = j;
+    r.count_wanted(asked.keys, asked.n);
+    return TUSK_ACQUIRED;
+}
+
+// Asks for where the weights of chunk j will go, and for the region of the chunk after it.
+void read_ahead(ks_routes &r, int32_t j) {
+    int32_t near = r.after(j);
     r.has_moves = false;
     r.ready = -1;
-    int32_t near = r.after(j);
     r.asked = near;
     r.source = j;
     r.thread.add([&r, j, near](char *e) {
@@ -249,6 +254,23 @@ int acquire_chunk(ks_routes &r, const uint64_t *keys, const uint32_t *widths, in
         r.thread.tell();
         return r.read_region(near, j, e);
     });
+}
+
+// Of a call in a pass: keys are those of one chunk, all of them.
+int acquire_chunk(ks_routes &r, const Asked &asked, const tusk::Cancel &cancel, char *error) {
+    auto j = static_cast<int32_t>(asked.keys[0] / static_cast<uint64_t>(r.plan.chunks));
+    if (r.held >= 0 || j >= r.plan.chunks) {
+        std::snprintf(error, TUSK_STORE_ERROR, "chunk %d is asked for while %d is held", j,
+                      r.held);
+        return TUSK_STORE_FAILED;
+    }
+    if (int code = bring(r, j, cancel, error))
+        return code;
+    std::swap(r.here, r.next);
+    if (int code = hand_out(r, j, asked, error))
+        return code;
+    r.held = j;
+    read_ahead(r, j);
     return TUSK_ACQUIRED;
 }
 
@@ -259,8 +281,7 @@ void release_chunk(ks_routes &r, tusk_frame *const *held, int64_t n) {
     {
         Watch watch(r.waiting);
         // A failure of the thread is told by the next call.
-        if (!r.thread.wait([&] { return r.has_moves && r.sent; }, nullptr, nullptr, error,
-                           &stop)) {
+        if (!r.thread.wait([&] { return r.has_moves && r.sent; }, {}, error, &stop)) {
             r.held = -1;
             return;
         }
@@ -281,8 +302,8 @@ void release_chunk(ks_routes &r, tusk_frame *const *held, int64_t n) {
     });
 }
 
-int acquire_resting(ks_routes &r, int32_t worker, const uint64_t *keys, const uint32_t *widths,
-                    int64_t n, tusk_frame **out, char *error) {
+int acquire_resting(ks_routes &r, int32_t worker, const Asked &asked, char *error) {
+    auto [keys, widths, n, out] = asked;
     const ks_route_plan &plan = r.plan;
     Resting *mine = nullptr;
     {
@@ -350,8 +371,9 @@ int acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys, const uin
     auto &r = *reinterpret_cast<ks_routes *>(frames);
     return tusk::guarded(
         [&] {
-            return r.resting ? acquire_resting(r, worker, keys, widths, n, out, error)
-                             : acquire_chunk(r, keys, widths, n, out, cancelled, argument, error);
+            Asked asked{keys, widths, n, out};
+            return r.resting ? acquire_resting(r, worker, asked, error)
+                             : acquire_chunk(r, asked, {cancelled, argument}, error);
         },
         error);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../api.h"
+#include "../cache/frame_gate.hpp"
 
 namespace tusk {
 
@@ -29,8 +30,8 @@ public:
     // Makes those that wait look again, in the middle of a task.
     void tell();
     // Waits until done() holds, which tasks make true; false: a task failed, or it was cancelled.
-    bool wait(const std::function<bool()> &done, int (*cancelled)(void *), void *argument,
-              char *error, bool *was_cancelled);
+    bool wait(const std::function<bool()> &done, const Cancel &cancel, char *error,
+              bool *was_cancelled);
     // Waits until there is no task.
     bool idle(char *error);
 

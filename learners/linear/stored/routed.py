@@ -76,7 +76,7 @@ class RoutedRun(Run):
         routing = self.routing
         most = NO_LIMIT  # `routing` cut the rows
         given = self.rows, routing.locator(), routing.sizes, routing.rows, most
-        return self._counted(Chunks.map(*given, at_once=1))
+        return self._counted(Chunks.map(*given))
 
     def _planned(self) -> Routing | None:
         """The routes; None where the weights are to lie in LevelDB, or in memory."""

@@ -14,6 +14,7 @@ files all the time (posix_fadvise), so that the disk is the disk, unless --keep-
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import mmap
 import os
@@ -144,7 +145,7 @@ def train(con: duckdb.DuckDBPyConnection, cache: str, given: argparse.Namespace)
         found = con.execute(f"SELECT {fields} FROM (SELECT {call} AS m FROM t)").fetchall()[0]
     loss, plan, text, _ = found
     times = times[: given.epochs]
-    each = [b - a for a, b in zip(times, times[1:], strict=False)]
+    each = [b - a for a, b in itertools.pairwise(times)]
     live = con.execute("SELECT count(*) FROM (SELECT DISTINCT unnest(ids) FROM t)").fetchall()
     return {
         "loss": loss, "plan": plan, "counters": json.loads(text)["counters"],

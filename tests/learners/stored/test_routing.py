@@ -99,7 +99,7 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
             for at, ids in zip(range(0, 300, size), features_of(rows, size), strict=True)
         ]
         reference = Reference("logistic", dense(rows, D), y, np.arange(D), lists, **options)
-        chunks = Chunks.map(passed, routing.locator(), routing.sizes, size, 1 << 60, at_once=1)
+        chunks = Chunks.map(passed, routing.locator(), routing.sizes, size, 1 << 60)
         with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
             training = Training(chunks, routes.access, shuffle=False, together=True, **options)
             model = Model()
