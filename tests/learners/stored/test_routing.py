@@ -1,5 +1,6 @@
 """Weights that travel between chunks of rows: the plan, what it costs, and what is trained."""
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from rows import block, rows_pass
 from stored_reference import Reference, dense, sparse_rows
 
+from tuskml.errors import StoreError
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore.working.routes import Routes
@@ -150,3 +152,23 @@ def test_memory_is_bounded_by_construction(tmp_path):
 def test_what_memory_cannot_hold_at_all(tmp_path, rows, memory):
     with pytest.raises(TooWide):
         planned(rows, tmp_path, memory, 900 if not memory else 2, 5000)
+
+
+@pytest.mark.parametrize("file", ["weights", "moves"])
+def test_a_file_that_fails_ends_the_training(tmp_path, file):
+    """Whether the thread reads or writes: the next call tells, and nobody waits for ever."""
+    rng = np.random.default_rng(5)
+    rows, y = sparse_rows(rng, 200, D)
+    groups = block(rows, y, "sparse float32", 23, D)
+    with Routing(groups[0], 1 << 16, tmp_path, 6, nothing) as routing:
+        size = routing.rows
+        chunks = Chunks.map(rows_pass(groups), routing.locator(), routing.sizes, size, 1 << 60)
+        with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
+            training = Training(chunks, routes.access, together=True)
+            model = training.epoch(Model()).model
+            spoilt = routes._file if file == "weights" else routing.moves.file
+            os.ftruncate(spoilt.fileno(), 0)
+            with pytest.raises(StoreError, match="reading the weights of a training failed"):
+                training.epoch(training.epoch(model).model)
+            with pytest.raises(StoreError, match="reading the weights"):
+                routes._rest(True, False)
