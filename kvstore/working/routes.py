@@ -106,7 +106,8 @@ class Routes:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))
             given = native.RoutePlan(
                 plan.n_chunks, plan.weight_size,
-                *map(address, (plan.region, plan.counts, plan.starts, plan.first)),
+                address(plan.region), address(plan.counts), address(plan.starts),
+                address(plan.first),
                 self._file.fileno(), moves.fileno(),
             )  # fmt: skip
             self._keep = given, moves
@@ -158,7 +159,7 @@ class Routes:
 
     def write(self, chunk: int, weights: Weights) -> None:
         """Replaces a chunk's region, at rest or before the first pass."""
-        view = memoryview(np.ascontiguousarray(weights)).cast("B")
+        view = np.ascontiguousarray(weights).view(np.uint8).data
         at = int(self.plan.region[chunk])
         while view:
             n = os.pwrite(self._file.fileno(), view, at)

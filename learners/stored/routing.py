@@ -50,7 +50,7 @@ class Records:
 
     def write(self, at: int, items: Array) -> None:
         """Puts items at place `at`."""
-        view = memoryview(np.ascontiguousarray(items, self.dtype)).cast("B")
+        view = np.ascontiguousarray(items, self.dtype).view(np.uint8).data
         at *= self.dtype.itemsize
         while view:
             n = os.pwrite(self.file.fileno(), view, at)
@@ -80,9 +80,9 @@ class Routing:
         self.memory, self._check, self.n_rows = memory, check, int(group["n_rows"])
         self.entries = sum(len(ids) for _, ids in sparse_segments(group))
         with ExitStack() as stack:
-            make = lambda dtype: self._made(stack, folder, dtype)  # noqa: E731
-            self._ids, self._before, self._next = make("i4"), make("u2"), make("u2")
-            self.moves = make("i4")
+            self._ids, self._before, self._next, self.moves = (
+                self._made(stack, folder, dtype) for dtype in ("i4", "u2", "u2", "i4")
+            )
             self.folder = folder
             self.rows = self._cut(group, fewest)
             self._bounds = self._ranges()
