@@ -255,6 +255,7 @@ class Chunk(ctypes.Structure):
         ("weights", INT64),
         ("features", INT64),
         ("shift", INT32),
+        ("wide", INT32),
     ]
 
 
@@ -279,6 +280,8 @@ class Stored(ctypes.Structure):
         ("seed", UINT64),
         ("shuffle", INT32),
         ("fold", INT32),
+        ("together", INT32),
+        ("spare", INT32),
         ("intercept", DOUBLE),
         ("time", DOUBLE),
         ("scale", DOUBLE),

@@ -102,6 +102,21 @@ class Sharing(ctypes.Structure):
     _fields_ = [("workers", _INT32), ("pushes", _INT32), ("all_bytes", _INT64)]
 
 
+class RoutePlan(ctypes.Structure):
+    """`ks_route_plan`."""
+
+    _fields_ = [
+        ("chunks", _INT32),
+        ("weight_size", _INT32),
+        ("region", _ADDRESS),
+        ("counts", _ADDRESS),
+        ("starts", _ADDRESS),
+        ("first", _ADDRESS),
+        ("weights", _INT32),
+        ("moves", _INT32),
+    ]
+
+
 CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
 """What `acquire` asks whether to stop."""
 
@@ -158,6 +173,11 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     ),
     "ks_release": ([_ADDRESS, _INT32, _ADDRESS, _INT64, ctypes.c_int], None),
     "ks_expect": ([_ADDRESS, _INT32, _ADDRESS, _INT64], None),
+    "ks_routes_open": ([_ADDRESS, _ADDRESS, _TEXT], ctypes.c_int),
+    "ks_routes_close": ([_ADDRESS], None),
+    "ks_routes_access": ([_ADDRESS, _ADDRESS], None),
+    "ks_routes_count": ([_ADDRESS, _ADDRESS], None),
+    "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
         + [_ADDRESS] * 3,

@@ -27,10 +27,8 @@ FRAME_BYTES = 128
 """Of a payload beside its weights."""
 
 
-ONE_ROW = (
-    "the weights of one row do not fit into a worker's share of the cache: raise option "
-    "'cache' or use fewer threads"
-)
+_MORE = "do not fit into a worker's share of the cache: raise option 'cache' or use fewer threads"
+ONE_ROW, ONE_KEY = f"the weights of one row {_MORE}", f"the weights under one key {_MORE}"
 
 
 class ChunkTooLarge(TuskError):
@@ -46,7 +44,8 @@ class Chunk:
     """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
 
     keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
-    sum; features: distinct ones; shift: 2^shift weights in a page of its table.
+    sum; features: distinct ones; shift: 2^shift weights in a page of its table; wide: it is one
+    row whose payloads do not fit together, and is trained by parts.
     """
 
     row: int
@@ -57,6 +56,7 @@ class Chunk:
     weights: int
     features: int
     shift: int
+    wide: bool
 
 
 class Chunks:
@@ -89,10 +89,12 @@ class Chunks:
         locate, sizes: as in `partitioner.IndexMap`: keys, int64, and slots, int32, of ids; widths
         of keys; each distinct id and key of a chunk is asked for once. most_bytes: of the payloads
         of one chunk, weight_size bytes per weight (4 or 8) and FRAME_BYTES per payload; chunks
-        of rows_per_chunk rows with more are cut again. shift: pages of 2^shift weights in the
-        tables through which weights are found; -1: what is best for each chunk.
+        of rows_per_chunk rows with more are cut again, and one row with more is trained by parts.
+        shift: pages of 2^shift weights in the
+        tables through which weights are found; -1: what is best for each chunk. `locate.at_once`,
+        if there is such, is how many chunks' ids it is asked for in one call.
 
-        ChunkTooLarge where one row's payloads take more than most_bytes. After any error the rows
+        ChunkTooLarge where one payload takes more than most_bytes. After any error the rows
         are of no more use.
         """
         cut = structures.Cut(
@@ -106,7 +108,8 @@ class Chunks:
         )
         chunks = cls(rows, cut)
         try:
-            while chunks._map_some(locate, sizes, 2 * rows.threads):
+            at_once = getattr(locate, "at_once", 2 * rows.threads)
+            while chunks._map_some(locate, sizes, at_once):
                 pass
         except BaseException:
             chunks.close()
@@ -135,7 +138,7 @@ class Chunks:
         if code == BAD_PLACE:
             raise DataError("the index map gives a feature a slot that its payload does not have")
         if code == CHUNK_TOO_LARGE:
-            raise ChunkTooLarge(ONE_ROW, -1)
+            raise ChunkTooLarge(ONE_KEY, -1)
         check_code(code)
         return True
 
@@ -171,7 +174,8 @@ class Chunks:
         library().tk_chunks_at(self._handle, self._checked(number), c)
         keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
         widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
-        return Chunk(c.row, c.rows, c.entries, keys, widths, c.weights, c.features, c.shift)
+        about = c.weights, c.features, c.shift, bool(c.wide)
+        return Chunk(c.row, c.rows, c.entries, keys, widths, *about)
 
     def __iter__(self) -> Iterator[Chunk]:
         return (self[i] for i in range(len(self)))

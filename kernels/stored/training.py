@@ -134,7 +134,8 @@ class Training:
 
     access: address of a tusk_frame_access. The objective is mean(loss) + l2/2 |w|^2 + l1 |w|_1;
     the intercept has no penalty. l1 and l2 must stay what they are until a `settle` with fold.
-    step, power, seed, shuffle and batch_size: as in `kernels.Epoch`.
+    step, power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train
+    one chunk, chunk after chunk in their order, as payloads of `kvstore.working.routes` need it.
     """
 
     chunks: Chunks
@@ -146,11 +147,13 @@ class Training:
     l2: float = 0.0
     seed: int = 0
     shuffle: bool = True
+    together: bool = False
     which: "NDArray[np.int64] | None" = field(default=None, compare=False)
 
     def of(self, which: ArrayLike, access: int, step: float) -> "Training":
         """The same for some chunks, by number, with other frames: a trial of a step size."""
-        return replace(self, which=np.ascontiguousarray(which, np.int64), access=access, step=step)
+        chosen = np.ascontiguousarray(which, np.int64)
+        return replace(self, which=chosen, access=access, step=step, together=False)
 
     def epoch(self, model: Model, epochs_done: float = 0.0) -> Result:
         """One epoch of the rows' threads; loss is each row's before its own update."""
@@ -211,6 +214,8 @@ class Training:
             self.step,
             self.seed & (2**64 - 1),
             self.shuffle,
+            0,
+            self.together,
             0,
             model.intercept,
             model.time,

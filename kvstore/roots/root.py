@@ -99,19 +99,21 @@ class StoreRoot:
         metadata: "Record | None" = None,
         dimension: int | None = None,
         continues: "str | Reference | None" = None,
+        pairs: "Iterable[tuple[Ids, Weights]] | None" = None,
     ) -> Version:
         """Seals a working store of this root as the next version of its name, and the current.
 
         dimension: features of the model, None for one more than the last weight that is not 0;
         continues: the finished model that the training began with; the version is of its lineage
-        where it is one of this name. When it returns the version survives a loss of power. The
+        where it is one of this name; pairs: the weights, as `publish_pairs` takes them, where they
+        are not in the store. When it returns the version survives a loss of power. The
         working store stays as it is.
         """
         folder = store.path.parent.parent
         if folder.parent != self.path:
             raise StoreError(f"{store.path} is not a working store of {self.path}")
         index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
-        pairs = pairs_of(store)
+        pairs = pairs_of(store) if pairs is None else pairs
         return self._seal(folder, pairs, store.dtype, dimension, index, metadata, continues)
 
     def publish_pairs(

@@ -40,7 +40,7 @@ KERNEL_FOLDERS = [
     for part in ("shared", "rows", "linear", "hinge", "epochs", "factorization", "stored", "trees")
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
-STORE_FOLDERS = ("kvstore/native", "kvstore/native/leveldb", "kvstore/native/cache")
+STORE_FOLDERS = tuple(f"kvstore/native{part}" for part in ("", "/leveldb", "/cache", "/routes"))
 
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]

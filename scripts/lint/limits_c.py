@@ -35,6 +35,7 @@ EXCEPTIONS = {
     "kernels/native/epochs/rowwise_walk.hpp:walk": HOT,
     "kernels/native/stored/scratch.cpp:acquire": ACCESS,
     "kvstore/native/cache/acquire.cpp:ks_acquire": ACCESS,
+    "kvstore/native/routes/routes.cpp:acquire": ACCESS,
     "kvstore/native/sealed.cpp:seal": LATER,
     "kvstore/native/sealed.cpp:ks_seal": LATER,
 }

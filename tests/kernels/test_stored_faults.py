@@ -220,10 +220,10 @@ def test_one_row_cannot_be_halved():
         setup.chunks.split(1)
 
 
-def test_a_row_that_is_too_large():
+def test_a_payload_that_is_too_large():
     rows = [([0], [1.0]), (np.arange(0, 100, 5), np.ones(20))]
-    with pytest.raises(ChunkTooLarge, match="weights of one row do not fit"):
-        Setup(rows, np.ones(2), IndexMap.by_rule(1), most_bytes=1000)
+    with pytest.raises(ChunkTooLarge, match="weights under one key do not fit"):
+        Setup(rows, np.ones(2), IndexMap.by_rule(200), most_bytes=1000)
 
 
 def test_places_never_pass_int32():

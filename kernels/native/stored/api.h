@@ -23,7 +23,8 @@ enum tk_stored_code {
 typedef struct tk_chunks tk_chunks;
 
 /* Chunks have rows_per_chunk rows, or fewer if the payloads of a chunk would take more than
- * most_bytes, at weight_size bytes per weight plus frame_bytes per payload. Kernels find weights
+ * most_bytes, at weight_size bytes per weight plus frame_bytes per payload. A row that exceeds
+ * most_bytes by itself is a chunk that is trained by parts. Kernels find weights
  * through a table of pages of 2^shift weights; shift -1: the best size for each chunk. */
 typedef struct tk_cut {
     int64_t rows_per_chunk, most_bytes, frame_bytes;
@@ -56,6 +57,7 @@ typedef struct tk_chunk {
     const uint32_t *widths;
     int64_t n_keys, weights, features; /* weights: sum of widths; features: distinct ids */
     int32_t shift;
+    int32_t wide; /* one row whose payloads do not fit into most_bytes: it is trained by parts */
 } tk_chunk;
 TK_API int64_t tk_chunks_count(const tk_chunks *chunks);
 TK_API void tk_chunks_at(const tk_chunks *chunks, int64_t number, tk_chunk *out);
@@ -75,6 +77,9 @@ typedef struct tk_stored {
     uint64_t seed;
     int32_t shuffle;
     int32_t fold; /* for tk_stored_settle: leave weights with scale 1 and stamp 0 */
+    /* All workers train the same chunk, chunk after chunk in their order: for payloads that come
+     * in this order alone (kvstore/native/routes). */
+    int32_t together, spare;
     /* in and out */
     double intercept;
     double time; /* initially 0 */

@@ -127,6 +127,42 @@ int overwrite_ids(StoredChunk &chunk) {
     return TK_OK;
 }
 
+// Sorts the entries of a wide chunk's row by place, so that each payload's are neighbours.
+template <class Value> void sort_entries(const StoredChunk &chunk) {
+    struct Entry {
+        int32_t place;
+        Value value;
+    };
+    for (const Run &p : chunk.pieces) {
+        const uint32_t *start = tusk_row_starts(p.segment) + p.first;
+        auto *index = const_cast<int32_t *>(tusk_indices(p.segment)) + start[0];
+        auto *value = (Value *)const_cast<void *>(tusk_sparse_values(p.segment)) + start[0];
+        std::vector<Entry> entries(start[p.n] - start[0]);
+        for (size_t k = 0; k < entries.size(); k++)
+            entries[k] = {index[k], value[k]};
+        std::stable_sort(entries.begin(), entries.end(),
+                         [](const Entry &a, const Entry &b) { return a.place < b.place; });
+        for (size_t k = 0; k < entries.size(); k++) {
+            index[k] = entries[k].place;
+            value[k] = entries[k].value;
+        }
+    }
+}
+
+// Replaces the ids of the only row of a chunk whose payloads do not fit together.
+int place_wide(StoredChunk &chunk, const tk_chunks &all) {
+    for (uint32_t width : chunk.widths)
+        if ((int64_t)width * all.cut.weight_size + all.cut.frame_bytes > all.cut.most_bytes)
+            return TK_CHUNK_TOO_LARGE;
+    if ((chunk.shift = best_shift(chunk, all.cut)) < 0)
+        return TK_CHUNK_TOO_LARGE;
+    chunk.wide = true;
+    if (int code = overwrite_ids(chunk))
+        return code;
+    all.value_size == sizeof(float) ? sort_entries<float>(chunk) : sort_entries<double>(chunk);
+    return TK_OK;
+}
+
 int64_t entries_in(const std::vector<Run> &pieces) {
     int64_t n = 0;
     for (const Run &p : pieces) {
@@ -233,6 +269,7 @@ int tk_chunks_new(const tusk_group *group, const tk_cut *cut, tk_chunks **out) {
     return code_of([&]() -> int {
         auto all = std::make_unique<tk_chunks>();
         all->cut = *cut;
+        all->value_size = group->kind & 1 ? sizeof(double) : sizeof(float);
         all->list = chunks_of(split(*group, UINT32_MAX), 0, cut->rows_per_chunk);
         for (size_t i = all->list.size(); i-- > 0;)
             all->unmapped.push_back(i);
@@ -303,14 +340,14 @@ int tk_chunks_place(tk_chunks *all, const int64_t *widths) {
             if (parts[i] == 1)
                 code = overwrite_ids(c);
             else if (c.rows == 1)
-                code = TK_CHUNK_TOO_LARGE;
+                code = place_wide(c, *all);
             if (code)
                 failed = code;
         });
         if (code || (code = failed))
             return code;
         for (size_t i = all->batch.size(); i-- > 0;)
-            if (parts[i] > 1)
+            if (parts[i] > 1 && !all->list[all->batch[i]].wide)
                 split_chunk(all, all->batch[i], parts[i]);
         return TK_OK;
     });
@@ -342,7 +379,7 @@ int64_t tk_chunks_count(const tk_chunks *chunks) {
 
 void tk_chunks_at(const tk_chunks *chunks, int64_t number, tk_chunk *out) {
     const StoredChunk &c = chunks->list[number];
-    *out = {c.row,         c.rows,          c.entries,
-            c.keys.data(), c.widths.data(), (int64_t)c.keys.size(),
-            c.weights,     c.features,      c.shift};
+    *out = {
+        c.row,     c.rows,     c.entries, c.keys.data(), c.widths.data(), (int64_t)c.keys.size(),
+        c.weights, c.features, c.shift,   c.wide};
 }

@@ -27,6 +27,7 @@ struct StoredChunk {
     std::vector<Run> pieces; // neighbouring rows, from one or several segments
     int64_t row = 0, rows = 0, entries = 0, features = 0, weights = 0;
     int shift = 0;
+    bool wide = false; // one row whose payloads do not fit together (wide.hpp)
     std::vector<uint64_t> keys;
     std::vector<uint32_t> widths;
     std::unique_ptr<Mapping> mapping;
@@ -49,6 +50,7 @@ inline std::vector<Run> cut(const std::vector<Run> &pieces, uint32_t rows) {
 
 struct tk_chunks {
     tk_cut cut;
+    size_t value_size; // bytes of a feature's value in the rows
     std::vector<tusk::StoredChunk> list;
     std::vector<size_t> unmapped; // chunks still to map; the last one is next
     std::vector<size_t> batch;    // chunks that are being mapped

@@ -26,11 +26,12 @@ template <class W> struct Held {
     std::vector<tusk_frame *> frames;
     std::vector<W *> pages;
 
-    Paged<W> weights(const StoredChunk &chunk) {
+    // The frames are those of the chunk's keys from the first-th on. Its place is place 0.
+    Paged<W> weights(const StoredChunk &chunk, size_t first = 0) {
         pages.clear();
         for (size_t k = 0; k < frames.size(); k++) {
             W *begin = (W *)frames[k]->weights;
-            for (int64_t page = 0, n = chunk.pages_of(chunk.widths[k]); page < n; page++)
+            for (int64_t page = 0, n = chunk.pages_of(chunk.widths[first + k]); page < n; page++)
                 pages.push_back(begin + (page << chunk.shift));
         }
         return {pages.data(), chunk.shift, (uint32_t)(((uint64_t)1 << chunk.shift) - 1)};

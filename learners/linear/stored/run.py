@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,12 +21,15 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import Frames, ModelStore, StoreRoot
-from tuskml.kvstore.working.frames import frame_share
+from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.working.frames import FrameCounters, frame_share
+from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.outcome import Diverged, Trained, refuse_infinite
 from tuskml.learners.linear.stored.step import first_step
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.counters import Clock, Counters
@@ -44,41 +46,13 @@ from tuskml.learners.stored.layout import (
     live_features,
 )
 from tuskml.learners.stored.progress import Progress, facts_of
-from tuskml.partitioner import IndexMap
+from tuskml.partitioner import IndexMap, LiveFeatures
 
 CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 MOST_RESTARTS = 6
 MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
 DTYPE, WEIGHT_BYTES = "float32", 4
-
-
-class Diverged(Exception):
-    """Weights or losses are not finite: the step was too long."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""
-
-    reference: str
-    dimension: int
-    intercept: float
-    objective: float
-    history: list[float]
-    epochs: int
-    converged: bool
-    status: str
-    step: float
-    description: str
-    counters: Counters
-
-
-def refuse_infinite(store: ModelStore) -> None:
-    """Diverged where weights are not finite: losses may be, as that of the hinge is for NaN."""
-    for _, _, weights in store.scan():
-        if not np.isfinite(weights).all():
-            raise Diverged
 
 
 class Run:
@@ -132,11 +106,9 @@ class Run:
         if (index := given_layout(group, self.options, self.root, mark)) is not None:
             return index
         assert isinstance(self.options.partition, int)
-        live = live_features(
-            group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
-        )
+        live = self._live()
         most = self.share // 2 // WEIGHT_BYTES
-        if live is not None and all_fit(len(live), self.options.partition, self.cache):
+        if live is not None and self._fits(len(live)):
             most = self.cache // WEIGHT_BYTES
         elif live is not None and len(live) <= MOST_ORDERED:
             self.tight = True
@@ -150,6 +122,16 @@ class Run:
             arranged = find(self.options.layout, cost, self.root)
             self.arranged = f" {arranged.told}"
         return choose_layout(group, self.options, self.root, rows, most, arranged, mark)
+
+    def _live(self) -> LiveFeatures | None:
+        """The features that there are, where the cache can hold which they are."""
+        group, mark = self.rows.groups[0], self.rows.cancel_mark
+        known = lambda: (ids for ids, _ in self._known())  # noqa: E731
+        return live_features(group, known, self._dimension(), self.cache, mark)
+
+    def _fits(self, n_features: int) -> bool:
+        """Whether the cache holds the weights of so many features."""
+        return all_fit(n_features, self.options.partition, self.cache)
 
     def _most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
@@ -170,6 +152,9 @@ class Run:
         chunks = Chunks.map(
             self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
         )
+        return self._counted(chunks)
+
+    def _counted(self, chunks: Chunks) -> Chunks:
         for chunk in chunks:
             self.features += chunk.features
             self.keys += len(chunk.keys)
@@ -178,9 +163,12 @@ class Run:
     def _first(self, chunks: Chunks) -> Progress:
         start, step = Model(self._start()), self.plan.step
         if not isinstance(step, float):
-            step = first_step(self._training(chunks, 0, 1.0), start, self.cache)
+            step = first_step(self._training(chunks, 0, 1.0), start, self._trial_bytes())
         continued = self.options.warm_start is not None
         return Progress(step, self._dimension(), continued, model=start)
+
+    def _trial_bytes(self) -> int:
+        return self.cache
 
     def _dimension(self) -> int:
         """Features of the rows, and of the warm start where that has more."""
@@ -263,29 +251,14 @@ class Run:
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
-            penalties = bool(self.options.l1 or self.options.l2)
-            given = self.cache, self.plan.threads, penalties, self.all_bytes
-            with store.frames(*given, pushes=self.options.sharing == "push") as frames:
-                online = Online(self, store, frames, chunks, progress)
-                online.run()
-                objective = online.objective()
-            counted = frames.counters
-            with self.clock.phase("seal"):
-                refuse_infinite(store)
-                warm = self.options.warm_start
-                version = self.root.publish(
-                    store,
-                    self._metadata(progress, objective),
-                    progress.dimension,
-                    warm.store if warm is not None else None,
-                )
+            online, objective, version, counted = self._epochs(store, chunks, progress)
         except BaseException as error:
             if store.last_checkpoint is None or isinstance(error, Diverged):
                 store.discard()
             else:
                 store.close()
             raise
-        description = f"{plan_line(self.plan)}, {described(store.index)}{self.arranged}"
+        description = self._describe(store.index)
         store.discard()
         saved = (self.features - self.keys) * online.passes
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
@@ -294,6 +267,32 @@ class Run:
             progress.history, progress.epoch, online.converged, online.status, progress.step,
             description, done,
         )  # fmt: skip
+
+    def _epochs(
+        self, store: ModelStore, chunks: Chunks, progress: Progress
+    ) -> tuple["Online", float, Version, FrameCounters]:
+        """Trains and seals: what ran, its objective, the version, and what the store did."""
+        penalties = bool(self.options.l1 or self.options.l2)
+        given = self.cache, self.plan.threads, penalties, self.all_bytes
+        with store.frames(*given, pushes=self.options.sharing == "push") as frames:
+            online = Online(self, store, frames, chunks, progress)
+            online.run()
+            objective = online.objective()
+        with self.clock.phase("seal"):
+            refuse_infinite(store)
+            version = self._publish(store, progress, objective)
+        return online, objective, version, frames.counters
+
+    def _publish(
+        self, store: ModelStore, progress: Progress, objective: float, **more: Any
+    ) -> Version:
+        warm = self.options.warm_start
+        given = self._metadata(progress, objective), progress.dimension
+        return self.root.publish(store, *given, warm.store if warm is not None else None, **more)
+
+    def _describe(self, index: IndexMap) -> str:
+        """One line for the model's `plan`."""
+        return f"{plan_line(self.plan)}, {described(index)}{self.arranged}"
 
     def _metadata(self, progress: Progress, objective: float) -> dict[str, Any]:
         """What the sealed file says of itself: enough to predict by, should the value be lost."""
@@ -312,7 +311,12 @@ class Online:
     """Epochs on one working store."""
 
     def __init__(
-        self, run: Run, store: ModelStore, frames: Frames, chunks: Chunks, progress: Progress
+        self,
+        run: Run,
+        store: ModelStore,
+        frames: Frames | Routes,
+        chunks: Chunks,
+        progress: Progress,
     ) -> None:
         self.run_of, self.store, self.frames, self.progress = run, store, frames, progress
         self.training = run._training(chunks, frames.access, progress.step)

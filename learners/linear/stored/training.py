@@ -31,7 +31,8 @@ from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.elsewhere import requests_of
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.request import Request
-from tuskml.learners.linear.stored.run import Run, Trained
+from tuskml.learners.linear.stored.outcome import Trained
+from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Models, thinned
@@ -68,7 +69,7 @@ def train_stored(
             stack.enter_context(held)
             rows = replace(rows, groups=stack.enter_context(kept))
             labels = rows.labels()  # their mean depends on the order
-        trained = Run(rows, labels, request, plan, root)()
+        trained = RoutedRun(rows, labels, request, plan, root)()
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
     return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 

@@ -1,0 +1,55 @@
+/* Payloads that travel: the weights of a model that memory does not hold, in a file, each in the
+ * region of the next chunk of rows that needs it.
+ *
+ * Chunks are visited in a fixed cyclic order, so it is known which chunk needs a weight next. A
+ * chunk's weights lie together, ordered by the chunk from which they came: one sequential read.
+ * When the chunk is done, each weight goes to the region of its next chunk: at most one write per
+ * other chunk. So an epoch moves each weight once per chunk that uses it, and nothing else. (It is
+ * time-forward processing: Chiang et al., External-memory graph algorithms, SODA 1995. Qin,
+ * Torres, Rusu, VLDB 2017, instead read the partitions that a chunk touches, with all that lies in
+ * them.) A thread reads the next chunk's region and writes what the chunk before left.
+ */
+#ifndef TUSK_ROUTES_API_H
+#define TUSK_ROUTES_API_H
+
+#include "../api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ks_routes ks_routes;
+
+/* Weights that chunk j takes over from chunk i are bucket i of region j, and its key is
+ * j * chunks + i. All arrays are row-major and stay the caller's, valid until ks_routes_close. */
+typedef struct ks_route_plan {
+    int32_t chunks, weight_size;
+    const int64_t *region;  /* (chunks + 1,) bytes in the file of weights at which each begins */
+    const uint32_t *counts; /* (chunks, chunks) weights of bucket i of region j */
+    const uint32_t *starts; /* (chunks, chunks) its first place in the region, in weights */
+    const int64_t *first;   /* (chunks + 1,) weights of the chunks before */
+    int32_t weights;        /* descriptor: the weights, zeros at first */
+    int32_t moves; /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
+                      its weights in the order of the regions to which they go */
+} ks_route_plan;
+
+typedef struct ks_route_counters { /* of buckets, since it was opened; see FrameCounters */
+    int64_t wanted, hits, requests, found, written, bytes_read, bytes_written;
+    int64_t reading, writing, waiting; /* ns: of the thread, and that workers waited for it */
+} ks_route_counters;
+
+/* Memory: four times the largest region, and a few kilobytes per chunk. */
+KS_API int ks_routes_open(const ks_route_plan *plan, ks_routes **out, char *error);
+KS_API void ks_routes_close(ks_routes *routes);
+KS_API void ks_routes_access(ks_routes *routes, tusk_frame_access *out);
+KS_API void ks_routes_count(ks_routes *routes, ks_route_counters *counters);
+/* Between passes: rest 1 leaves all weights in the file, those of a feature in the region of the
+ * first chunk that has it. Then buckets i >= j of region j may be acquired in any order, by
+ * several workers, and stay where they are. rest 0 ends it; all stamps become 0 if fold is set. */
+KS_API int ks_routes_rest(ks_routes *routes, int rest, int fold, char *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,189 @@
+"""Payloads that travel between chunks of rows: weights that memory does not hold, in a file.
+
+See `native/routes/api.h`. Kernels take a chunk's weights, train them in place and let go, as with
+`Frames`; but chunks come in a fixed order, so that each weight is sent straight to the next chunk
+that needs it. What an epoch reads and writes is each chunk's weights once, in long runs.
+"""
+
+import ctypes
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import StoreError
+from tuskml.kvstore import native
+from tuskml.kvstore.native import ERROR_BYTES, Ids, Weights, address
+from tuskml.kvstore.working import forks
+from tuskml.kvstore.working.database import raise_error
+from tuskml.kvstore.working.frames import FrameCounters
+
+Matrix = NDArray[np.uint32]
+PAGE = 4096
+MOST_PADDING = 0.5
+"""Of a region, so that buckets begin with pages: a page that is written in part is read before."""
+BUFFERS = 4
+"""Regions in memory: the chunk in hand, the next, what is written, and its order."""
+CELL_BYTES = 20
+"""Of memory for each pair of chunks, those of `kernels.stored.Chunks` included."""
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """Which weights travel from which chunk to which.
+
+    counts: uint32 of shape (C, C): weights that chunk j takes over from chunk i; starts: of the
+    same shape, the place of the first of them in the region of j; region: int64 of shape (C + 1,),
+    bytes at which each chunk's region begins; first: int64 of shape (C + 1,), weights of the
+    chunks before.
+    """
+
+    counts: Matrix
+    starts: Matrix
+    region: Ids
+    first: Ids
+    weight_size: int
+
+    @classmethod
+    def of(cls, counts: Matrix, weight_size: int = 4) -> "RoutePlan":
+        """The plan for counts; buckets begin with pages of the file where that costs little."""
+        per_page = PAGE // weight_size
+        padded = -(-counts.astype(np.int64) // per_page) * per_page
+        if padded.sum() > (1 + MOST_PADDING) * counts.sum():
+            padded = counts.astype(np.int64)
+        ends = np.cumsum(padded, axis=1)
+        region = np.concatenate(([0], np.cumsum(-(-ends[:, -1] // per_page) * per_page)))
+        first = np.concatenate(([0], np.cumsum(counts.sum(axis=1, dtype=np.int64))))
+        starts = (ends - padded).astype(np.uint32)
+        return cls(np.ascontiguousarray(counts), starts, region * weight_size, first, weight_size)
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks of rows."""
+        return len(self.counts)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest region."""
+        return int(np.diff(self.region).max())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that a training takes: buffers, and what is kept by pair of chunks."""
+        return BUFFERS * self.largest + CELL_BYTES * self.n_chunks**2
+
+    @property
+    def bytes_of_an_epoch(self) -> int:
+        """Bytes that are read, and written, if nothing stays in memory."""
+        return int(self.first[-1]) * self.weight_size
+
+
+def unnamed(folder: Path) -> IO[bytes]:
+    """A file that is gone when it is closed, however the process ends."""
+    return tempfile.TemporaryFile(dir=folder, buffering=0)
+
+
+class Routes:
+    """The weights of a plan, all 0 at first; to be closed. A pass visits all chunks in order.
+
+    moves: a file of int32, for each chunk the places of its weights in its region, in the order of
+    the chunks to which they go and of their ids; folder: where the file of weights will be.
+    """
+
+    def __init__(self, plan: RoutePlan, moves: IO[bytes], folder: Path) -> None:
+        forks.use()
+        self.plan, self.folder, self._native = plan, folder, native.library()
+        self._handle = ctypes.c_void_p()
+        self._file = unnamed(folder)
+        self._last = FrameCounters()
+        try:
+            os.ftruncate(self._file.fileno(), int(plan.region[-1]))
+            given = native.RoutePlan(
+                plan.n_chunks, plan.weight_size,
+                address(plan.region), address(plan.counts), address(plan.starts),
+                address(plan.first),
+                self._file.fileno(), moves.fileno(),
+            )  # fmt: skip
+            self._keep = given, moves
+            error = ctypes.create_string_buffer(ERROR_BYTES)
+            opened = ctypes.byref(self._handle)
+            self._check(self._native.ks_routes_open(ctypes.byref(given), opened, error), error)
+        except BaseException:
+            self._file.close()
+            raise
+        self._access = native.FrameAccess()
+        self._native.ks_routes_access(self._handle, ctypes.byref(self._access))
+
+    @property
+    def access(self) -> int:
+        """Address of a tusk_frame_access, which lives as long as this object is open."""
+        if not self._handle:
+            raise StoreError("the weights of this training are closed")
+        return ctypes.addressof(self._access)
+
+    @property
+    def counters(self) -> FrameCounters:
+        """What was done so far, in buckets: hits never left memory, requests were read."""
+        if self._handle:
+            numbers = (ctypes.c_int64 * 10)()
+            self._native.ks_routes_count(self._handle, numbers)
+            names = (
+                "wanted", "hits", "requests", "found", "written", "bytes_read", "bytes_written",
+                "reading", "writing", "waiting",
+            )  # fmt: skip
+            self._last = FrameCounters(**dict(zip(names, numbers, strict=True)))
+        return self._last
+
+    @contextmanager
+    def at_rest(self, fold: bool = False) -> Iterator[None]:
+        """Between passes: each weight lies in the file, in the region of the first chunk that has
+        it, and the buckets i >= j of chunk j may be acquired in any order; fold: stamps become 0.
+        """
+        self._rest(True, False)
+        yield
+        self._rest(False, fold)
+
+    def read(self, chunk: int) -> Weights:
+        """A chunk's region, at rest, shape (places,)."""
+        begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
+        data = os.pread(self._file.fileno(), end - begin, begin)
+        if len(data) < end - begin:
+            raise StoreError("the file of weights ends too early")
+        return np.frombuffer(data, f"f{self.plan.weight_size}")
+
+    def write(self, chunk: int, weights: Weights) -> None:
+        """Replaces a chunk's region, at rest or before the first pass."""
+        view = np.ascontiguousarray(weights).view(np.uint8).data
+        at = int(self.plan.region[chunk])
+        while view:
+            n = os.pwrite(self._file.fileno(), view, at)
+            view, at = view[n:], at + n
+
+    def close(self) -> None:
+        """Frees memory and file. Twice does nothing."""
+        if self._handle and not forks.lost():  # there it would wait for a thread that is not
+            with suppress(StoreError):
+                self._last = self.counters
+            self._native.ks_routes_close(self._handle)
+        self._handle = ctypes.c_void_p()
+        self._file.close()
+
+    def __enter__(self) -> "Routes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _rest(self, rest: bool, fold: bool) -> None:
+        error: Any = ctypes.create_string_buffer(ERROR_BYTES)
+        self._check(self._native.ks_routes_rest(self._handle, rest, fold, error), error)
+
+    def _check(self, code: int, text: "ctypes.Array[ctypes.c_char]") -> None:
+        if code:
+            raise_error(self.folder, code, text)

@@ -1,0 +1,203 @@
+"""The online stage of a stored model that the cache does not hold: weights travel by chunks.
+
+Each weight is sent from the chunk of rows that trained it to the next chunk that needs it
+(`learners.stored.routing`, `kvstore.working.routes`), so an epoch reads and writes each chunk's
+weights once, in long runs. Where option 'partition', 'layout' or 'sharing' is given, the weights
+lie in LevelDB by the layout of Qin, Torres, Rusu (VLDB 2017), as do those of a warm start.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.segments import sparse_segments
+from tuskml.kernels.stored.chunks import Chunks
+from tuskml.kvstore import ModelStore
+from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.working.frames import FrameCounters
+from tuskml.kvstore.working.routes import Routes
+from tuskml.learners.linear.explaining.plan_text import plan_line
+from tuskml.learners.linear.stored import run as plain
+from tuskml.learners.linear.stored.outcome import Diverged, Trained
+from tuskml.learners.linear.stored.run import DTYPE, Online, Run
+from tuskml.learners.stored.progress import Progress
+from tuskml.learners.stored.routing import Routing, TooWide
+from tuskml.partitioner import IndexMap, LiveFeatures
+
+Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
+SKETCH_SHARE = 1 / 16
+"""Of the cache for the bits that tell how many features there are."""
+LIVE_BYTES, SLACK = 2, 1.1
+"""Of memory for a feature that occurs, where ids are far between; what the sketch may err."""
+NO_LIMIT = 1 << 60
+PER_BLOCK, MOST_BLOCK = 64, 4096
+"""Features that occur, and ids, in a block of a checkpoint."""
+PUT_WEIGHTS = 1 << 20
+OF_LEVELDB = frozenset({"partition", "layout", "sharing"})
+"""Options that say how the weights lie in LevelDB, and so that they do."""
+PATIENCE = 9
+"""Checkpoints take a tenth of the time at most."""
+
+
+class RoutedRun(Run):
+    """A training of one group that sends its weights by routes where the cache is too small."""
+
+    routing: Routing | None = None
+
+    def __call__(self) -> Trained:
+        """As of `Run`."""
+        with ExitStack() as self._stack:
+            return super().__call__()
+
+    def _layout(self) -> IndexMap:
+        self.routing = self._planned()
+        if self.routing is None:
+            return super()._layout()
+        occur = self.routing.n_features / max(1, self.routing.dimension)
+        block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
+        return IndexMap.by_rule(block)
+
+    def _live(self) -> LiveFeatures | None:
+        """Two bytes per feature: not even made where the cache could not hold them."""
+        if LIVE_BYTES * self._n_features() > SLACK * self.cache:
+            return None
+        return super()._live()
+
+    def _map(self, index: IndexMap) -> Chunks:
+        if self.options.resume and not index.n_partitions and index.live is None:
+            self.routing = self._planned()
+        if self.routing is None:
+            return super()._map(index)
+        routing = self.routing
+        most = NO_LIMIT  # `routing` cut the rows
+        given = self.rows, routing.locator(), routing.sizes, routing.rows, most
+        return self._counted(Chunks.map(*given))
+
+    def _planned(self) -> Routing | None:
+        """The routes; None where the weights are to lie in LevelDB, or in memory."""
+        options, group = self.options, self.rows.groups[0]
+        if options.given & OF_LEVELDB or options.warm_start is not None:
+            return None
+        if int(group["n_rows"]) < 2 or self._fits(self._n_features()):
+            return None
+        check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
+        given = group, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
+        try:
+            return self._stack.enter_context(Routing(*given))
+        except TooWide:
+            return None
+
+    def _n_features(self) -> int:
+        """How many features occur, about: exact where they certainly fit.
+
+        Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
+        that no feature sets.
+        """
+        most = min(self._dimension(), self.rows.nonzeros())
+        if self._fits(most):
+            return most
+        bits = int(math.log2(self.cache * SKETCH_SHARE * 8))
+        group = self.rows.groups[0]
+
+        def hashed() -> Iterator[NDArray[np.int32]]:
+            for _, ids in sparse_segments(group):
+                passes.raise_if_cancelled(self.rows.cancel_mark)
+                mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+                yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
+
+        free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
+        return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))
+
+    def _trial_bytes(self) -> int:
+        """One chunk: others have weights of their own for the same features."""
+        return 0 if self.routing else super()._trial_bytes()
+
+    def _epochs(
+        self, store: ModelStore, chunks: Chunks, progress: Progress
+    ) -> tuple[Online, float, Version, FrameCounters]:
+        if self.routing is None:
+            return super()._epochs(store, chunks, progress)
+        with Routes(self.routing.plan, self.routing.moves.file, self.root.path) as routes:
+            if progress.epoch:
+                self.routing.fill(routes, store.weights)
+            online = RoutedOnline(self, store, routes, chunks, progress)
+            online.run()
+            objective = online.objective()
+            with self.clock.phase("seal"), routes.at_rest():
+                pairs = finite(self.routing.pairs(routes))
+                version = self._publish(store, progress, objective, pairs=pairs)
+            return online, objective, version, routes.counters
+
+    def _describe(self, index: IndexMap) -> str:
+        if self.routing is None:
+            return super()._describe(index)
+        plan, n = self.routing.plan, self.routing.n_chunks
+        return (
+            f"{plan_line(self.plan)}, weights travel between {n} chunks of rows, "
+            f"{plan.bytes_of_an_epoch / 1e6:,.1f} MB per epoch and direction"
+        )
+
+
+class RoutedOnline(Online):
+    """Epochs over routes."""
+
+    frames: Routes
+
+    def __init__(
+        self, run: RoutedRun, store: ModelStore, frames: Routes, chunks: Chunks, progress: Progress
+    ) -> None:
+        super().__init__(run, store, frames, chunks, progress)
+        assert run.routing is not None
+        self.routing = run.routing
+        self.training = replace(self.training, together=True)
+
+    def _checkpoint(self) -> None:
+        with self.run_of.clock.phase("checkpoint"):
+            began = time.monotonic()
+            self._fold()
+            with self.frames.at_rest():
+                pour(finite(self.routing.pairs(self.frames)), self.store)
+            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
+        now = time.monotonic()
+        self.checkpointed = now + PATIENCE * (now - began)
+
+    def _fold(self) -> tuple[float, float]:
+        if not self.penalised:
+            return 0.0, 0.0
+        keys, widths = self.routing.keys_at_rest()
+        with self.frames.at_rest(fold=True):
+            most = self.run_of.share // 2
+            model, sums = self.training.settle(self.progress.model, keys, widths, most, fold=True)
+        self.progress.model = model
+        return sums.squares, sums.absolute
+
+
+def finite(pairs: Pairs) -> Pairs:
+    """The same; Diverged at a weight that is not finite."""
+    for ids, weights in pairs:
+        if not np.isfinite(weights).all():
+            raise Diverged
+        yield ids, weights
+
+
+def pour(pairs: Pairs, store: ModelStore) -> None:
+    """Replaces the weights of a store of blocks of ids; no block is in two parts of the pairs."""
+    (size,) = store.index.blocks.sizes
+    for ids, weights in pairs:
+        blocks, first = np.unique(ids // size, return_index=True)
+        ends = np.append(first[1:], len(ids))
+        step = max(1, PUT_WEIGHTS // size)
+        for at in range(0, len(blocks), step):
+            keys = blocks[at : at + step]
+            part = slice(int(first[at]), int(ends[min(at + step, len(blocks)) - 1]))
+            values = np.zeros((len(keys), size), DTYPE)
+            rows = np.searchsorted(keys, ids[part] // size)
+            values[rows, ids[part] % size] = weights[part]
+            store.put(keys, values)

@@ -1,0 +1,211 @@
+"""Seconds per epoch as the model outgrows the cache.
+
+    cliff.py [--cache 2MiB] [--ratios 0.5,1,2,4,8,16,32,64] [--data uniform|tail] [--threads 2]
+             [--epochs 3] [--store DIR] [--keep-pages] [--json FILE]
+
+Live bytes are those of the weights of features that occur, four bytes each. Per point: seconds per
+epoch (median of the epochs); megabytes of weights that an epoch must read and write once per chunk
+of rows; the bound, which is those bytes at the sequential bandwidth measured in this run (reading
+and writing past the page cache) plus the seconds per epoch of the same training with a cache that
+holds everything; and the ratio of seconds to bound. The page cache is emptied of the training's
+files all the time (posix_fadvise), so that the disk is the disk, unless --keep-pages is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import mmap
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import machine
+
+ASKED = 2.0
+ENTRIES = 60
+"""Per row."""
+EACH = 1.5
+"""Entries per feature of uniform data, of which then 78 % occur."""
+PROBE = 256 << 20
+ALL = "6GiB"
+
+
+def main() -> None:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--cache", default="2MiB")
+    made.add_argument("--ratios", default="0.5,1,2,4,8,16,32,64")
+    made.add_argument("--data", choices=("uniform", "tail"), default="uniform")
+    made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--epochs", type=int, default=3)
+    made.add_argument("--store", type=Path, default=Path.cwd())
+    made.add_argument("--keep-pages", action="store_true")
+    made.add_argument("--json", type=Path)
+    given = made.parse_args()
+    print(machine.sentence(machine.facts()))
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="cliff-", dir=given.store) as root:
+        speed = bandwidth(Path(root))
+        print(f"disk: reads {speed[0] / 1e6:,.0f} MB/s, writes {speed[1] / 1e6:,.0f} MB/s")
+        for ratio in map(float, given.ratios.split(",")):
+            rows.append(point(Path(root), ratio, speed, given))
+            print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
+    worst = max(row["ratio"] for row in rows)
+    print(f"goal: seconds over bound, worst: {worst}, asked <= {ASKED:g}")
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def point(
+    root: Path, ratio: float, speed: tuple[float, float], given: argparse.Namespace
+) -> dict[str, Any]:
+    """One size of model."""
+    cache = size_of(given.cache)
+    n = max(1, int(ratio * cache / 4))
+    with connected(root, given.threads) as con:
+        fill(con, n, given.data)
+        squeezing = nullcontext() if given.keep_pages else squeezed(root)
+        whole = train(con, ALL, given)
+        with squeezing:
+            some = train(con, given.cache, given)
+    moved = some["plan"].split(" MB per epoch")[0].rsplit(" ", 1)[-1].replace(",", "")
+    bytes_moved = float(moved) * 1e6 if "MB per epoch" in some["plan"] else 0.0
+    bound = whole["epoch"] + bytes_moved / speed[0] + bytes_moved / speed[1]
+    counters = some["counters"]
+    passes = given.epochs + 1
+    return {
+        "live/cache": round(some["live"] * 4 / cache, 2),
+        "features": some["live"],
+        "s/epoch": round(some["epoch"], 3),
+        "in memory": round(whole["epoch"], 3),
+        "must move MB": round(bytes_moved / 1e6, 1),
+        "read MB": round(counters["bytes_read"] / passes / 1e6, 1),
+        "written MB": round(counters["bytes_written"] / passes / 1e6, 1),
+        "bound": round(bound, 3),
+        "ratio": round(some["epoch"] / bound, 2),
+        "plan s": round(sum(counters["seconds"][name] for name in ("layout", "map")), 2),
+        "loss": round(some["loss"], 5),
+        "loss in memory": round(whole["loss"], 5),
+        "routed": bool(bytes_moved),
+    }
+
+
+@contextmanager
+def connected(root: Path, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with tuskml."""
+    import tuskml
+
+    con = tuskml.connect(threads=threads, store_root=root)
+    try:
+        con.execute("SET enable_progress_bar = false")
+        yield con
+    finally:
+        con.close()
+
+
+def fill(con: duckdb.DuckDBPyConnection, n: int, kind: str) -> None:
+    """Rows of ENTRIES ids: uniform over n, or by Zipf's law over 10^9 with about n that occur."""
+    if kind == "uniform":
+        rows, one = int(n * EACH) // ENTRIES, f"(hash(i * {ENTRIES} + j) % {n})::INTEGER"
+    else:
+        # 24 million entries of Zipf's law have 8.9 million features (stored_data.BILLION)
+        rows = int(n * 2.7) // ENTRIES
+        unit = f"(hash(i * {ENTRIES} + j) % 1000000007 / 1000000007.0)"
+        one = f"((exp({unit} * ln(1e9))::BIGINT * 618033989) % 1000000000)::INTEGER"
+    con.execute(
+        f"CREATE OR REPLACE TABLE t AS SELECT [{one} FOR j IN range({ENTRIES})] AS ids, "
+        f"[1.0::FLOAT FOR j IN range({ENTRIES})] AS vals, (hash(i) % 2 = 0) AS y "
+        f"FROM range({max(rows, 64)}) r(i)"
+    )
+
+
+def train(con: duckdb.DuckDBPyConnection, cache: str, given: argparse.Namespace) -> dict[str, Any]:
+    """A training; seconds per epoch as they were told."""
+    from tuskml.learners import events
+
+    options = {
+        "store": "cliff", "cache": cache, "threads": given.threads, "max_iter": given.epochs,
+        "epsilon": 0, "step": 1 / ENTRIES, "schedule": "constant", "algorithm": "hogbatch",
+    }  # fmt: skip
+    times: list[float] = []
+    with events.listening(lambda event: event.iteration and times.append(time.perf_counter())):
+        call = f"train_model('logistic', y, sparse(ids, vals), '{json.dumps(options)}')"
+        fields = "m.loss, m.plan, m.options, m.n_features"
+        found = con.execute(f"SELECT {fields} FROM (SELECT {call} AS m FROM t)").fetchall()[0]
+    loss, plan, text, _ = found
+    times = times[: given.epochs]
+    each = [b - a for a, b in itertools.pairwise(times)]
+    live = con.execute("SELECT count(*) FROM (SELECT DISTINCT unnest(ids) FROM t)").fetchall()
+    return {
+        "loss": loss, "plan": plan, "counters": json.loads(text)["counters"],
+        "epoch": statistics.median(each), "live": live[0][0],
+    }  # fmt: skip
+
+
+def bandwidth(folder: Path) -> tuple[float, float]:
+    """Bytes per second read and written in sequence, past the page cache; medians of three."""
+    block, found = mmap.mmap(-1, 4 << 20), []
+    path = folder / "probe"
+    for _ in range(3):
+        pair = []
+        for flags in (os.O_WRONLY | os.O_CREAT, os.O_RDONLY):
+            file = os.open(path, flags | os.O_DIRECT, 0o600)
+            began = time.perf_counter()
+            for _ in range(PROBE // len(block)):
+                if flags & os.O_WRONLY:
+                    os.write(file, block)
+                else:
+                    os.readv(file, [block])
+            pair.append(PROBE / (time.perf_counter() - began))
+            os.close(file)
+        found.append(pair)
+    path.unlink()
+    writes, reads = (statistics.median(column) for column in zip(*found, strict=True))
+    return reads, writes
+
+
+@contextmanager
+def squeezed(root: Path, tick: float = 0.02) -> Iterator[None]:
+    """The page cache forgets this process's files below `root`, again and again."""
+    ended = threading.Event()
+
+    def forget() -> None:
+        while not ended.wait(tick):
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    if os.readlink(f"/proc/self/fd/{name}").startswith(str(root)):
+                        os.fdatasync(int(name))
+                        os.posix_fadvise(int(name), 0, 0, os.POSIX_FADV_DONTNEED)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=forget)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def size_of(text: str) -> int:
+    """Bytes; of less than the option takes, so that small models show what large ones do."""
+    from tuskml.learners.options import kinds
+
+    kinds.LEAST_CACHE = 1 << 20
+    return int(kinds.CACHE.parse(text))
+
+
+if __name__ == "__main__":
+    main()

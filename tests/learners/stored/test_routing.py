@@ -1,0 +1,176 @@
+"""Weights that travel between chunks of rows: the plan, what it costs, and what is trained."""
+
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import block, rows_pass
+from stored_reference import Reference, dense, sparse_rows
+
+from tuskml.errors import StoreError
+from tuskml.kernels.stored.chunks import Chunks
+from tuskml.kernels.stored.training import Model, Training
+from tuskml.kvstore.working.routes import Routes
+from tuskml.learners.stored.routing import Routing, TooWide
+
+pytestmark = pytest.mark.native
+
+D = 120
+
+
+def nothing() -> None:
+    """Nobody interrupts."""
+
+
+def planned(rows, tmp_path, memory=1 << 16, fewest=7, dimension=D):
+    """The plan for rows as (ids, values), and their group."""
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 23, dimension)
+    return Routing(groups[0], memory, tmp_path, fewest, nothing), groups
+
+
+def features_of(rows, size):
+    """The distinct ids of each so many rows."""
+    return [
+        np.unique(np.concatenate([np.asarray(ids, np.int64) for ids, _ in rows[at : at + size]]))
+        for at in range(0, len(rows), size)
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), st.sampled_from([100, 300_000]))
+def test_each_weight_is_where_its_next_chunk_looks(tmp_path_factory, seed, n_rows, dimension):
+    """Weights that are the ids of their features, moved by NumPy for three passes."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.integers(0, dimension, rng.integers(0, 9)) for _ in range(n_rows)]
+    if seed % 2:
+        drawn[n_rows // 2 :] = [drawn[0][:0]] * (n_rows - n_rows // 2)  # chunks without features
+    rows = [(ids, np.ones(len(ids))) for ids in drawn]
+    folder = tmp_path_factory.mktemp("routes")
+    with planned(rows, folder, dimension=dimension)[0] as routing:
+        plan, chunks = routing.plan, features_of(rows, routing.rows)
+        assert routing.n_features == len(np.unique(np.concatenate(chunks)))
+        assert routing.n_chunks == len(chunks)
+        regions = []
+        for j, ids in enumerate(chunks):
+            before = [last_before(chunks, j, feature) for feature in ids]
+            assert (plan.counts[j] == np.bincount(before, minlength=len(chunks))).all()
+            regions.append(np.full(int(np.diff(plan.region)[j]) // 4, -1.0))
+            resting = np.array(before, np.int64) >= j
+            regions[j][routing.places(j)[1][resting]] = ids[resting]
+        for _ in range(3):
+            for j, ids in enumerate(chunks):
+                assert (regions[j][routing.places(j)[1]] == ids).all()
+                move(routing, regions, j)
+
+
+def last_before(chunks, j, feature):
+    """The chunk that has the feature last before chunk j, in a circle."""
+    n = len(chunks)
+    return next((j - k) % n for k in range(1, n + 1) if feature in chunks[(j - k) % n])
+
+
+def move(routing, regions, j):
+    """What releasing a chunk does."""
+    plan = routing.plan
+    first = int(plan.first[j])
+    going = regions[j][routing.moves.read(first, int(plan.first[j + 1]) - first)]
+    at = 0
+    for k in range(plan.n_chunks):
+        n, start = int(plan.counts[k, j]), int(plan.starts[k, j])
+        regions[k][start : start + n] = going[at : at + n]
+        at += n
+
+
+PENALTIES = {"none": {}, "l1": {"l1": 0.02}, "l2": {"l2": 0.1}, "both": {"l1": 0.01, "l2": 0.2}}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
+    rng = np.random.default_rng(7)
+    rows, y = sparse_rows(rng, 300, D, task="logistic")
+    groups = block(rows, y, "sparse float32", 23, D)
+    rows = [(ids, np.float32(values).astype(float)) for ids, values in rows]
+    passed = rows_pass(groups, "logistic")
+    options = {"batch_size": batch_size, "step": 0.05} | PENALTIES[penalty]
+    with Routing(groups[0], 1 << 16, tmp_path, 9, nothing) as routing:
+        size = routing.rows
+        lists = [
+            (at, min(300, at + size), ids.tolist())
+            for at, ids in zip(range(0, 300, size), features_of(rows, size), strict=True)
+        ]
+        reference = Reference("logistic", dense(rows, D), y, np.arange(D), lists, **options)
+        chunks = Chunks.map(passed, routing.locator(), routing.sizes, size, 1 << 60)
+        with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
+            training = Training(chunks, routes.access, shuffle=False, together=True, **options)
+            model = Model()
+            for done in range(3):
+                result = training.epoch(model, done)
+                model = result.model
+                assert result.loss == pytest.approx(reference.epoch(done), rel=1e-5)
+            reference.settle(range(D))
+            with routes.at_rest(fold=True):
+                keys = routing.keys_at_rest()
+                model, sums = training.settle(model, *keys, 1000, fold=True)
+            assert sums.squares == pytest.approx(np.sum(reference.w**2), rel=1e-4)
+            assert sums.absolute == pytest.approx(np.sum(np.abs(reference.w)), rel=1e-4)
+            loss = training.loss(model).loss
+            with routes.at_rest():
+                ids, weights = (
+                    np.concatenate(part) for part in zip(*routing.pairs(routes), strict=True)
+                )
+    found = np.zeros(D)
+    found[ids] = weights
+    np.testing.assert_allclose(found, reference.w, rtol=0, atol=1e-5 * np.abs(found).max())
+    margins = dense(rows, D) @ reference.w + model.intercept
+    assert loss == pytest.approx(np.sum(np.log1p(np.exp(-(2 * y - 1) * margins))), rel=1e-4)
+
+
+def test_memory_is_bounded_by_construction(tmp_path):
+    """A model of eight times the memory is planned in the memory, and trains in it."""
+    memory, rng = 1 << 20, np.random.default_rng(3)
+    rows = [(rng.integers(0, 10**9, 50), np.ones(50)) for _ in range(42_000)]
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 10**9)
+    planned(rows[:500], tmp_path)[0].close()  # what is imported late is no part of it
+    tracemalloc.start()
+    try:
+        with Routing(groups[0], memory, tmp_path, 2, nothing) as routing:
+            peak = tracemalloc.get_traced_memory()[1]
+            assert routing.n_features * 4 > 7.9 * memory
+            assert routing.plan.nbytes <= memory
+            assert peak < 1.1 * memory
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("rows", "memory"),
+    [([(np.arange(5000), np.ones(5000))] * 2, 1 << 15), ([([k], [1.0]) for k in range(999)], 0)],
+    ids=["a row", "the chunks"],
+)
+def test_what_memory_cannot_hold_at_all(tmp_path, rows, memory):
+    with pytest.raises(TooWide):
+        planned(rows, tmp_path, memory, 900 if not memory else 2, 5000)
+
+
+@pytest.mark.parametrize("file", ["weights", "moves"])
+def test_a_file_that_fails_ends_the_training(tmp_path, file):
+    """Whether the thread reads or writes: the next call tells, and nobody waits for ever."""
+    rng = np.random.default_rng(5)
+    rows, y = sparse_rows(rng, 200, D)
+    groups = block(rows, y, "sparse float32", 23, D)
+    with Routing(groups[0], 1 << 16, tmp_path, 6, nothing) as routing:
+        size = routing.rows
+        chunks = Chunks.map(rows_pass(groups), routing.locator(), routing.sizes, size, 1 << 60)
+        with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
+            training = Training(chunks, routes.access, together=True)
+            model = training.epoch(Model()).model
+            spoilt = routes._file if file == "weights" else routing.moves.file
+            os.ftruncate(spoilt.fileno(), 0)
+            with pytest.raises(StoreError, match="reading the weights of a training failed"):
+                training.epoch(training.epoch(model).model)
+            with pytest.raises(StoreError, match="reading the weights"):
+                routes._rest(True, False)
