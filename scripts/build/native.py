@@ -37,7 +37,17 @@ PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it r
 STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
 KERNEL_FOLDERS = [
     f"kernels/native/{part}"
-    for part in ("shared", "rows", "linear", "hinge", "epochs", "factorization", "stored", "trees")
+    for part in (
+        "shared",
+        "rows",
+        "linear",
+        "spectrum",
+        "hinge",
+        "epochs",
+        "factorization",
+        "stored",
+        "trees",
+    )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
 STORE_FOLDERS = tuple(f"kvstore/native{part}" for part in ("", "/leveldb", "/cache", "/routes"))

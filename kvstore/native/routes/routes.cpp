@@ -417,7 +417,8 @@ void ks_routes_close(ks_routes *routes) {
 }
 
 void ks_routes_access(ks_routes *routes, tusk_frame_access *out) {
-    *out = {reinterpret_cast<tusk_frames *>(routes), routes->plan.weight_size, acquire, release};
+    *out = {reinterpret_cast<tusk_frames *>(routes), routes->plan.weight_size, acquire, release,
+            nullptr};
 }
 
 void ks_routes_count(ks_routes *routes, ks_route_counters *counters) {
