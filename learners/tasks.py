@@ -25,6 +25,13 @@ class Task:
     weighs_features: bool = True
     classes_by_option: bool = False
 
+    @property
+    def labels(self) -> str:
+        """What labels are, for the manual."""
+        if self.classes_by_option:
+            return "numbers, or two classes"
+        return "two classes" if self.classifies else "numbers"
+
 
 TASKS: dict[str, Task] = {}
 """The tasks that learners come with; complete once `registry.py` is imported."""

@@ -161,7 +161,7 @@ class Model:
         if not weighs_features(self.task):
             return self.n_features
         n = 0 if self.coef is None else len(self.coef)
-        return n // len(self.classes or ()) - 1 if self.several else n
+        return max(n // len(self.classes or ()) - 1, 0) if self.several else n
 
     @property
     def term_names(self) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ class LinearTask(Task):
     expected: int | None = None
 
     @property
+    def labels(self) -> str:
+        """As of `Task`."""
+        return "two classes or more" if self.multinomial else super().labels
+
+    @property
     def general(self) -> bool:
         """Whether the loss is none of those that the stochastic kernels and the GPU have."""
         return self.own is not None or self.loss > HINGE

@@ -17,7 +17,7 @@ FORMULAS = {"squared": "1/2 (m - y)^2", "logistic": "log(1 + exp(-y m))"}
 TASKS = built_in(
     Task(
         "gbdt",
-        "that of option `objective`",
+        "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
         features="a list",
         weighs_features=False,
         classes_by_option=True,

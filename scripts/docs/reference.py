@@ -177,8 +177,8 @@ def tasks_page() -> str:
     rows = (
         (
             f"`{task.name}`",
-            f"`{task.formula}`",
-            "two classes" if task.classifies else "numbers",
+            task.formula if task.classes_by_option else f"`{task.formula}`",
+            task.labels,
             task.features,
             {"t": "Student's t", "z": "normal", None: "none"}[task.test],
         )

@@ -15,7 +15,7 @@ PROVOKED = {
     "another task's option": "SELECT train_model('linear', 1, [1.0], '{\"rank\": 3}')",
     "impossible value": "SELECT train_model('svm', 1, [1.0], '{\"l2\": -1}')",
     "not JSON": "SELECT train_model('svm', 1, [1.0], '{l2}')",
-    "third class": "SELECT train_model('logistic', y, [1.0]) FROM (VALUES (0), (1), (2)) AS t(y)",
+    "third class": "SELECT train_model('svm', y, [1.0]) FROM (VALUES (0), (1), (2)) AS t(y)",
     "NaN, infinity": "SELECT train_model('linear', 1, [1.0, 'NaN'::DOUBLE])",
     "ragged rows": "SELECT train_model('linear', 1, x) FROM "
     "(VALUES ([1.0]), ([1.0]), ([1.0]), ([1.0, 2.0])) AS t(x)",

@@ -14,7 +14,7 @@ typedef struct expected {
     bool by_name; /* a VARCHAR as the first argument may be meant as a model's name */
 } expected;
 
-#define FEATURES                                                                           \
+#define FEATURES                                                                                \
     "the features a row with names such as {'a': a, 'b': b}, a list of numbers such as [a, b] " \
     "or sparse(indices, values)"
 #define NO_TEXT "; text becomes features in a row with names, or by hash_features"
@@ -33,6 +33,8 @@ static const expected EXPECTED[] = {
     {"predict", PREDICTION, true},
     {"decision", PREDICTION, true},
     {"predict_proba", PREDICTION, true},
+    {"predict_class", PREDICTION, true},
+    {"predict_probas", PREDICTION, true},
     {"model_payload", "(model)", "a value with the fields of a model, from task to options",
      false},
     {"model_summary", "(model)", "a value that train_model answered", false},

@@ -38,7 +38,6 @@ NAMES = {
     "a key": ({"group_by": "mean areas"}, "group_by has 'mean areas', which is neither .*did you mean 'mean area'"),
     "no such thing": ({"features": ["miles by hour"]}, r"features has 'miles by hour', which is neither a column of table tumours nor an SQL expression \(syntax error at or near .*\): its columns are mean radius, mean area, bad, miles"),
     "in an expression": ({"features": ["miles + 1", "mils + 1"]}, "features names column 'mils', which table tumours does not have: .*did you mean 'miles'"),
-    "a text": ({"features": ["'miles'"]}, "feature \"'miles'\" is of type"),
 }  # fmt: skip
 
 

@@ -281,7 +281,7 @@ def test_unusual_arguments_of_the_command(
     assert "script.sql is not text in UTF-8" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("function", ["predict", "predict_proba", "decision"])
+@pytest.mark.parametrize("function", ["predict", "decision"])
 def test_a_model_and_features_one_by_one(function: str, con: duckdb.DuckDBPyConnection) -> None:
     """With a registry, too, the sentence names the function that was called."""
     registry.create(con)

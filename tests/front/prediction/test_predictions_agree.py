@@ -292,12 +292,12 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (replace(model, classes=None), "the model has no classes, expected a list of one or two"),
         (
             replace(model, classes=[1.0, 2.0, 3.0]),
-            "the model has no classes, expected a list of one or two",
+            "the model has (2 coefficients, expected as many for each of its 3|more than two) classes",
         ),
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'huber', 'quantile' or 'matrix_factorization'",
+            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization' or 'gbdt'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

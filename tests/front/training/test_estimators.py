@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tuskml import OptionError, train
+from tuskml import DataError, OptionError, train
 from tuskml.estimators import TuskClassifier, TuskRegressor, model_of
 
 L2 = 0.01
@@ -242,8 +242,8 @@ def test_an_option_s_weights_by_class(given: dict[Any, float], con) -> None:
     by_class = train(con, "logistic", **asked, class_weight=given)
     assert by_class.coef == train(con, "logistic", **asked, class_weight=[1, 5]).coef
     assert by_class.coef == train(con, "logistic", **asked, class_weight=given | {2: 9}).coef
-    for wrong in ({1: 5}, {"no": 1, "yes": 5}, {"nan": 1, "1": 2}):
-        with pytest.raises(
-            OptionError, match=r"option 'class_weight' is .*, expected 'balanced', "
-        ):
-            train(con, "logistic", **asked, class_weight=wrong)
+    with pytest.raises(OptionError, match=r"option 'class_weight' is .*, expected 'balanced', "):
+        train(con, "logistic", **asked, class_weight={1: 5})
+    for names in ({"no": 1, "yes": 5}, {"nan": 1, "1": 2}):
+        with pytest.raises(DataError, match="expected weights of two classes that are numbers"):
+            train(con, "logistic", **asked, class_weight=names)

@@ -199,7 +199,7 @@ GIVEN = {"task": "logistic", "source": "trips", "label": "late", "features": ["d
         ({"label": "late) FROM trips; DROP TABLE trips --"}, "closes a '\\)' that is not open"),
         ({"label": "late, hour"}, "expected one expression, got 2"),
         ({"label": 3}, "label is 3, expected a column or an SQL expression as text"),
-        ({"label": "'yes'"}, "label \"'yes'\" is of type VARCHAR, expected a number"),
+        ({"label": "DATE '2026-01-01'"}, "is of type DATE, expected a number"),
         ({"features": ["delay", "both"]}, "feature 'both' is of type FLOAT\\[2\\]"),
         ({"label": "hour", "task": "svm"}, "needs two classes"),
         ({"into": "trips"}, "the table trips already exists: give into another name"),

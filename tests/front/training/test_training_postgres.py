@@ -127,7 +127,7 @@ def test_an_engine_of_sqlalchemy(url: str) -> None:
         ({"label": "dely > 1"}, "label names column 'dely'.*did you mean 'delay'"),
         ({"source": "Trip"}, "source 'Trip' does not exist.*did you mean 'Trips'"),
         ({"source": "x.parquet"}, "Parquet files are for DuckDB"),
-        ({"label": "'yes'"}, "is of type text"),
+        ({"label": "DATE '2026-01-01'"}, "is of type date"),
         ({"source": "SELECT 1 FROM nowhere"}, 'relation "nowhere" does not exist'),
         ({"into": "Trips"}, "the table Trips already exists: give into another name"),
     ],
