@@ -26,8 +26,9 @@ EXAMPLES = (
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    """The fenced blocks of a language that are run."""
+    fence = rf"(?<!-->\n)^```{language}\n(.*?)^```$"
+    return re.findall(fence, path.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture

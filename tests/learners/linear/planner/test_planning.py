@@ -206,13 +206,13 @@ def test_deterministic_plans_try_nothing(con, everything_pays, monkeypatch, how)
     assert "chosen" in explained(con, "svm", epsilon=1e-2, **how)
 
 
-def test_classes_that_cannot_be_trained_are_explained(con, everything_pays):
-    """One class, or three: a training would answer 'one class', or refuse."""
+def test_one_class_and_three_are_explained(con, everything_pays):
+    """One class, of which a training says so, and three, which have a plan of their own."""
     x, _ = data("linear", n=100)
     put(con, x, np.ones(100))
     assert "chosen" in explained(con, "logistic")
     put(con, x, np.arange(100.0) % 3)
-    assert "chosen" in explained(con, "logistic")
+    assert "3 classes" in explained(con, "logistic")
 
 
 def test_trivial_trainings_are_not_looked_at(monkeypatch):
