@@ -27,8 +27,9 @@ EXAMPLES = (
 
 def blocks(path: Path, language: str) -> list[str]:
     """The fenced blocks of a language that are run."""
-    fence = rf"(?<!-->\n)^```{language}\n(.*?)^```$"
-    return re.findall(fence, path.read_text(), re.MULTILINE | re.DOTALL)
+    fence = rf"^(<!-- not run: .*? -->\n)?```{language}\n(.*?)^```$"
+    found = re.findall(fence, path.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for not_run, block in found if not not_run]
 
 
 @pytest.fixture
