@@ -48,10 +48,15 @@ def encode(
             b"" if live is None else live.to_bytes(),
         )
     )
-    magic = MAGIC if live is None else LIVE_MAGIC
-    if live is not None and live.order is not None and live.order.within is not None:
-        magic = WITHIN_MAGIC
-    return HEADER.pack(magic, zlib.crc32(body)) + body
+    return HEADER.pack(_magic_of(live), zlib.crc32(body)) + body
+
+
+def _magic_of(live: LiveFeatures | None) -> bytes:
+    """The version that live features need."""
+    if live is None:
+        return MAGIC
+    within = live.order is not None and live.order.within is not None
+    return WITHIN_MAGIC if within else LIVE_MAGIC
 
 
 def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
@@ -76,6 +81,8 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
     gaps = np.frombuffer(body, f"<u{gap}", n, ranges)
     keys = np.frombuffer(body, f"<u{key}", n, ranges + n * gap)
     live = LiveFeatures.from_bytes(body[end:]) if magic != MAGIC else None
+    if magic != _magic_of(live):  # the checksum is of what follows it
+        raise DataError("the index map is damaged: its version does not fit its content")
     return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes), live
 
 
