@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "../epochs/epoch.hpp"
-#include "visits.hpp"
+#include "own_loss.hpp"
 
 namespace tusk {
 namespace {
@@ -158,7 +158,7 @@ template <class T, class W> bool train_chunk(Training &all, Stop &stop, Paged<W>
             row += batch.n;
             return;
         }
-        sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
+        sum_of_losses += evaluate_stored(job, all.visits, batch, loss, labels, margin, r);
         // A smaller batch, as at the end of a chunk, takes a shorter step, so that all rows have
         // the same weight.
         double step = (double)batch.n / job->batch_size * std::min(schedule.at(row), longest);
@@ -229,7 +229,7 @@ double chunk_loss(const tk_stored *job, Visits &visits, const StoredChunk &chunk
     auto runs = cut(chunk.pieces, PARTITION_ROWS);
     for_sparse_batches<T>(runs, 0, runs.size(), BLOCK_ROWS, [&](const SparseBatch<T> &batch) {
         if (!visits.stopped())
-            sum += evaluate_batch(batch, loss, labels, margin, r);
+            sum += evaluate_stored(job, visits, batch, loss, labels, margin, r);
     });
     return sum;
 }

@@ -29,6 +29,7 @@ from tuskml.learners.linear.planner.planning import (
 from tuskml.learners.linear.planner.rows_seen import with_rows_seen
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.route import in_memory, without_store
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
@@ -37,7 +38,9 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
-    if request.options.store is not None:
+    if request.options.store is not None and in_memory(groups, request):
+        request = without_store(request)
+    elif request.options.store is not None:
         memory = 0  # whose ids are not numbered anew
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
         for place, group in enumerate(np.split(groups, len(groups))):

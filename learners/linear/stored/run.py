@@ -7,27 +7,26 @@ go. Between epochs a checkpoint is written if the last is long ago.
 
 import math
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
 from tuskml.kernels.stored.training import Model, Training
-from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore import FrameCounters, Frames, ModelStore, StoreRoot
 from tuskml.kvstore.working.frames import frame_share
 from tuskml.learners import events
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.early_stop import HeldOut
+from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import first_step
+from tuskml.learners.linear.stored.told import described, metadata_of
 from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
@@ -44,7 +43,7 @@ CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 MOST_RESTARTS = 6
 MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
-DTYPE, WEIGHT_BYTES = "float32", 4
+WEIGHT_BYTES = 4
 
 
 class Diverged(Exception):
@@ -85,11 +84,15 @@ class Run:
         request: Request,
         plan: Plan,
         root: StoreRoot,
+        held: NDArray[np.void] | None = None,
     ) -> None:
+        """held: GROUP (1,) of the held-out rows, if any."""
         self.rows, self.labels, self.root = rows, labels, root
+        self.held = None if held is None else replace(rows, groups=held)
         self.task, self.options, self.plan = request.task, request.options, plan
         assert self.options.store is not None
         self.name = self.options.store
+        self.start = Start(rows, self.held, self.options, root)
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
@@ -98,8 +101,10 @@ class Run:
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
         self.clock = Clock()
-        self.features = self.keys = 0
+        self.features, self.keys = [0, 0], [0, 0]  # of a pass over the held-out rows, the others
         self.facts = facts_of(self.task, rows, labels)
+        both = [rows.groups] if held is None else [rows.groups, held]
+        self.n_rows = sum(int(groups["n_rows"][0]) for groups in both)
 
     def __call__(self) -> Trained:
         """Lays out, trains, seals; leaves a working store only for `resume`."""
@@ -112,7 +117,9 @@ class Run:
             with self.clock.phase("layout"):
                 index = self._layout() if store is None else store.index
             with self.clock.phase("map"):
-                chunks = stack.enter_context(self._map(index))
+                chunks = stack.enter_context(self._map(index, self.rows))
+                if self.held is not None:
+                    self.held_chunks = stack.enter_context(self._map(index, self.held))
             if progress is None:
                 with self.clock.phase("step"):
                     progress = self._first(chunks)
@@ -124,9 +131,7 @@ class Run:
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         if not self.options.partition:
             return IndexMap.by_rule(1)
-        live = live_features(
-            group, lambda: (ids for ids, _ in self._known()), self._dimension(), self.cache, mark
-        )
+        live = live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
         most = self.share // 2 // WEIGHT_BYTES
         if live is not None and all_fit(len(live), self.options.partition, self.cache):
             most = self.cache // WEIGHT_BYTES
@@ -151,45 +156,24 @@ class Run:
         most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
         return max(1, min(wanted, most))
 
-    def _map(self, index: IndexMap) -> Chunks:
+    def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         self.tight = index.live is not None and index.live.order is not None
         chunks = Chunks.map(
-            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
+            rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
         )
         for chunk in chunks:
-            self.features += chunk.features
-            self.keys += len(chunk.keys)
+            self.features[rows is self.rows] += chunk.features
+            self.keys[rows is self.rows] += len(chunk.keys)
         return chunks
 
     def _first(self, chunks: Chunks) -> Progress:
-        start, step = Model(self._start()), self.plan.step
+        start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
+        step = self.plan.step
         if not isinstance(step, float):
             step = first_step(self._training(chunks, 0, 1.0), start, self.cache)
         continued = self.options.warm_start is not None
-        return Progress(step, self._dimension(), continued, model=start)
-
-    def _dimension(self) -> int:
-        """Features of the rows, and of the warm start where that has more."""
-        seen, warm = int(self.rows.groups["dim"][0]), self.options.warm_start
-        if warm is None:
-            return seen
-        known = len(warm.coef) if warm.store is None else self.root.version(warm.store).dimension
-        return max(seen, known)
-
-    def _start(self) -> float:
-        """The warm start's intercept, or that of the best constant."""
-        if self.options.warm_start is not None:
-            return self.options.warm_start.intercept
-        if not self.options.fit_intercept:
-            return 0.0
-        if self.task.quadratic:
-            return float(self.labels["mean"][0])
-        if self.task.name != "logistic":
-            return 0.0
-        n, high = int(self.labels["n_rows"][0]), int(self.labels["n_high"][0])
-        weight = np.ones(2) if self.rows.class_weight is None else self.rows.class_weight[0]
-        return float(np.log(high * weight[1] / ((n - high) * weight[0])))
+        return Progress(step, self.start.dimension(), continued, model=start)
 
     def _training(self, chunks: Chunks, access: int, step: float) -> Training:
         plan, options = self.plan, self.options
@@ -229,40 +213,23 @@ class Run:
         """
         store = self.root.create(self.name, index, DTYPE)
         try:
-            for ids, weights in self._known():
+            for ids, weights in self.start.weights():
                 store.add_weights(ids, weights)
         except BaseException:
             store.discard()
             raise
         return store
 
-    def _known(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Ids and weights of the warm start, in parts."""
-        warm = self.options.warm_start
-        if warm is not None and warm.store is not None:
-            with self.root.open(warm.store) as source:
-                for ids, weights in source.items():
-                    passes.raise_if_cancelled(self.rows.cancel_mark)
-                    yield ids, weights.astype(DTYPE)
-        elif warm is not None:
-            yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
-
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
-            penalties = bool(self.options.l1 or self.options.l2)
-            given = self.cache, self.plan.threads, penalties, self.all_bytes
-            with store.frames(*given) as frames:
-                online = Online(self, store, frames, chunks, progress)
-                online.run()
-                objective = online.objective()
-            counted = frames.counters
+            online, objective, counted = self._epochs(store, chunks, progress)
             with self.clock.phase("seal"):
                 refuse_infinite(store)
                 warm = self.options.warm_start
                 version = self.root.publish(
                     store,
-                    self._metadata(progress, objective),
+                    metadata_of(self.task, self.labels, self.n_rows, progress, objective),
                     progress.dimension,
                     warm.store if warm is not None else None,
                 )
@@ -272,9 +239,13 @@ class Run:
             else:
                 store.close()
             raise
-        description = self._describe(store.index)
+        description = described(self.plan, store.index)
         store.discard()
-        saved = (self.features - self.keys) * online.passes
+        held = 0 if online.held is None else online.held.passes
+        saved = sum(
+            (self.features[which] - self.keys[which]) * times
+            for which, times in enumerate((held, online.passes))
+        )
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
         return Trained(
             version.reference, progress.dimension, progress.model.intercept, objective,
@@ -282,28 +253,28 @@ class Run:
             description, done,
         )  # fmt: skip
 
-    def _metadata(self, progress: Progress, objective: float) -> dict[str, Any]:
-        """What the sealed file says of itself: enough to predict by, should the value be lost."""
-        low, high = float(self.labels["low"][0]), float(self.labels["high"][0])
-        return {
-            "task": self.task.name,
-            "intercept": progress.model.intercept,
-            "classes": [low, high] if self.task.classifies else None,
-            "n_rows": int(self.rows.groups["n_rows"][0]),
-            "loss": objective,
-            "epochs": progress.epoch,
-        }
-
-    def _describe(self, index: IndexMap) -> str:
-        """One line for the model's `plan`."""
-        if index.n_partitions:
-            layout = (
-                f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
-                f"others in {index.blocks}"
-            )
-        else:
-            layout = f"KV: features in {index.blocks}"
-        return f"{plan_line(self.plan)}, {layout}"
+    def _epochs(
+        self, store: ModelStore, chunks: Chunks, progress: Progress
+    ) -> "tuple[Online, float, FrameCounters]":
+        """The epochs in a store, the objective at their end, and what the frames counted."""
+        penalties = bool(self.options.l1 or self.options.l2)
+        given = self.cache, self.plan.threads, penalties, self.all_bytes
+        with store.frames(*given) as frames:
+            online = Online(self, store, frames, chunks, progress)
+            online.run()
+            if online.stopped:
+                frames.close(flush=False)
+            else:
+                objective = online.objective()
+        if not online.stopped:
+            return online, objective, frames.counters
+        first = frames.counters
+        progress.model = Model(**store.rewind().metadata["model"])
+        with store.frames(*given) as frames:
+            online.read(frames)
+            objective = online.objective()
+        pairs = zip(astuple(first), astuple(frames.counters), strict=True)
+        return online, objective, FrameCounters(*(a + b for a, b in pairs))
 
 
 class Online:
@@ -317,6 +288,10 @@ class Online:
         self.n_rows = int(run.rows.groups["n_rows"][0])
         self.penalised = bool(run.options.l1 or run.options.l2)
         self.passes = 0
+        self.held: HeldOut | None = None
+        if run.held is not None:
+            judged = run._training(run.held_chunks, frames.access, progress.step)
+            self.held = HeldOut(judged, int(run.held.groups["n_rows"][0]))
         self.converged, self.status = False, "not converged" if run.plan.epsilon else "ok"
         self.checkpointed = time.monotonic()
         self._keys: tuple[Keys, Widths] | None = None
@@ -324,6 +299,8 @@ class Online:
     def run(self) -> None:
         """Epochs until the loss stops falling, they are done, or the time is over."""
         progress, run = self.progress, self.run_of
+        if self.held is not None and progress.epoch:  # resumed at the best weights so far
+            self.held.improves(progress.model)
         while progress.epoch < run.plan.max_iter:
             if time.monotonic() >= run.deadline:
                 self.status = "time limit"
@@ -335,8 +312,28 @@ class Online:
             if self._settled():
                 self.converged, self.status = True, "ok"
                 break
-            if time.monotonic() - self.checkpointed > CHECKPOINT_SECONDS:
+            if self.held is not None:
+                self._judge(self.held)
+                if self.stopped:
+                    break
+            elif time.monotonic() - self.checkpointed > CHECKPOINT_SECONDS:
                 self._checkpoint()
+
+    def _judge(self, held: HeldOut) -> None:
+        """Keeps the weights if they are the best so far on held-out rows, in a checkpoint."""
+        if held.improves(self.progress.model):
+            self._checkpoint()
+        elif held.stopped:
+            self.status = "early stop"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended early, so that the last checkpoint has the weights."""
+        return self.status == "early stop"
+
+    def read(self, frames: Frames) -> None:
+        """Goes on with the store's weights in other frames."""
+        self.frames, self.training = frames, replace(self.training, access=frames.access)
 
     def _epoch(self) -> float:
         """The mean loss of the rows, each before its own update."""

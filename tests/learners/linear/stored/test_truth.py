@@ -153,7 +153,9 @@ def test_the_model_value(con) -> None:
     assert (model.n_rows, model.n_skipped, model.n_features) == (1200, 0, D)
     assert (model.classes, model.iterations) == ([0, 1], 250)
     assert (model.status, model.converged, len(model.history)) == ("ok", False, 200)
-    after_two_epochs = model.history[1]  # the first step may be long: it overshoots, then comes back
+    after_two_epochs = model.history[
+        1
+    ]  # the first step may be long: it overshoots, then comes back
     assert model.history[-1] < after_two_epochs < np.log(2)
     options = model.options
     assert (options["store"], options["partition"]) == (model.store, 1000)
@@ -201,9 +203,9 @@ def test_explanations_are_of_the_stored_training(con):
     assert re.search(
         r"because   option 'store' is given; about [\d,]+ requests to the store", text
     )
-    dense = query.replace("sparse(ids, vals)", "x").replace("FROM logistic", "FROM logistic_dense")
-    with pytest.raises(duckdb.Error, match="needs sparse features"):
-        con.execute(dense, [options])
+    wrong = json.dumps({"store": "explained", "converge": "gradient"})
+    with pytest.raises(duckdb.Error, match="expected 'loss' with option 'store'"):
+        con.execute(query, [wrong])
 
 
 def test_labels_in_small_units_take_the_same_epochs(con, root):
