@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.learner import Groups, Learner
+from tuskml.learners.learner import Groups, Learner, Outgrown
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
@@ -13,6 +13,7 @@ from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.rule import FEW_FEATURES
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -59,6 +60,9 @@ class Linear(Learner):
         from tuskml.learners.linear.stored.training import train_stored  # slow to import
 
         return train_stored(group, request, memory, root)
+
+    def outgrown(self, groups: Groups, request: Request, memory: int) -> Mapping[int, Outgrown]:
+        return outgrown(groups, request, memory)
 
     def streams(self, request: Request) -> bool:
         from tuskml.learners.linear.streamed.training import wanted

@@ -28,7 +28,7 @@ SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 def choose_layout(
     group: np.void,
     options: Options,
-    root: StoreRoot,
+    root: StoreRoot | None,
     rows_per_chunk: int,
     most: int,
     live: LiveFeatures | None,
@@ -39,7 +39,7 @@ def choose_layout(
     The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
     once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
     weights that a chunk may hold; live: of `live_features` or `by_chunks`; mark: the training's
-    `cancel_count`. Where the same bits are asked for, costs are not measured.
+    `cancel_count`. Where the same bits are asked for, or root is None, costs are not measured.
     """
     # The cache does not hold features that are ordered: a key is written before it is read again.
     writes = live is not None and live.order is not None
@@ -50,7 +50,7 @@ def choose_layout(
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes),
+        WARM_LEVELDB if options.ordered or root is None else cost_of(root.path, writes=writes),
         batch_rows=batch,
         most=most,
         live=live,

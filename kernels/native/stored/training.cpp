@@ -261,15 +261,19 @@ template <class T, class W> int total_loss(tk_stored *job) {
 }
 
 // Cuts the keys into pieces that one worker holds at a time. Returns the ends of the pieces.
-std::vector<int64_t> pieces_of(const uint32_t *widths, int64_t n, int64_t most_weights) {
+// frame_bytes: of a payload beside its weights.
+template <class W>
+std::vector<int64_t> pieces_of(const uint32_t *widths, int64_t n, int64_t most_bytes,
+                               int64_t frame_bytes) {
     std::vector<int64_t> ends{0};
-    int64_t weights = 0;
+    int64_t bytes = 0;
     for (int64_t k = 0; k < n; k++) {
-        if (weights && weights + widths[k] > most_weights) {
+        int64_t more = (int64_t)widths[k] * (int64_t)sizeof(W) + frame_bytes;
+        if (bytes && bytes + more > most_bytes) {
             ends.push_back(k);
-            weights = 0;
+            bytes = 0;
         }
-        weights += widths[k];
+        bytes += more;
     }
     if (n)
         ends.push_back(n);
@@ -303,7 +307,7 @@ int settle_all(tk_stored *job, const uint64_t *keys, const uint32_t *widths, int
     Visits visits(job);
     Clock clock(job->l1, job->l2, job->time);
     job->scale = clock.scale_at(job->time);
-    auto ends = pieces_of(widths, n, most_bytes / (int64_t)sizeof(W));
+    auto ends = pieces_of<W>(widths, n, most_bytes, job->chunks->cut.frame_bytes);
     std::atomic<size_t> next{1};
     parallel_for(job->pass->threads, job->pass->threads, [&](int64_t worker) {
         Held<W> held;

@@ -8,12 +8,12 @@ go. Between epochs a checkpoint is written if the last is long ago.
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
 from tuskml.kernels.stored.training import Model, Training
@@ -24,9 +24,10 @@ from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.early_stop import HeldOut
+from tuskml.learners.linear.stored.estimate import estimate_of, expected_epochs
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import first_step
-from tuskml.learners.linear.stored.told import described, metadata_of
+from tuskml.learners.linear.stored.told import Trained, described, metadata_of
 from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
@@ -50,23 +51,6 @@ class Diverged(Exception):
     """Weights or losses are not finite: the step was too long."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""
-
-    reference: str
-    dimension: int
-    intercept: float
-    objective: float
-    history: list[float]
-    epochs: int
-    converged: bool
-    status: str
-    step: float
-    description: str
-    counters: Counters
-
-
 def refuse_infinite(store: ModelStore) -> None:
     """Diverged where weights are not finite: losses may be, as that of the hinge is for NaN."""
     for _, _, weights in store.scan():
@@ -83,13 +67,17 @@ class Run:
         labels: NDArray[np.void],
         request: Request,
         plan: Plan,
-        root: StoreRoot,
+        root: StoreRoot | None,
         held: NDArray[np.void] | None = None,
     ) -> None:
-        """held: GROUP (1,) of the held-out rows, if any."""
-        self.rows, self.labels, self.root = rows, labels, root
+        """held: GROUP (1,) of the held-out rows, if any; root: None for a `layout` alone, without
+        a warm start and with the same bits.
+        """
+        self.rows, self.labels, self._root = rows, labels, root
         self.held = None if held is None else replace(rows, groups=held)
         self.task, self.options, self.plan = request.task, request.options, plan
+        self.unasked = request.unasked
+        self.epochs = expected_epochs(rows.groups, request, plan)
         assert self.options.store is not None
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
@@ -101,10 +89,18 @@ class Run:
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
         self.clock = Clock()
+        self.sizes: list[int] = []  # keys of each chunk
         self.features, self.keys = [0, 0], [0, 0]  # of a pass over the held-out rows, the others
         self.facts = facts_of(self.task, rows, labels)
         both = [rows.groups] if held is None else [rows.groups, held]
         self.n_rows = sum(int(groups["n_rows"][0]) for groups in both)
+
+    @property
+    def root(self) -> StoreRoot:
+        """Where the store is."""
+        if self._root is None:
+            raise StoreError("there is no directory of stores here")
+        return self._root
 
     def __call__(self) -> Trained:
         """Lays out, trains, seals; leaves a working store only for `resume`."""
@@ -115,7 +111,7 @@ class Run:
                 assert store.last_checkpoint is not None
                 progress = Progress.from_record(store.last_checkpoint.metadata, self.facts)
             with self.clock.phase("layout"):
-                index = self._layout() if store is None else store.index
+                index = self.layout() if store is None else store.index
             with self.clock.phase("map"):
                 chunks = stack.enter_context(self._map(index, self.rows))
                 if self.held is not None:
@@ -123,11 +119,14 @@ class Run:
             if progress is None:
                 with self.clock.phase("step"):
                     progress = self._first(chunks)
-            return self._train(chunks, index, store, progress)
+            settles = bool(self.options.l1 or self.options.l2)
+            estimate = estimate_of(chunks, self.sizes, self.cache, self.epochs, settles)
+            return replace(self._train(chunks, index, store, progress), estimate=estimate)
 
     # --- before the epochs ---
 
-    def _layout(self) -> IndexMap:
+    def layout(self) -> IndexMap:
+        """Which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         if not self.options.partition:
             return IndexMap.by_rule(1)
@@ -137,19 +136,20 @@ class Run:
             most = self.cache // WEIGHT_BYTES
         elif live is not None and len(live) <= MOST_ORDERED:
             self.tight = True
-            live = by_chunks(live, group, self._rows_per_chunk(), mark)
+            live = by_chunks(live, group, self.rows_per_chunk(), mark)
             assert live.order is not None
             most = max(most - live.order.most_exclusive, most // 2)
-        rows = self._rows_per_chunk()
-        return choose_layout(group, self.options, self.root, rows, most, live, mark)
+        rows = self.rows_per_chunk()
+        return choose_layout(group, self.options, self._root, rows, most, live, mark)
 
-    def _most_bytes(self, index: IndexMap) -> int:
+    def most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
         self.all_bytes = bytes_of_all(index)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2
 
-    def _rows_per_chunk(self) -> int:
+    def rows_per_chunk(self) -> int:
+        """Rows of a chunk whose payloads fit."""
         n_rows = int(self.rows.groups["n_rows"][0])
         entries = min(CHUNK_ENTRIES, self.share // 16) if self.tight else CHUNK_ENTRIES
         wanted = entries * n_rows // max(1, self.rows.nonzeros())
@@ -160,8 +160,9 @@ class Run:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         self.tight = index.live is not None and index.live.order is not None
         chunks = Chunks.map(
-            rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
+            rows, index.locate, index.sizes, self.rows_per_chunk(), self.most_bytes(index)
         )
+        self.sizes = [len(chunk.keys) for chunk in chunks] if rows is self.rows else self.sizes
         for chunk in chunks:
             self.features[rows is self.rows] += chunk.features
             self.keys[rows is self.rows] += len(chunk.keys)
@@ -239,7 +240,7 @@ class Run:
             else:
                 store.close()
             raise
-        description = described(self.plan, store.index)
+        description = described(self.plan, store.index, self.unasked)
         store.discard()
         held = 0 if online.held is None else online.held.passes
         saved = sum(

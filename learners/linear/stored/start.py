@@ -51,7 +51,7 @@ class Start:
     rows: Pass
     held: Pass | None
     options: LinearOptions
-    root: StoreRoot
+    root: StoreRoot | None
 
     def dimension(self) -> int:
         """Features of all rows, and of the warm start where that has more."""
@@ -60,13 +60,16 @@ class Start:
             seen = max(seen, int(self.held.groups["dim"][0]))
         if warm is None:
             return seen
-        known = len(warm.coef) if warm.store is None else self.root.version(warm.store).dimension
-        return max(seen, known)
+        if warm.store is None:
+            return max(seen, len(warm.coef))
+        assert self.root is not None
+        return max(seen, self.root.version(warm.store).dimension)
 
     def weights(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
         """Ids and weights of the warm start, in parts."""
         warm = self.options.warm_start
         if warm is not None and warm.store is not None:
+            assert self.root is not None
             with self.root.open(warm.store) as source:
                 for ids, weights in source.items():
                     passes.raise_if_cancelled(self.rows.cancel_mark)

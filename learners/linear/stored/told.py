@@ -1,5 +1,6 @@
 """What a stored model says of itself: in the sealed file, and in the line on its plan."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,29 @@ from numpy.typing import NDArray
 
 from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.stored.estimate import StoreUse
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.stored.counters import Counters
 from tuskml.learners.stored.progress import Progress
 from tuskml.partitioner import IndexMap
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""
+
+    reference: str
+    dimension: int
+    intercept: float
+    objective: float
+    history: list[float]
+    epochs: int
+    converged: bool
+    status: str
+    step: float
+    description: str
+    counters: Counters
+    estimate: StoreUse | None = None
 
 
 def metadata_of(
@@ -27,8 +48,8 @@ def metadata_of(
     }
 
 
-def described(plan: Plan, index: IndexMap) -> str:
-    """One line for the model's `plan`."""
+def described(plan: Plan, index: IndexMap, unasked: str | None) -> str:
+    """One line for the model's `plan`; unasked: why it is in a store that nobody asked for."""
     if index.n_partitions:
         layout = (
             f"KV-VP: {len(index.features)} features in {index.n_partitions} keys, "
@@ -36,4 +57,5 @@ def described(plan: Plan, index: IndexMap) -> str:
         )
     else:
         layout = f"KV: features in {index.blocks}"
-    return f"{plan_line(plan)}, {layout}"
+    why = f", in a store: {unasked}" if unasked else ""
+    return f"{plan_line(plan)}, {layout}{why}"

@@ -23,15 +23,18 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.linear.algorithms import STORED
+from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.own.checks import own_members, refuse_labels
 from tuskml.learners.linear.own.tasks import refuse_classes, refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.elsewhere import requests_of
+from tuskml.learners.linear.planner.elsewhere import stored
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.estimate import expected_epochs
+from tuskml.learners.linear.stored.foreseen import foreseen
 from tuskml.learners.linear.stored.in_memory import train_in_memory
 from tuskml.learners.linear.stored.route import in_memory
 from tuskml.learners.linear.stored.run import Run, Trained
@@ -39,6 +42,8 @@ from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Models, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import held_out_counts
+from tuskml.optimizer import constants
+from tuskml.optimizer.curves import Interval
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""
@@ -125,12 +130,20 @@ def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
     """What would run, for explanations; raises what a training would."""
     check(group, request)
     plan = stored_plan(group, request)
-    requests = requests_of(statistics(group))
+    epochs = expected_epochs(group, request, plan)
+    use = foreseen(group, request, plan, epochs).as_dict()
+    question = Question(request.task, request.options, statistics(group), plan.threads)
+    found = stored(question, constants.of_host())
+    moved = use["store_bytes_read"] + use["store_bytes_written"]
+    why = "option 'store' is given" if request.unasked is None else request.unasked
     reason = (
-        f"option 'store' is given; about {requests:,.0f} requests to the store per epoch with one "
-        "key per feature, fewer if features share keys"
+        f"{why}; about {use['store_requests']:,} requests to the store and {moved / 1e6:,.1f} MB "
+        f"in {epochs:,.0f} epochs"
     )
-    return Choice(replace(plan, reason=reason), ())
+    plan = replace(plan, reason=reason)
+    iterations = Interval(epochs, epochs, epochs)
+    one = replace(found, plan=plan, iterations=iterations, refusal=None, store=use)
+    return Choice(plan, (one,))
 
 
 def model_of(
@@ -148,6 +161,7 @@ def model_of(
         "cache": request.options.cache or CACHE,
         "partition": request.options.partition,
         "counters": trained.counters.as_dict(),
+        "store_estimate": None if trained.estimate is None else trained.estimate.as_dict(),
     } | (own_members(request.task) or {})
     return Models.built(
         groups,

@@ -46,6 +46,7 @@ CANDIDATE = {
     "seconds": (dict, type(None)),
     "memory_bytes": (int, type(None)),
     "store_requests": (*NUMBER, type(None)),
+    "store_bytes": (*NUMBER, type(None)),
     "tried": (dict, type(None)),
 }
 

@@ -134,6 +134,21 @@ def test_early_stopping(pg, folder: Path) -> None:
     pg.execute("DROP TABLE m")
 
 
+def test_a_model_beyond_memory_is_stored_unasked(pg, folder: Path) -> None:
+    pg.execute(
+        "CREATE TABLE wide AS SELECT i % 2 AS y, ARRAY(SELECT (j * 7919 + i * 104729) % 400000 FROM generate_series(1, 100) j)::int[] AS ids, "
+        "array_fill(1::float8, ARRAY[100]) AS vals FROM generate_series(1, 3000) AS i"
+    )
+    query = """SELECT to_jsonb(train_model('logistic', y, sparse(ids, vals), '{"max_iter": 2}')) FROM wide"""
+    pg.execute("SET tuskml.memory_limit = '64MB'")
+    model = pg.execute(query).fetchone()[0]
+    assert model["store"].startswith("auto@1:")
+    assert "in a store: to train" in model["plan"]
+    pg.execute("SET tuskml.memory_limit = '1GB'")
+    assert pg.execute(query).fetchone()[0]["store"] is None
+    pg.execute("RESET tuskml.memory_limit; DROP TABLE wide")
+
+
 def test_a_name_for_each_group(pg, folder: Path) -> None:
     text = """'{"store": "m_' || g || '", "max_iter": 3}'"""
     pg.execute(

@@ -81,10 +81,6 @@ def test_names_that_cannot_be(name):
         ("'poisson', y, x", "label is -.*, 'poisson' needs labels of at least 0"),
         ("'logit', c, x", "'logit' needs two classes"),
         ("'huber', y, x, '{\"algorithm\": \"sgd\"}'", "'sgd' is not available with task 'huber'"),
-        (
-            "'huber', y, sparse([0], [x[1]]), '{\"store\": \"s\"}'",
-            "not available with option 'store'",
-        ),
     ],
 )
 def test_calls_that_cannot_be(con, counted, call, sentence):
