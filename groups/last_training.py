@@ -101,17 +101,22 @@ class PlanRecord:
 
 @dataclass
 class Statement:
-    """The plans of one statement, and the counters of its last stored model."""
+    """The plans of one statement, and of its last stored model the counters and their estimate."""
 
     plans: dict[tuple[str, str], PlanRecord] = field(default_factory=dict)
     counters: dict[str, Any] | None = None
+    store_estimate: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
         plans = [plan.document() for plan in self.plans.values()]
         found = {name: sum(plan[name] for plan in plans) for name in ("groups", "rows", "bytes")}
         seconds = sum(plan["actual"]["seconds"] for plan in plans)
-        return found | {"seconds": seconds, "plans": plans, "counters": self.counters}
+        return (
+            found
+            | {"seconds": seconds, "plans": plans, "counters": self.counters}
+            | {"store_estimate": self.store_estimate}
+        )
 
 
 _statements: OrderedDict[int, Statement] = OrderedDict()
@@ -143,6 +148,7 @@ def note(models: Models, groups: NDArray[np.void] | None, statement: int = 0) ->
             theirs = some(models, which)
             found.add(theirs, bytes_of(theirs, None if groups is None else groups[which]), members)
             record.counters = members.get("counters", record.counters)
+            record.store_estimate = members.get("store_estimate", record.store_estimate)
 
 
 def bytes_of(models: Models, groups: NDArray[np.void] | None) -> int:
@@ -187,7 +193,8 @@ def last_training() -> dict[str, Any] | None:
     each plan its task, algorithm and description, groups, batches of groups that trained together,
     statuses by number of groups, what was `estimated` (None if nothing was) and the `actual`
     iterations per group, seconds, and seconds per iteration of a batch. `counters`: for a model in
-    a store, what was asked of it; the model value has them too. At most 64 plans are listed.
+    a store, what was asked of it, and `store_estimate`: what was expected. The model value has
+    both. At most 64 plans are listed.
     """
     with _lock:
         if not _statements:

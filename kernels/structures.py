@@ -4,6 +4,7 @@
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -263,12 +264,14 @@ _NANOSECONDS = [("acquire_ns", INT64), ("train_ns", INT64), ("release_ns", INT64
 
 
 class Stored(ctypes.Structure):
-    """`tk_stored`."""
+    """`tk_stored`; calling: keeps alive what `open` points at."""
 
+    calling: Any = None
     _fields_ = [
         ("pass", ADDRESS),
         ("chunks", ADDRESS),
         ("access", ADDRESS),
+        ("open", ADDRESS),
         ("which", ADDRESS),
         ("n_which", INT64),
         ("batch_size", INT32),

@@ -30,11 +30,24 @@ Groups = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Request(Generic[OneTask_co, OneOptions_co]):
-    """What one call of `train_model` asks for; reading: seconds that its rows took to come."""
+    """What one call of `train_model` asks for.
+
+    reading: seconds that its rows took to come; unasked: why its model is in a store that the call
+    did not ask for.
+    """
 
     task: OneTask_co
     options: OneOptions_co
     reading: float | None = None
+    unasked: str | None = None
+
+
+@dataclass(frozen=True)
+class Outgrown:
+    """A model that does not fit into memory: the bytes that its training might take, and why."""
+
+    room: int
+    why: str
 
 
 class Described(Protocol):
@@ -119,6 +132,12 @@ class Learner(ABC):
     ) -> Models:
         """Trains one group whose weights lie in a store; the model names a sealed version."""
         raise OptionError(f"option 'store' is not available with task '{request.task.name}'")
+
+    def outgrown(
+        self, groups: Groups, request: Request[Any, Any], memory: int
+    ) -> Mapping[int, Outgrown]:
+        """By their places, the groups whose models do not fit into memory but could be stored."""
+        return {}
 
     def streams(self, request: Request[Any, Any]) -> bool:
         """Whether a training may read some row groups of a table instead of all rows."""

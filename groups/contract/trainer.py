@@ -5,7 +5,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from tuskml.errors import DataError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
+from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
@@ -278,13 +279,44 @@ def trained_on(
     groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
 ) -> Iterator[Models]:
     """The same of rows that are numbers."""
-    if request.options.store is None:
-        yield from learner_of(request.task).train(groups, request, batch.memory)
-    else:
-        from tuskml.groups.stored import train_stored  # its packages take a while to import
+    learner, memory = learner_of(request.task), batch.memory or 0
+    if request.options.store is not None:
+        return stored(groups, request, batch, account)
+    if large := outgrown(groups, learner, request, memory, root_of(batch), account):
+        return apart(groups, request, batch, account, large)
+    return learner.train(groups, request, memory)
 
-        root = os.fsdecode(batch.store_root) if batch.store_root else None
-        yield from train_stored(groups, request, batch.memory, root, batch.statement, account)
+
+def root_of(batch: Any) -> str | None:
+    """The directory of all stores, if the database says where."""
+    return os.fsdecode(batch.store_root) if batch.store_root else None
+
+
+def stored(
+    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
+) -> Iterator[Models]:
+    """Models that are in a store."""
+    from tuskml.groups.stored import train_stored  # its packages take a while to import
+
+    given = batch.memory, root_of(batch), batch.statement, account
+    return train_stored(groups, request, *given)
+
+
+def apart(
+    groups: NDArray[np.void],
+    request: Request[Any, Any],
+    batch: Any,
+    account: int | None,
+    large: Mapping[int, Request[Any, Any]],
+) -> Iterator[Models]:
+    """Models of groups of which some train into a store; large: their requests, by place."""
+    places = np.array([place for place in range(len(groups)) if place not in large], np.intp)
+    if len(places):
+        for models in learner_of(request.task).train(groups[places], request, batch.memory):
+            yield models.numbered(places[models.group])
+    for place, one in large.items():
+        for models in stored(groups[place : place + 1], one, batch, account):
+            yield models.numbered(np.array([place]))
 
 
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:

@@ -64,6 +64,21 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
     return found
 
 
+def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
+    """How many features one sparse group, GROUP (1,), has once its ids are numbered anew.
+
+    memory, mark: as in `renumbered`.
+    """
+    dim = int(group["dim"][0])
+    if dim <= LEAST_WIDTH:
+        return dim
+    handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
+    given = pointer(group), memory, mark, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
+    check_code(library().tk_ids_that_occur(*given))
+    library().tk_charged_free(handle)
+    return dim if SHARE * n.value > dim else n.value
+
+
 def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int) -> None:
     """Replaces the group by a copy if that is worth it."""
     group = found.groups.ctypes.data + place * GROUP.itemsize

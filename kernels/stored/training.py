@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from tuskml.errors import StoreError
 from tuskml.kernels import structures
 from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.open_rows import Calling
 from tuskml.kernels.stored.chunks import (
     CHUNK_TOO_LARGE,
     Chunks,
@@ -198,12 +199,14 @@ class Training:
     @contextmanager
     def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[structures.Stored]:
         """The struct; what it points into lives as long as the context."""
-        rows = self.chunks.rows.struct
+        rows, opened = self.chunks.rows.struct, self.chunks.rows.open
         which = self.which
-        yield structures.Stored(
+        calling = None if opened is None else Calling(opened)
+        job = structures.Stored(
             ctypes.addressof(rows),
             self.chunks._handle,
             self.access,
+            None if calling is None else ctypes.addressof(calling.struct),
             pointer(which),
             0 if which is None else len(which),
             self.batch_size,
@@ -220,9 +223,13 @@ class Training:
             model.intercept,
             model.time,
         )
+        job.calling = calling
+        yield job
 
     def _run(self, job: structures.Stored, kernel: Callable[..., int], *more: object) -> None:
         code = kernel(job, *more)
+        if job.calling is not None:
+            job.calling.check(code)
         sentence = job.error.decode(errors="replace")
         if code in (STORE_FAILED, STORE_CORRUPT):
             raise StoreError(sentence)

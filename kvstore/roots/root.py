@@ -123,11 +123,12 @@ class StoreRoot:
         dtype: DTypeLike,
         dimension: int | None = None,
         metadata: "Record | None" = None,
+        continues: "str | Reference | None" = None,
     ) -> Version:
-        """Seals weights that come as (ids, weights), ids rising throughout."""
+        """Seals weights that come as (ids, weights), ids rising throughout; else as `publish`."""
         folder = folder_of(self.path, name, create=True)
         index = IndexMap.by_rule(1024).to_bytes()
-        return self._seal(folder, pairs, dtype, dimension, index, metadata)
+        return self._seal(folder, pairs, dtype, dimension, index, metadata, continues)
 
     def publish_weights(
         self, name: str, weights: Weights, metadata: "Record | None" = None

@@ -285,6 +285,25 @@ class ModelStore:
                         attach(self._opened())
         return self.last_checkpoint
 
+    def rewind(self) -> Checkpoint:
+        """Puts the weights back to the last checkpoint; StoreError if there is none.
+
+        Open frames are dropped, and a worker that holds some is a StoreError.
+        """
+        self._check_process()
+        last = self.last_checkpoint
+        if last is None:
+            raise StoreError(f"{self.path} has no checkpoint to go back to")
+        with self._gate.alone(), reporting("going back to a checkpoint"):
+            if self._frames is not None:
+                self._frames.drop()
+            self._shut()
+            try:
+                checkpoints.restore(last, self.path / DATABASE)
+            finally:
+                self._open(self._memory, create=False)
+        return last
+
     def close(self) -> None:
         """Lets others open it. What came after the last checkpoint is lost. Twice does nothing.
 

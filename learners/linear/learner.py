@@ -10,6 +10,7 @@ from tuskml.learners.learner import (
     FIRST_HAS_ALL,
     Groups,
     Learner,
+    Outgrown,
 )
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
@@ -19,6 +20,7 @@ from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.rule import FEW_FEATURES
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -71,6 +73,9 @@ class Linear(Learner):
         from tuskml.learners.linear.stored.training import train_stored  # slow to import
 
         return train_stored(group, request, memory, root)
+
+    def outgrown(self, groups: Groups, request: Request, memory: int) -> Mapping[int, Outgrown]:
+        return outgrown(groups, request, memory)
 
     def streams(self, request: Request) -> bool:
         from tuskml.learners.linear.streamed.training import wanted

@@ -88,14 +88,25 @@ def train_in_parts(
     try:
         with np.errstate(all="ignore"):  # what is not finite is looked for at the end
             models = train_alike(groups[places], request, memory)
-    except MemoryError:
+    except MemoryError as error:
         if len(places) == 1:
-            raise
+            raise too_large(error, groups[places], request) from None
     if models is not None:
         yield models.numbered(places[models.group])
         return
     for half in np.array_split(places, 2):
         yield from train_in_parts(groups, half, request, memory)
+
+
+def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:
+    """What to do where one group's training takes more memory than it may."""
+    text = str(error)
+    if "memory" in text or groups["kind"][0] < 2 or request.options.store is not None:
+        return error
+    return MemoryError(
+        "no memory for the training: raise memory_limit, or give option 'store', which keeps the "
+        f"weights on disk ({text[:1].lower()}{text[1:]})"
+    )
 
 
 def alike(groups: NDArray[np.void], ordered: bool, weights: int = MOST_WEIGHTS) -> Iterator[Index]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot, measure_store, read_partitioning
@@ -40,7 +41,7 @@ class Arranged:
 def choose_layout(
     group: np.void,
     options: Options,
-    root: StoreRoot,
+    root: StoreRoot | None,
     rows_per_chunk: int,
     most: int,
     arranged: Arranged,
@@ -51,7 +52,8 @@ def choose_layout(
     The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
     once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
     weights that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark: the
-    training's `cancel_count`. Where the same bits are asked for, costs are not measured.
+    training's `cancel_count`. Where the same bits are asked for, or root is None, costs are not
+    measured.
     """
     assert isinstance(options.partition, int)
     profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
@@ -71,11 +73,15 @@ def choose_layout(
     return made.index
 
 
-def given_layout(group: np.void, options: Options, root: StoreRoot, mark: int) -> IndexMap | None:
+def given_layout(
+    group: np.void, options: Options, root: StoreRoot | None, mark: int
+) -> IndexMap | None:
     """What options alone say: a key each, a partitioning that was kept, or the paper's KV-VP
     (Algorithm 3 on sampled rows, a key for each other feature). None: find the best.
     """
     if isinstance(options.partition, str):
+        if root is None:
+            raise StoreError("there is no directory of stores here")
         return read_partitioning(root.path, options.partition)
     if not options.partition:
         return IndexMap.by_rule(1)
@@ -84,11 +90,13 @@ def given_layout(group: np.void, options: Options, root: StoreRoot, mark: int) -
     return None
 
 
-def cost_for(options: Options, root: StoreRoot, live: LiveFeatures | None) -> Cost:
-    """What a request costs, measured unless the same bits are asked for."""
+def cost_for(options: Options, root: StoreRoot | None, live: LiveFeatures | None) -> Cost:
+    """What a request costs, measured unless the same bits are asked for, or root is None."""
     # The cache does not hold features that are ordered: a key is written before it is read again.
     writes = live is not None and live.order is not None
-    return WARM_LEVELDB if options.ordered else cost_of(root.path, writes=writes)
+    if options.ordered or root is None:
+        return WARM_LEVELDB
+    return cost_of(root.path, writes=writes)
 
 
 def live_features(

@@ -3,6 +3,7 @@
 #define TUSK_STORED_API_H
 
 #include "../../../kvstore/native/frames.h"
+#include "../linear/api.h"
 #include "../shared/api.h"
 
 #ifdef __cplusplus
@@ -69,6 +70,8 @@ typedef struct tk_stored {
     const tk_pass *pass; /* its one group is the one cut into chunks */
     const tk_chunks *chunks;
     const tusk_frame_access *access;
+    const tk_open *open; /* the caller's own loss, for all rows; NULL: the loss of the pass. Unless
+                            its any_thread is set, pass->threads is 1 */
     const int64_t *which; /* (n_which,) numbers of the chunks to visit; NULL: all */
     int64_t n_which;
     int32_t batch_size, power; /* from here to shuffle: as in tk_epoch */

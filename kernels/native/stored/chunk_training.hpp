@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "../epochs/epoch.hpp"
-#include "visits.hpp"
+#include "own_loss.hpp"
 
 namespace tusk {
 
@@ -157,7 +157,7 @@ bool train_runs(Training &all, Stop &stop, const std::vector<Run> &runs, Paged<W
             row += batch.n;
             return;
         }
-        sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
+        sum_of_losses += evaluate_stored(job, all.visits, batch, loss, labels, margin, r);
         // A smaller batch, as at the end of a chunk, takes a shorter step, so that all rows have
         // the same weight.
         double step = (double)batch.n / job->batch_size * std::min(schedule.at(row), longest);
@@ -185,7 +185,7 @@ double loss_of_runs(const tk_stored *job, Visits &visits, const std::vector<Run>
     auto margin = [&](const SparseRow<T> &x) { return job->intercept + scale * dot_sparse(x, w); };
     for_sparse_batches<T>(runs, 0, runs.size(), BLOCK_ROWS, [&](const SparseBatch<T> &batch) {
         if (!visits.stopped())
-            sum += evaluate_batch(batch, loss, labels, margin, r);
+            sum += evaluate_stored(job, visits, batch, loss, labels, margin, r);
     });
     return sum;
 }

@@ -108,7 +108,8 @@ bool train_wide(Training &all, const Stop &stop, int32_t worker, Held<W> &held) 
     double dot = 0, r = 0;
     if (!wide_dot(row, all.visits, all.clock, worker, clock.scale(), held, &dot))
         return false;
-    double lost = evaluate_row(loss, labels, b.value() + dot, row.y, &r);
+    double lost =
+        evaluate_stored_row<T>(job, all.visits, loss, labels, b.value() + dot, row.y, &r);
     double step = std::min(schedule.at(stop.row), all.clock.longest_step()) / job->batch_size;
     double by = clock.step(step, 1) * r;
     bool whole = row.each(all.visits, worker, true, held,
@@ -133,7 +134,8 @@ void loss_of_wide(const tk_stored *job, Visits &visits, Clock &clock, const Stop
     WideRow<T> row(job, stop.number);
     double dot = 0, r = 0;
     if (wide_dot(row, visits, clock, worker, job->scale, held, &dot))
-        visits.add(evaluate_row(loss, labels, job->intercept + dot, row.y, &r), 1);
+        visits.add(
+            evaluate_stored_row<T>(job, visits, loss, labels, job->intercept + dot, row.y, &r), 1);
 }
 
 } // namespace tusk

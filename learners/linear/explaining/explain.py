@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import renumbered
+from tuskml.learners.explaining.explanation import Document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms import REGISTERED
@@ -32,6 +33,8 @@ from tuskml.learners.linear.planner.rows_seen import with_rows_seen
 from tuskml.learners.linear.planner.sketching import sketched
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.outgrown import outgrown
+from tuskml.learners.linear.stored.route import in_memory, refuse_general, without_store
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
@@ -41,12 +44,32 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     """
     refuse_together(request.task, request.options)
     if request.options.store is not None:
+        refuse_general(request.task)
+    if request.options.store is not None and in_memory(groups, request):
+        request = without_store(request)
+    elif request.options.store is not None:
         memory = 0  # whose ids are not numbered anew
+    large = {} if request.options.store is not None else outgrown(groups, request, memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
         for place, group in enumerate(np.split(groups, len(groups))):
+            if place in large:
+                yield written(
+                    stored_unasked(group, request, large[place].why), request.options.format
+                )
+                continue
             own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
             chosen = considered(seen.groups[place : place + 1], own)
             yield written(document(group, request, chosen), request.options.format)
+
+
+def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Document:
+    """The explanation of a group whose model does not fit into memory."""
+    unasked = replace(
+        request,
+        options=replace(request.options, store="auto"),
+        unasked=f"{why}: where a store's directory is set, it keeps the weights",
+    )
+    return document(group, unasked, considered(group, unasked))
 
 
 def considered(group: NDArray[np.void], request: Request) -> Choice:

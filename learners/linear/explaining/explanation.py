@@ -120,7 +120,7 @@ def document(
 
 def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:
     """One candidate: what it is estimated to take, or why it cannot be."""
-    possible = one.refusal is None
+    possible, asked = one.refusal is None, one.store or {}
     seen = chosen.known.get(one.plan.algorithm)
     return {
         "algorithm": one.plan.algorithm,
@@ -130,7 +130,10 @@ def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:
         "seconds_per_iteration": one.cost.iteration if possible else None,
         "seconds": ends(one.seconds) if possible else None,
         "memory_bytes": round(one.cost.memory) if possible else None,
-        "store_requests": 0 if possible else None,
+        "store_requests": asked.get("store_requests", 0) if possible else None,
+        "store_bytes": asked.get("store_bytes_read", 0) + asked.get("store_bytes_written", 0)
+        if possible
+        else None,
         "tried": None if seen is None else trial(seen, one.plan.epsilon),
     }
 

@@ -202,12 +202,6 @@ def refuse_sampler(chosen: LinearOptions) -> None:
         )
 
 
-def refuse_own(chosen: LinearOptions, where: str) -> None:
-    """An error where no operator of the user's own can be."""
-    for option, name in named(chosen).items():
-        raise OptionError(f"{option} '{name}' is not available with {where}")
-
-
 def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
     """The operators of the user's own in a plan, by kind, with what errors call them."""
     own = ALGORITHMS.get(plan.algorithm)

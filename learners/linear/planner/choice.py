@@ -55,6 +55,8 @@ class Candidate:
     seen: bool
     refusal: str | None
     short: bool = False
+    store: Mapping[str, int] | None = None
+    """What it would ask of a store, by name."""
 
     @property
     def seconds(self) -> Interval:

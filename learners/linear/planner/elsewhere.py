@@ -92,7 +92,7 @@ def stored_refusal(question: Question, requests: float) -> str:
     """Why the weights do not go to a store."""
     seen = question.seen
     if not seen.sparse:
-        return "a stored model needs sparse features"
+        return "with option 'store' dense features train in memory, and the weights are stored"
     needed = in_memory(question)
     told = f"about {requests:,.0f} requests to the store per epoch"
     if needed <= BUDGET:

@@ -1,11 +1,18 @@
-"""What comes of the training of a stored linear model."""
+"""What comes of the training of a stored linear model, and what it says of itself."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kvstore import ModelStore
+from tuskml.learners.linear.explaining.plan_text import plan_line
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.stored.estimate import StoreUse
+from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.stored.counters import Counters
+from tuskml.learners.stored.progress import Progress
 
 
 class Diverged(Exception):
@@ -27,6 +34,7 @@ class Trained:
     step: float
     description: str
     counters: Counters
+    estimate: StoreUse | None = None
 
 
 def refuse_infinite(store: ModelStore) -> None:
@@ -34,3 +42,27 @@ def refuse_infinite(store: ModelStore) -> None:
     for _, _, weights in store.scan():
         if not np.isfinite(weights).all():
             raise Diverged
+
+
+def metadata_of(
+    task: LinearTask, labels: NDArray[np.void], n_rows: int, progress: Progress, objective: float
+) -> dict[str, Any]:
+    """What the sealed file says of itself: enough to predict by, should the value be lost."""
+    low, high = float(labels["low"][0]), float(labels["high"][0])
+    return {
+        "task": task.name,
+        "intercept": progress.model.intercept,
+        "classes": [low, high] if task.classifies else None,
+        "n_rows": n_rows,
+        "loss": objective,
+        "epochs": progress.epoch,
+    }
+
+
+def told(plan: Plan, where: str, unasked: str | None) -> str:
+    """One line for the model's `plan`.
+
+    where: how the weights lie; unasked: why the model is in a store that nobody asked for.
+    """
+    why = f", in a store: {unasked}" if unasked else ""
+    return f"{plan_line(plan)}, {where}{why}"

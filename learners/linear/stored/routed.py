@@ -17,16 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import ModelStore
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.frames import FrameCounters
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.stored import run as plain
+from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
+from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.outcome import Diverged, Trained
-from tuskml.learners.linear.stored.run import DTYPE, Online, Run
+from tuskml.learners.linear.stored.run import Run
+from tuskml.learners.linear.stored.start import DTYPE
 from tuskml.learners.stored.progress import Progress
 from tuskml.learners.stored.routing import Routing, TooWide
 from tuskml.partitioner import IndexMap, LiveFeatures
@@ -56,10 +59,10 @@ class RoutedRun(Run):
         with ExitStack() as self._stack:
             return super().__call__()
 
-    def _layout(self) -> IndexMap:
+    def layout(self) -> IndexMap:
         self.routing = self._planned()
         if self.routing is None:
-            return super()._layout()
+            return super().layout()
         occur = self.routing.n_features / max(1, self.routing.dimension)
         block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
         return IndexMap.by_rule(block)
@@ -70,22 +73,20 @@ class RoutedRun(Run):
             return None
         return super()._live()
 
-    def _map(self, index: IndexMap) -> Chunks:
+    def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         if self.options.resume and not index.n_partitions and index.live is None:
             self.routing = self._planned()
         if self.routing is None:
-            return super()._map(index)
+            return super()._map(index, rows)
         routing = self.routing
         most = NO_LIMIT  # `routing` cut the rows
-        given = self.rows, routing.locator(), routing.sizes, routing.rows, most
-        return self._counted(Chunks.map(*given))
+        given = rows, routing.locator(), routing.sizes, routing.rows, most
+        return self._counted(Chunks.map(*given), rows)
 
     def _planned(self) -> Routing | None:
         """The routes; None where the weights are to lie in LevelDB, or in memory."""
-        options, group = self.options, self.rows.groups[0]
-        if options.given & OF_LEVELDB or options.warm_start is not None:
-            return None
-        if int(group["n_rows"]) < 2 or self._fits(self._n_features()):
+        group = self.rows.groups[0]
+        if not self.travels():
             return None
         check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
         given = group, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
@@ -94,13 +95,24 @@ class RoutedRun(Run):
         except TooWide:
             return None
 
+    def travels(self) -> bool:
+        """Whether the weights are to go by routes: the cache does not hold them, and nothing is
+        asked for that needs them in LevelDB.
+        """
+        options = self.options
+        if options.given & OF_LEVELDB or options.warm_start is not None:
+            return False
+        if self.held is not None:  # weights that travel cannot go back to the best ones
+            return False
+        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self._n_features())
+
     def _n_features(self) -> int:
         """How many features occur, about: exact where they certainly fit.
 
         Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
         that no feature sets.
         """
-        most = min(self._dimension(), self.rows.nonzeros())
+        most = min(self.start.dimension(), self.rows.nonzeros())
         if self._fits(most):
             return most
         bits = int(math.log2(self.cache * SKETCH_SHARE * 8))
@@ -114,6 +126,14 @@ class RoutedRun(Run):
 
         free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
         return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))
+
+    def _estimate(self, chunks: Chunks) -> StoreUse:
+        if self.routing is None:
+            return super()._estimate(chunks)
+        counts = self.routing.plan.counts
+        near = np.roll(np.eye(len(counts), dtype=bool), -1, axis=1)  # from the chunk before
+        asked = counts[~near]
+        return routed_use(np.count_nonzero(asked), int(asked.sum(dtype=np.int64)), self.epochs)
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""
@@ -135,12 +155,12 @@ class RoutedRun(Run):
                 version = self._publish(store, progress, objective, pairs=pairs)
             return online, objective, version, routes.counters
 
-    def _describe(self, index: IndexMap) -> str:
+    def _where(self, index: IndexMap) -> str:
         if self.routing is None:
-            return super()._describe(index)
+            return super()._where(index)
         plan, n = self.routing.plan, self.routing.n_chunks
         return (
-            f"{plan_line(self.plan)}, weights travel between {n} chunks of rows, "
+            f"weights travel between {n} chunks of rows, "
             f"{plan.bytes_of_an_epoch / 1e6:,.1f} MB per epoch and direction"
         )
 

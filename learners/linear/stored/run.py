@@ -7,29 +7,33 @@ go. Between epochs a checkpoint is written if the last is long ago.
 
 import math
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
-from tuskml.kernels import passes
+from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
+from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kernels.stored.training import Model, Training
-from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot
 from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working.frames import FrameCounters, frame_share
-from tuskml.kvstore.working.routes import Routes
-from tuskml.learners import events
-from tuskml.learners.linear.explaining.plan_text import plan_line
-from tuskml.learners.linear.operators import LEAST_SIZE
+from tuskml.kvstore.working.frames import frame_share
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
-from tuskml.learners.linear.stored.outcome import Diverged, Trained, refuse_infinite
+from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
+from tuskml.learners.linear.stored.online import Online
+from tuskml.learners.linear.stored.outcome import (
+    Diverged,
+    Trained,
+    metadata_of,
+    refuse_infinite,
+    told,
+)
+from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import first_step
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.counters import Clock, Counters
@@ -52,7 +56,7 @@ CHUNK_ENTRIES = 1 << 20
 FEWEST_CHUNKS = 4  # a worker
 MOST_RESTARTS = 6
 MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
-DTYPE, WEIGHT_BYTES = "float32", 4
+WEIGHT_BYTES = 4
 
 
 class Run:
@@ -64,12 +68,20 @@ class Run:
         labels: NDArray[np.void],
         request: Request,
         plan: Plan,
-        root: StoreRoot,
+        root: StoreRoot | None,
+        held: NDArray[np.void] | None = None,
     ) -> None:
-        self.rows, self.labels, self.root = rows, labels, root
+        """held: GROUP (1,) of the held-out rows, if any; root: None for a `layout` alone, without
+        a warm start and with the same bits.
+        """
+        self.rows, self.labels, self._root = rows, labels, root
+        self.held = None if held is None else replace(rows, groups=held)
         self.task, self.options, self.plan = request.task, request.options, plan
+        self.unasked = request.unasked
+        self.epochs = expected_epochs(rows.groups, request, plan)
         assert self.options.store is not None
         self.name = self.options.store
+        self.start = Start(rows, self.held, self.options, root)
         self.cache = self.options.cache or CACHE
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
@@ -78,9 +90,20 @@ class Run:
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
+        self.checkpoint_seconds = CHECKPOINT_SECONDS
         self.clock = Clock()
-        self.features = self.keys = 0
+        self.sizes: list[int] = []  # keys of each chunk
+        self.features, self.keys = [0, 0], [0, 0]  # of a pass over the held-out rows, the others
         self.facts = facts_of(self.task, rows, labels)
+        both = [rows.groups] if held is None else [rows.groups, held]
+        self.n_rows = sum(int(groups["n_rows"][0]) for groups in both)
+
+    @property
+    def root(self) -> StoreRoot:
+        """Where the store is."""
+        if self._root is None:
+            raise StoreError("there is no directory of stores here")
+        return self._root
 
     def __call__(self) -> Trained:
         """Lays out, trains, seals; leaves a working store only for `resume`."""
@@ -91,19 +114,23 @@ class Run:
                 assert store.last_checkpoint is not None
                 progress = Progress.from_record(store.last_checkpoint.metadata, self.facts)
             with self.clock.phase("layout"):
-                index = self._layout() if store is None else store.index
+                index = self.layout() if store is None else store.index
             with self.clock.phase("map"):
-                chunks = stack.enter_context(self._map(index))
+                chunks = stack.enter_context(self._map(index, self.rows))
+                if self.held is not None:
+                    self.held_chunks = stack.enter_context(self._map(index, self.held))
             if progress is None:
                 with self.clock.phase("step"):
                     progress = self._first(chunks)
-            return self._train(chunks, index, store, progress)
+            estimate = self._estimate(chunks)
+            return replace(self._train(chunks, index, store, progress), estimate=estimate)
 
     # --- before the epochs ---
 
-    def _layout(self) -> IndexMap:
+    def layout(self) -> IndexMap:
+        """Which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        if (index := given_layout(group, self.options, self.root, mark)) is not None:
+        if (index := given_layout(group, self.options, self._root, mark)) is not None:
             return index
         assert isinstance(self.options.partition, int)
         live = self._live()
@@ -112,85 +139,70 @@ class Run:
             most = self.cache // WEIGHT_BYTES
         elif live is not None and len(live) <= MOST_ORDERED:
             self.tight = True
-            live = by_chunks(live, group, self._rows_per_chunk(), mark)
+            live = by_chunks(live, group, self.rows_per_chunk(), mark)
             assert live.order is not None
             most = max(most - live.order.most_exclusive, most // 2)
-        arranged, rows = Arranged(live), self._rows_per_chunk()
+        arranged, rows = Arranged(live), self.rows_per_chunk()
         if self.tight and live is not None:
-            cost = partial(cost_for, self.options, self.root, live)
+            cost = partial(cost_for, self.options, self._root, live)
             find = Arranging(group, live, rows, most, mark)
-            arranged = find(self.options.layout, cost, self.root)
+            arranged = find(self.options.layout, cost, self._root)
             self.arranged = f" {arranged.told}"
-        return choose_layout(group, self.options, self.root, rows, most, arranged, mark)
+        return choose_layout(group, self.options, self._root, rows, most, arranged, mark)
 
     def _live(self) -> LiveFeatures | None:
         """The features that there are, where the cache can hold which they are."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        known = lambda: (ids for ids, _ in self._known())  # noqa: E731
-        return live_features(group, known, self._dimension(), self.cache, mark)
+        return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
         """Whether the cache holds the weights of so many features."""
         return all_fit(n_features, self.options.partition, self.cache)
 
-    def _most_bytes(self, index: IndexMap) -> int:
+    def most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
         self.all_bytes = bytes_of_all(index)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2
 
-    def _rows_per_chunk(self) -> int:
+    def rows_per_chunk(self) -> int:
+        """Rows of a chunk whose payloads fit."""
         n_rows = int(self.rows.groups["n_rows"][0])
         entries = min(CHUNK_ENTRIES, self.share // 16) if self.tight else CHUNK_ENTRIES
         wanted = entries * n_rows // max(1, self.rows.nonzeros())
         most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
         return max(1, min(wanted, most))
 
-    def _map(self, index: IndexMap) -> Chunks:
+    def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         self.tight = index.live is not None and index.live.order is not None
         chunks = Chunks.map(
-            self.rows, index.locate, index.sizes, self._rows_per_chunk(), self._most_bytes(index)
+            rows, index.locate, index.sizes, self.rows_per_chunk(), self.most_bytes(index)
         )
-        return self._counted(chunks)
+        return self._counted(chunks, rows)
 
-    def _counted(self, chunks: Chunks) -> Chunks:
+    def _counted(self, chunks: Chunks, rows: Pass) -> Chunks:
+        self.sizes = [len(chunk.keys) for chunk in chunks] if rows is self.rows else self.sizes
         for chunk in chunks:
-            self.features += chunk.features
-            self.keys += len(chunk.keys)
+            self.features[rows is self.rows] += chunk.features
+            self.keys[rows is self.rows] += len(chunk.keys)
         return chunks
 
     def _first(self, chunks: Chunks) -> Progress:
-        start, step = Model(self._start()), self.plan.step
+        start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
+        step = self.plan.step
         if not isinstance(step, float):
             step = first_step(self._training(chunks, 0, 1.0), start, self._trial_bytes())
         continued = self.options.warm_start is not None
-        return Progress(step, self._dimension(), continued, model=start)
+        return Progress(step, self.start.dimension(), continued, model=start)
 
     def _trial_bytes(self) -> int:
         return self.cache
 
-    def _dimension(self) -> int:
-        """Features of the rows, and of the warm start where that has more."""
-        seen, warm = int(self.rows.groups["dim"][0]), self.options.warm_start
-        if warm is None:
-            return seen
-        known = len(warm.coef) if warm.store is None else self.root.version(warm.store).dimension
-        return max(seen, known)
-
-    def _start(self) -> float:
-        """The warm start's intercept, or that of the best constant."""
-        if self.options.warm_start is not None:
-            return self.options.warm_start.intercept
-        if not self.options.fit_intercept:
-            return 0.0
-        if self.task.quadratic:
-            return float(self.labels["mean"][0])
-        if self.task.name != "logistic":
-            return 0.0
-        n, high = int(self.labels["n_rows"][0]), int(self.labels["n_high"][0])
-        weight = np.ones(2) if self.rows.class_weight is None else self.rows.class_weight[0]
-        return float(np.log(high * weight[1] / ((n - high) * weight[0])))
+    def _estimate(self, chunks: Chunks) -> StoreUse:
+        """What the training is expected to ask of its store."""
+        settles = bool(self.options.l1 or self.options.l2)
+        return estimate_of(chunks, self.sizes, self.cache, self.epochs, settles)
 
     def _training(self, chunks: Chunks, access: int, step: float) -> Training:
         plan, options = self.plan, self.options
@@ -230,23 +242,12 @@ class Run:
         """
         store = self.root.create(self.name, index, DTYPE)
         try:
-            for ids, weights in self._known():
+            for ids, weights in self.start.weights():
                 store.add_weights(ids, weights)
         except BaseException:
             store.discard()
             raise
         return store
-
-    def _known(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Ids and weights of the warm start, in parts."""
-        warm = self.options.warm_start
-        if warm is not None and warm.store is not None:
-            with self.root.open(warm.store) as source:
-                for ids, weights in source.items():
-                    passes.raise_if_cancelled(self.rows.cancel_mark)
-                    yield ids, weights.astype(DTYPE)
-        elif warm is not None:
-            yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
 
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
@@ -258,9 +259,13 @@ class Run:
             else:
                 store.close()
             raise
-        description = self._describe(store.index)
+        description = told(self.plan, self._where(store.index), self.unasked)
         store.discard()
-        saved = (self.features - self.keys) * online.passes
+        held = 0 if online.held is None else online.held.passes
+        saved = sum(
+            (self.features[which] - self.keys[which]) * times
+            for which, times in enumerate((held, online.passes))
+        )
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
         return Trained(
             version.reference, progress.dimension, progress.model.intercept, objective,
@@ -270,135 +275,39 @@ class Run:
 
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
-    ) -> tuple["Online", float, Version, FrameCounters]:
+    ) -> tuple[Online, float, Version, FrameCounters]:
         """Trains and seals: what ran, its objective, the version, and what the store did."""
         penalties = bool(self.options.l1 or self.options.l2)
         given = self.cache, self.plan.threads, penalties, self.all_bytes
-        with store.frames(*given, pushes=self.options.sharing == "push") as frames:
+        pushes = self.options.sharing == "push"
+        with store.frames(*given, pushes=pushes) as frames:
             online = Online(self, store, frames, chunks, progress)
             online.run()
-            objective = online.objective()
+            if online.stopped:
+                frames.close(flush=False)
+            else:
+                objective = online.objective()
+        counted = frames.counters
+        if online.stopped:
+            progress.model = Model(**store.rewind().metadata["model"])
+            with store.frames(*given, pushes=pushes) as frames:
+                online.read(frames)
+                objective = online.objective()
+            pairs = zip(astuple(counted), astuple(frames.counters), strict=True)
+            counted = FrameCounters(*(a + b for a, b in pairs))
         with self.clock.phase("seal"):
             refuse_infinite(store)
             version = self._publish(store, progress, objective)
-        return online, objective, version, frames.counters
+        return online, objective, version, counted
 
     def _publish(
         self, store: ModelStore, progress: Progress, objective: float, **more: Any
     ) -> Version:
         warm = self.options.warm_start
-        given = self._metadata(progress, objective), progress.dimension
-        return self.root.publish(store, *given, warm.store if warm is not None else None, **more)
+        metadata = metadata_of(self.task, self.labels, self.n_rows, progress, objective)
+        given = metadata, progress.dimension, warm.store if warm is not None else None
+        return self.root.publish(store, *given, **more)
 
-    def _describe(self, index: IndexMap) -> str:
-        """One line for the model's `plan`."""
-        return f"{plan_line(self.plan)}, {described(index)}{self.arranged}"
-
-    def _metadata(self, progress: Progress, objective: float) -> dict[str, Any]:
-        """What the sealed file says of itself: enough to predict by, should the value be lost."""
-        low, high = float(self.labels["low"][0]), float(self.labels["high"][0])
-        return {
-            "task": self.task.name,
-            "intercept": progress.model.intercept,
-            "classes": [low, high] if self.task.classifies else None,
-            "n_rows": int(self.rows.groups["n_rows"][0]),
-            "loss": objective,
-            "epochs": progress.epoch,
-        }
-
-
-class Online:
-    """Epochs on one working store."""
-
-    def __init__(
-        self,
-        run: Run,
-        store: ModelStore,
-        frames: Frames | Routes,
-        chunks: Chunks,
-        progress: Progress,
-    ) -> None:
-        self.run_of, self.store, self.frames, self.progress = run, store, frames, progress
-        self.training = run._training(chunks, frames.access, progress.step)
-        self.n_rows = int(run.rows.groups["n_rows"][0])
-        self.penalised = bool(run.options.l1 or run.options.l2)
-        self.passes = 0
-        self.converged, self.status = False, "not converged" if run.plan.epsilon else "ok"
-        self.checkpointed = time.monotonic()
-        self._keys: tuple[Keys, Widths] | None = None
-
-    def run(self) -> None:
-        """Epochs until the loss stops falling, they are done, or the time is over."""
-        progress, run = self.progress, self.run_of
-        while progress.epoch < run.plan.max_iter:
-            if time.monotonic() >= run.deadline:
-                self.status = "time limit"
-                break
-            loss = self._epoch()
-            progress.history.append(loss)
-            progress.epoch += 1
-            events.tell(events.Event(0, 0, progress.epoch, loss))
-            if self._settled():
-                self.converged, self.status = True, "ok"
-                break
-            if time.monotonic() - self.checkpointed > CHECKPOINT_SECONDS:
-                self._checkpoint()
-
-    def _epoch(self) -> float:
-        """The mean loss of the rows, each before its own update."""
-        clock = self.run_of.clock
-        done = self.training.epoch(self.progress.model, float(self.progress.epoch))
-        self.passes += 1
-        for name in ("acquire", "train", "release"):
-            clock.add(name, getattr(done, f"{name}_ns") / 1e9)
-        loss = done.loss / self.n_rows
-        if not math.isfinite(loss + done.model.intercept):
-            raise Diverged
-        self.progress.model = done.model
-        return loss
-
-    def _settled(self) -> bool:
-        history, epsilon = self.progress.history, self.run_of.plan.epsilon
-        if not epsilon or len(history) < 2:
-            return False
-        least = LEAST_SIZE * abs(history[0])
-        return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), least)
-
-    def _checkpoint(self) -> None:
-        with self.run_of.clock.phase("checkpoint"):
-            self._fold()
-            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
-        self.checkpointed = time.monotonic()
-
-    def _fold(self) -> tuple[float, float]:
-        """Leaves plain weights in the payloads; sums of their squares and of their sizes."""
-        if not self.penalised:
-            return 0.0, 0.0
-        if self._keys is None:
-            self._keys = self._all_keys()
-        keys, widths = self._keys
-        model, sums = self.training.settle(
-            self.progress.model, keys, widths, self.run_of.share // 2, fold=True
-        )
-        self.progress.model = model
-        return sums.squares, sums.absolute
-
-    def _all_keys(self) -> tuple[Keys, Widths]:
-        """Keys of the chunks, and where there was a warm start all that are in the store."""
-        keys, widths = self.training.chunks.keys()
-        if not self.progress.continued:
-            return keys, widths
-        found = [part.astype(np.uint64) for part, _, _ in self.store.scan()]
-        keys = np.unique(np.concatenate([keys, *found]))
-        return keys, self.store.index.sizes(keys.astype(np.int64)).astype(np.uint32)
-
-    def objective(self) -> float:
-        """At the weights as they ended, which are plain afterwards."""
-        options = self.run_of.options
-        with self.run_of.clock.phase("objective"):
-            squares, sizes = self._fold()
-            loss = self.training.loss(self.progress.model).loss / self.n_rows
-            self.passes += 1
-        if not math.isfinite(loss):
-            raise Diverged
-        return loss + options.l2 / 2 * squares + options.l1 * sizes
+    def _where(self, index: IndexMap) -> str:
+        """How the weights lie, in words."""
+        return f"{described(index)}{self.arranged}"

@@ -14,33 +14,42 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
+from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.gpu.placement import refuse_gpu
+from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, named_classes
-from tuskml.learners.linear.algorithms import REGISTERED, STORED
+from tuskml.learners.linear.algorithms import STORED
+from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.objective import class_weights
-from tuskml.learners.linear.own.operators import refuse_own
-from tuskml.learners.linear.own.tasks import refuse_classes
+from tuskml.learners.linear.own.checks import refuse_labels, task_members
+from tuskml.learners.linear.own.tasks import refuse_classes, refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.elsewhere import requests_of
+from tuskml.learners.linear.planner.elsewhere import stored
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.estimate import expected_epochs
+from tuskml.learners.linear.stored.foreseen import foreseen
+from tuskml.learners.linear.stored.in_memory import train_in_memory
 from tuskml.learners.linear.stored.outcome import Trained
+from tuskml.learners.linear.stored.route import in_memory, refuse_general
 from tuskml.learners.linear.stored.routed import RoutedRun
-from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Models, thinned
 from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.validation import held_out_counts
+from tuskml.optimizer import constants
+from tuskml.optimizer.curves import Interval
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""
-ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
+PYTHON_BATCH = 128
+"""Rows a step where a step asks a loss in Python."""
 
 
 def train_stored(
@@ -48,28 +57,38 @@ def train_stored(
 ) -> Models:
     """Trains one group (`passes.GROUP`)."""
     began = time.monotonic()
+    refuse_general(request.task)
+    if in_memory(groups, request):
+        refuse_together(request.task, request.options)
+        return train_in_memory(groups, request, memory, root)
     refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, stored_plan(groups, request)
     loss, mark = request.task.loss, passes.cancel_mark()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
+    refuse_labels(request.task, labels)
     check_classes(request.task, options, labels)
     rows = replace(
         rows,
         positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
         class_weight=class_weights(request.task, options, labels),
+        open=None if request.task.own is None else Open(request.task.own),
     )
     if request.task.classifies and labels["low"][0] == labels["high"][0]:
         constant = one_class(rows, labels, np.ones(1, np.int64), plan, request)
         return replace(constant, n_features=groups["dim"].astype(np.int64))
+    held = None
     with ExitStack() as stack, passes.watching_sigint():
         if plan.canonical:
-            kept, held = rows.shuffled(memory, options.seed, np.zeros(1, np.int64))
-            stack.enter_context(held)
+            counts = held_out_counts(groups["n_rows"], options.validation)
+            kept, out = rows.shuffled(memory, options.seed, counts)
+            aside = stack.enter_context(out)
+            held = aside if counts[0] else None
             rows = replace(rows, groups=stack.enter_context(kept))
-            labels = rows.labels()  # their mean depends on the order
-        trained = RoutedRun(rows, labels, request, plan, root)()
+            if not request.task.classifies:
+                labels = rows.labels()  # their mean depends on the order
+        trained = RoutedRun(rows, labels, request, plan, root, held)()
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
     return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
 
@@ -77,27 +96,12 @@ def train_stored(
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
-    if request.task.general:
-        raise OptionError(
-            f"task '{request.task.name}' is not available with option 'store', expected "
-            f"{one_of(name for name, task in LINEAR.items() if not task.general)}"
-        )
-    refuse_own(options, "option 'store'")
     refuse_classes(request.task, options)
     if options.explain:
         raise OptionError(
             "option 'explain' is not available with option 'store', expected explain_training, "
             "and the counters in the model's options"
         )
-    if groups["kind"][0] < 2:
-        raise DataError("a stored model needs sparse features, expected sparse(indices, values)")
-    if options.algorithm not in ALGORITHMS:
-        raise OptionError(
-            f"algorithm '{options.algorithm}' is not available with option 'store', "
-            f"expected {one_of(ALGORITHMS)}"
-        )
-    if options.validation:
-        raise OptionError("option 'validation' is not available with option 'store'")
     if "converge" in options.given and options.converge != "loss":
         raise OptionError(
             f"option 'converge' is '{options.converge}', expected 'loss' with option 'store'"
@@ -113,11 +117,14 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
     if options.algorithm == "auto":
         options = replace(options, algorithm=STORED.name)
     plan = plan_for(groups, replace(request, options=options))
+    own = request.task.own
+    in_python = own is not None and own.address is None  # which the caller's thread alone asks
     return replace(
         plan,
         converge="loss",
         epsilon=options.epsilon if "epsilon" in options.given else EPSILON,
-        threads=1 if options.ordered else plan.threads,
+        threads=1 if options.ordered or in_python else plan.threads,
+        batch_size=options.batch_size or (PYTHON_BATCH if in_python else plan.batch_size),
     )
 
 
@@ -125,12 +132,20 @@ def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
     """What would run, for explanations; raises what a training would."""
     check(group, request)
     plan = stored_plan(group, request)
-    requests = requests_of(statistics(group))
+    epochs = expected_epochs(group, request, plan)
+    use = foreseen(group, request, plan, epochs).as_dict()
+    question = Question(request.task, request.options, statistics(group), plan.threads)
+    found = stored(question, constants.of_host())
+    moved = use["store_bytes_read"] + use["store_bytes_written"]
+    why = "option 'store' is given" if request.unasked is None else request.unasked
     reason = (
-        f"option 'store' is given; about {requests:,.0f} requests to the store per epoch with one "
-        "key per feature, fewer if features share keys"
+        f"{why}; about {use['store_requests']:,} requests to the store and {moved / 1e6:,.1f} MB "
+        f"in {epochs:,.0f} epochs"
     )
-    return Choice(replace(plan, reason=reason), ())
+    plan = replace(plan, reason=reason)
+    iterations = Interval(epochs, epochs, epochs)
+    one = replace(found, plan=plan, iterations=iterations, refusal=None, store=use)
+    return Choice(plan, (one,))
 
 
 def model_of(
@@ -148,7 +163,8 @@ def model_of(
         "cache": request.options.cache or CACHE,
         "partition": request.options.partition,
         "counters": trained.counters.as_dict(),
-    }
+        "store_estimate": None if trained.estimate is None else trained.estimate.as_dict(),
+    } | task_members(request.task, request.options)
     return Models.built(
         groups,
         request.task.name,

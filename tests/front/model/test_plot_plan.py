@@ -25,6 +25,7 @@ def candidate(name, chosen=False, refusal=None, tried=None, **ends):
         "seconds": None if refusal else SECONDS,
         "memory_bytes": 0,
         "store_requests": 0,
+        "store_bytes": 0,
         "tried": tried,
     }
 

@@ -46,6 +46,7 @@ CANDIDATE = {
     "seconds": (dict, type(None)),
     "memory_bytes": (int, type(None)),
     "store_requests": (*NUMBER, type(None)),
+    "store_bytes": (*NUMBER, type(None)),
     "tried": (dict, type(None)),
 }
 
@@ -121,8 +122,8 @@ def test_a_model_in_a_store_has_the_plan_that_trains_it(con, rows):
     fits(found, SCHEMA)
     assert found["plan"]["algorithm"] == "hogbatch"
     assert found["plan"]["converge"] == "loss"
-    with pytest.raises(Exception, match="a stored model needs sparse features"):
-        answer(con, "explain_training('svm', y, x, '{\"store\": \"a\"}')")
+    with pytest.raises(Exception, match="option 'converge' is 'weights', expected 'loss'"):
+        answer(con, call.replace('"a"', '"a", "converge": "weights"'))
 
 
 def test_explain_trains_and_keeps_the_explanation(con, rows):

@@ -101,6 +101,54 @@ def test_the_same_bits_as_in_duckdb(pg, con, folder: Path, tmp_path: Path) -> No
     pg.execute("DROP TABLE m")
 
 
+@pytest.mark.parametrize("options", [{}, {"validation": 0.2}, {"algorithm": "lbfgs", "l2": 0.01}])
+def test_dense_rows_are_kept_in_a_store(pg, folder: Path, options: dict) -> None:
+    """The same bits as without one."""
+    given = {"deterministic": True} | options
+    dense = "ARRAY[vals[2], i % 7, cos(i)]"
+    plain, kept = (
+        f"train_model('logistic', y::int, {dense}, '{json.dumps(given | more)}')"
+        for more in ({}, {"store": "dense"})
+    )
+    pg.execute(f"CREATE TABLE m AS SELECT {kept} AS m FROM t")
+    expected = pg.execute(f"SELECT to_jsonb({plain}) FROM t").fetchone()[0]
+    model = value(pg)
+    assert (model["coef"], model["loss"]) == (None, expected["loss"])
+    found = pg.execute(
+        f"SELECT decision(m, {dense}), {dense}::float8[] FROM t, m LIMIT 50"
+    ).fetchall()
+    for margin, x in found:
+        assert margin == pytest.approx(np.dot(x, expected["coef"]) + expected["intercept"])
+    pg.execute("DROP TABLE m")
+
+
+def test_early_stopping(pg, folder: Path) -> None:
+    pg.execute(
+        f"CREATE TABLE m AS SELECT {call(validation=0.25, max_iter=150, epsilon=0)} AS m FROM t"
+    )
+    model = value(pg)
+    assert (model["n_rows"], model["n_features"]) == (6000, 1600)
+    assert model["status"] in ("early stop", "ok")
+    assert len(model["history"]) == model["iterations"]
+    assert left(folder) == []
+    pg.execute("DROP TABLE m")
+
+
+def test_a_model_beyond_memory_is_stored_unasked(pg, folder: Path) -> None:
+    pg.execute(
+        "CREATE TABLE wide AS SELECT i % 2 AS y, ARRAY(SELECT (j * 7919 + i * 104729) % 400000 FROM generate_series(1, 100) j)::int[] AS ids, "
+        "array_fill(1::float8, ARRAY[100]) AS vals FROM generate_series(1, 3000) AS i"
+    )
+    query = """SELECT to_jsonb(train_model('logistic', y, sparse(ids, vals), '{"max_iter": 2}')) FROM wide"""
+    pg.execute("SET tuskml.memory_limit = '64MB'")
+    model = pg.execute(query).fetchone()[0]
+    assert model["store"].startswith("auto@1:")
+    assert "in a store: to train" in model["plan"]
+    pg.execute("SET tuskml.memory_limit = '1GB'")
+    assert pg.execute(query).fetchone()[0]["store"] is None
+    pg.execute("RESET tuskml.memory_limit; DROP TABLE wide")
+
+
 def test_a_name_for_each_group(pg, folder: Path) -> None:
     text = """'{"store": "m_' || g || '", "max_iter": 3}'"""
     pg.execute(
@@ -176,7 +224,7 @@ def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder:
 
 
 @pytest.mark.parametrize(("options", "state", "told"), [
-    ({"algorithm": "newton"}, "22023", "algorithm 'newton' is not available with option 'store'"),
+    ({"converge": "gradient"}, "22023", "option 'converge' is 'gradient', expected 'loss'"),
     ({"store": "../x"}, "22023", "expected a name of at most 63"),
     ({"resume": True}, "42704", "there is no store named 'ads'"),
     ({"warm_start": {"store": "nix"}}, "42704", "there is no store named 'nix'"),

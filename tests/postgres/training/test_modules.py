@@ -88,6 +88,19 @@ def test_a_task_of_ones_own(session: psycopg.Connection) -> None:
     } == {"z"}
 
 
+def test_a_task_of_ones_own_in_a_store(session: psycopg.Connection) -> None:
+    """On sparse rows the loss is asked from the store's kernels, on the backend's own thread."""
+    sparse = "sparse(ARRAY[0, 1], x)"
+    options = '{"store": "own", "max_iter": 300, "epsilon": 0}'
+    session.execute(
+        f"CREATE TEMP TABLE m AS SELECT train_model('own_poisson', y, {sparse}, '{options}') AS m FROM t"
+    )
+    found = fetch(session, f"SELECT y, x, predict(m, {sparse}) FROM t, m")
+    wide = sm.add_constant(np.array([x for _, x, _ in found], float))
+    peer = sm.GLM(np.array([y for y, _, _ in found]), wide, family=sm.families.Poisson()).fit()
+    np.testing.assert_allclose([p for _, _, p in found], peer.fittedvalues, rtol=0.05)
+
+
 def test_an_algorithm_of_ones_own_and_the_explanation(session: psycopg.Connection) -> None:
     assert (
         one(

@@ -293,15 +293,13 @@ def test_what_cannot_be_registered(call, sentence):
         ({"algorithm": "fast"}, "'hogwild' or 'faster'; did you mean 'faster'?"),
         ({"sampler": "importnce"}, "'sequential' or 'importance'; did you mean 'importance'?"),
         ({"sampler": "importance", "algorithm": "lbfgs"}, "expected 'mgd' or 'auto'"),
-        ({"sampler": "importance", "store": "s"}, "not available with option 'store'"),
     ],
 )
 def test_names_that_do_not_fit(con, curved, options, sentence):
     tuskml.register_operator("sample", "importance", ByNorm)
     tuskml.register_algorithm("faster", "bgd")
-    features = "sparse([0, 1], x)" if "store" in options else "x"
     with pytest.raises(duckdb.Error, match=sentence):
-        fit(con, "linear", features=features, **options)
+        fit(con, "linear", **options)
 
 
 def test_what_is_forgotten_is_unknown(con, curved):

@@ -86,10 +86,6 @@ def test_names_that_cannot_be(name):
             "'own_huber', y, x, '{\"algorithm\": \"sgd\"}'",
             "'sgd' is not available with task 'own_huber'",
         ),
-        (
-            "'own_huber', y, sparse([0], [x[1]]), '{\"store\": \"s\"}'",
-            "not available with option 'store'",
-        ),
     ],
 )
 def test_calls_that_cannot_be(con, counted, call, sentence):

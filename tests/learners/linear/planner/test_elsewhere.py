@@ -38,7 +38,7 @@ def test_each_has_a_reason_and_says_what_to_ask_for():
     assert tuple(told) == ELSEWHERE
     assert "tuskml.train" in told["row groups"]
     assert "known only after all rows" in told["one pass"]
-    assert "sparse" in told["stored"]
+    assert "dense features train in memory" in told["stored"]
 
 
 def test_what_knows_devices_says_why_not_or_nothing():

@@ -203,9 +203,9 @@ def test_explanations_are_of_the_stored_training(con):
     assert re.search(
         r"because   option 'store' is given; about [\d,]+ requests to the store", text
     )
-    dense = query.replace("sparse(ids, vals)", "x").replace("FROM logistic", "FROM logistic_dense")
-    with pytest.raises(duckdb.Error, match="needs sparse features"):
-        con.execute(dense, [options])
+    wrong = json.dumps({"store": "explained", "converge": "gradient"})
+    with pytest.raises(duckdb.Error, match="expected 'loss' with option 'store'"):
+        con.execute(query, [wrong])
 
 
 def test_labels_in_small_units_take_the_same_epochs(con, root):

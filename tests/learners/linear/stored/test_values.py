@@ -111,10 +111,6 @@ def test_the_largest_id(con, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("task", "features", "options", "told"), [
-    ("logistic", "vals[1:1]", {}, "a stored model needs sparse features, expected sparse"),
-    ("logistic", SPARSE, {"algorithm": "newton"}, "algorithm 'newton' is not available with option 'store', expected 'auto', 'mgd', 'sgd', 'hogbatch' or 'hogwild'"),
-    ("logistic", SPARSE, {"algorithm": "lbfgs"}, "algorithm 'lbfgs' is not available"),
-    ("logistic", SPARSE, {"validation": 0.1}, "option 'validation' is not available with option 'store'"),
     ("logistic", SPARSE, {"converge": "gradient"}, "option 'converge' is 'gradient', expected 'loss'"),
     ("logistic", SPARSE, {"schedule": "linear"}, "option 'schedule' is \"linear\", expected 'constant'"),
     ("logistic", SPARSE, {"rank": 3}, "option 'rank' is not available with task 'logistic', which has algorithm, max_iter,"),

@@ -1,0 +1,63 @@
+"""Groups whose models do not fit into memory: they train into a store unasked, if one is known."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kvstore import file_rules
+from tuskml.kvstore.file_rules import FilesRefused
+from tuskml.kvstore.roots.names import ROOT_VARIABLE, default_root
+from tuskml.learners.learner import Learner, Request
+from tuskml.learners.options.kinds import LEAST_CACHE
+from tuskml.learners.stored.defaults import CACHE
+
+NAME = "auto"
+"""Of the store that such models become versions of."""
+OF_ROOM = 0.5
+"""Of the memory that a training may take, the cache of its weights."""
+
+
+def outgrown(
+    groups: NDArray[np.void],
+    learner: Learner,
+    request: Request[Any, Any],
+    memory: int,
+    root: str | None,
+    account: int | None,
+) -> Mapping[int, Request[Any, Any]]:
+    """By its place, the request of each group (`passes.GROUP`) that trains into a store unasked.
+
+    None where `store` is given, or where nobody has said where stores are. root: the database's;
+    account: of the database whose rules for files hold.
+    """
+    if request.options.store is not None:
+        return {}
+    found = learner.outgrown(groups, request, memory)
+    if not found or not root_is_known(root, account):
+        return {}
+    return {place: into_a_store(request, one.room, one.why) for place, one in found.items()}
+
+
+def root_is_known(root: str | None, account: int | None) -> bool:
+    """Whether someone has said where stores are, and the database lets them be used.
+
+    The user's data folder, where stores are unless told, does not count.
+    """
+    if root is None or (ROOT_VARIABLE not in os.environ and root == str(default_root())):
+        return False
+    try:
+        file_rules.check(root, account)
+    except FilesRefused:
+        return False
+    return True
+
+
+def into_a_store(request: Request[Any, Any], room: int, why: str) -> Request[Any, Any]:
+    """The request with a store; room: bytes that a training in memory might take."""
+    options = request.options
+    cache = options.cache or max(LEAST_CACHE, min(CACHE, int(OF_ROOM * room)))
+    return replace(request, options=replace(options, store=NAME, cache=cache), unasked=why)

@@ -1,0 +1,153 @@
+"""What a training is expected to ask of its store, before its first epoch.
+
+The keys of chunks are known, and which of them stay in the cache is estimated as for any cache of
+the least recently used, by its characteristic time T (Che, Tung and Wang, Hierarchical web caching
+systems, 2002): a key that a share p of the chunks asks for is in memory with probability
+1 - (1 - p)^T, where T is the number of chunks whose keys just fill the cache.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
+from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.learners.linear.algorithms import STORED
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.planning import statistics
+from tuskml.learners.linear.request import Request
+from tuskml.optimizer.curves import decades
+
+WEIGHT_BYTES, HEADER_BYTES = 4, 12
+"""Of a stored weight, and of a payload beside its weights."""
+MOST_KEYS = 1 << 22
+"""Keys of chunks that are looked at; of more, those of evenly spread chunks."""
+HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class StoreUse:
+    """What a training asks of its store: keys read and written, and bytes of their payloads."""
+
+    store_requests: float
+    store_writes: float
+    store_bytes_read: float
+    store_bytes_written: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: whole numbers."""
+        return {name: round(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the chunks of an epoch ask for, all arrays of shape (k,).
+
+    share: of the chunks that ask for each key; width: its weights; times: how many keys it stands
+    for, where not all chunks were looked at; chunks: how many there are.
+    """
+
+    share: NDArray[np.float64]
+    width: NDArray[np.int64]
+    times: NDArray[np.float64]
+    chunks: int
+
+
+def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand:
+    """The demand of so many chunks, of which some were looked at.
+
+    A key that one of those asked for stands for others that only one of the rest asks for.
+    """
+    keys, widths = (np.concatenate(column) for column in zip(*looked_at, strict=True))
+    _, first, count = np.unique(keys, return_index=True, return_counts=True)
+    looked = len(looked_at)
+    times = np.where(count == 1, n_chunks / looked, 1.0)
+    share = np.where(count == 1, 1.0 / n_chunks, count / looked)
+    return Demand(share, widths[first].astype(np.int64), times, n_chunks)
+
+
+def expected_epochs(groups: NDArray[np.void], request: Request, plan: Plan) -> float:
+    """How many epochs a plan's training is expected to take."""
+    if plan.epsilon == 0:
+        return float(plan.max_iter)
+    question = Question(request.task, request.options, statistics(groups), plan.threads)
+    return min(float(plan.max_iter), STORED.usual(question, decades(plan.epsilon)).point)
+
+
+def spread(sizes: list[int]) -> NDArray[np.int64]:
+    """Numbers of chunks that are spread evenly and have about MOST_KEYS keys; sizes: of each."""
+    n = len(sizes)
+    some = max(1, min(n, int(n * MOST_KEYS / max(1, sum(sizes)))))
+    return np.unique(np.linspace(0, n - 1, some).round().astype(np.int64))
+
+
+def estimate_of(
+    chunks: Chunks, sizes: list[int], cache: int, epochs: float, settles: bool
+) -> StoreUse:
+    """The use of a training on mapped chunks, with so many keys each; else as `store_use`."""
+    looked_at = [(one.keys, one.widths) for one in map(chunks.__getitem__, spread(sizes))]
+    return store_use(demand_of(len(chunks), looked_at), cache, epochs, settles)
+
+
+def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> StoreUse:
+    """Of a new model's training of so many epochs and the objective at its end.
+
+    cache: bytes of memory for weights; settles: whether penalties are brought up to date for all
+    keys at the end.
+    """
+    size, payload = frame_sizes(demand.width), HEADER_BYTES + WEIGHT_BYTES * demand.width
+    times, whole = demand.times, frame_share(cache, 1)
+    keys, new_bytes = float(times.sum()), float(times @ payload)
+    if times @ size <= whole:
+        return StoreUse(keys, keys, 0.0, new_bytes)
+    absent = (1 - demand.share) ** time_of(demand.share, times * size, whole)
+    each = demand.chunks * demand.share * times * absent
+    a_pass, a_pass_bytes = float(each.sum()), float(each @ payload)
+    more = max(0.0, epochs - 1)
+    trained = max(a_pass, keys) + more * a_pass
+    trained_bytes = max(a_pass_bytes, new_bytes) + more * a_pass_bytes
+    swept = float(times @ absent) if settles else 0.0
+    swept_bytes = float(times @ (absent * payload)) if settles else 0.0
+    return StoreUse(
+        trained + swept + a_pass,
+        trained + swept,
+        trained_bytes - new_bytes + swept_bytes + a_pass_bytes,
+        trained_bytes + swept_bytes,
+    )
+
+
+def routed_use(buckets: float, weights: float, epochs: float) -> StoreUse:
+    """Of a training whose weights travel between chunks of rows, and of the objective at its end.
+
+    buckets, weights: what an epoch's chunks take over from others than the chunk just before.
+    """
+    passes = epochs + 1
+    moved = passes * weights * WEIGHT_BYTES
+    return StoreUse(passes * buckets, passes * buckets, moved, moved)
+
+
+def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Bytes that the frames of payloads of so many weights take, (k,)."""
+    distinct, place = np.unique(width, return_inverse=True)
+    each = [frame_bytes(int(one), WEIGHT_BYTES) for one in distinct]
+    return np.array(each, np.float64)[place]
+
+
+def time_of(share: NDArray[np.float64], size: NDArray[np.float64], cache: float) -> float:
+    """How many chunks' keys fill a cache of so many bytes: its characteristic time."""
+    low, high = 0.0, 1.0
+    stays = np.log1p(-np.minimum(share, 1 - 1e-12))
+
+    def held(time: float) -> float:
+        return float(size @ -np.expm1(time * stays))
+
+    while held(high) < cache and high < 1e12:
+        high *= 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if held(middle) < cache else (low, middle)
+    return low

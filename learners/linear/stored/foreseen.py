@@ -1,0 +1,90 @@
+"""What a training would ask of its store, for explanations; nothing is written.
+
+As the training does, but on some of the chunks where they are many: their features are mapped to
+keys and left as they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.segments import sparse_segments
+from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.estimate import WEIGHT_BYTES, StoreUse, demand_of, store_use
+from tuskml.learners.linear.stored.run import Run
+from tuskml.learners.stored.defaults import CACHE
+from tuskml.partitioner import IndexMap
+
+Ids = NDArray[np.integer]
+MOST_ENTRIES = 1 << 23
+"""Entries of the rows that are looked at."""
+
+
+def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: float) -> StoreUse:
+    """The use of a training of one sparse group, GROUP (1,), of so many epochs.
+
+    Costs are not measured, as there may be no store yet.
+    """
+    task, mark = request.task, passes.cancel_mark()
+    options = replace(request.options, deterministic=True, warm_start=None, resume=False)
+    rows = Pass(
+        group, task.loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark
+    )
+    run = Run(rows, rows.labels(), replace(request, options=options), plan, None)
+    index = run.layout()
+    each, most = run.rows_per_chunk(), run.most_bytes(index)
+    n_chunks = -(-int(group["n_rows"][0]) // each)
+    step = max(1, -(-rows.nonzeros() // MOST_ENTRIES))
+    chunks: list[tuple[Keys, Widths]] = []
+    for starts, ids in in_chunks(group[0], each, step, mark):
+        chunks += keys_of(index, starts, ids, most)
+    whole = round(len(chunks) / max(1, -(-n_chunks // step)) * n_chunks)
+    settles = bool(options.l1 or options.l2)
+    return store_use(demand_of(whole, chunks), options.cache or CACHE, epochs, settles)
+
+
+def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:
+    """(starts, ids) of every so many chunks of `each` rows."""
+    number, rows, starts, parts = 0, 0, [np.zeros(1, np.int64)], []
+    for begins, ids in sparse_segments(group):
+        passes.raise_if_cancelled(mark)
+        first, n = 0, len(begins) - 1
+        while first < n:
+            end = min(n, first + each - rows)
+            if number % step == 0:
+                before = starts[-1][-1]
+                starts.append(
+                    begins[first + 1 : end + 1].astype(np.int64) - begins[first] + before
+                )
+                parts.append(ids[begins[first] : begins[end]])
+            rows, first = rows + end - first, end
+            if rows == each:
+                if parts:
+                    yield np.concatenate(starts), np.concatenate(parts)
+                number, rows, starts, parts = number + 1, 0, [np.zeros(1, np.int64)], []
+    if parts:
+        yield np.concatenate(starts), np.concatenate(parts)
+
+
+def keys_of(index: IndexMap, starts: Ids, ids: Ids, most: int) -> list[tuple[Keys, Widths]]:
+    """Keys and widths of a chunk, cut as often as its payloads take more than so many bytes."""
+    keys, _ = index.locate(np.unique(ids).astype(np.int64))
+    keys = np.unique(keys)
+    widths = index.sizes(keys)
+    size = WEIGHT_BYTES * int(widths.sum()) + FRAME_BYTES * len(keys)
+    rows = len(starts) - 1
+    parts = 1 << (max(1, -(-size // most)) - 1).bit_length()
+    if parts == 1 or rows < 2:
+        return [(keys.astype(np.uint64), widths.astype(np.uint32))]
+    found = []
+    for first in range(0, rows, -(-rows // parts)):
+        end = min(rows, first - (-rows // parts))
+        part = ids[starts[first] : starts[end]]
+        found += keys_of(index, starts[first : end + 1] - starts[first], part, most)
+    return found

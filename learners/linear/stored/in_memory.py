@@ -1,0 +1,140 @@
+"""Stored models that train in memory: any algorithm's weights, sealed as a version at the end.
+
+Dense rows have at most one weight for each of a row's values, so a model of them fits wherever its
+rows do. There a store is where the model is kept, not where it is trained: the objective, the
+algorithms and the weights, to the bit, are those of a training without the option `store`.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError
+from tuskml.kernels import passes
+from tuskml.kernels.rows.renumber import Ids, renumbered
+from tuskml.kvstore import StoreRoot
+from tuskml.learners.linear.renumbered import own_request
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.training import train_in_parts
+from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.options.kinds import WarmStart
+
+DTYPE = "float64"
+SUFFIX = ", trained in memory"
+WINDOW = 1 << 20
+MOST_START = 1 << 24
+"""Weights of a stored model that a training in memory can begin with."""
+
+
+def train_in_memory(
+    groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot
+) -> Models:
+    """Trains one group (`passes.GROUP`) and seals its weights.
+
+    A group of one class has a constant model, which is a value and not stored. Raises DataError,
+    OptionError, StoreError, and MemoryError where the training needs more than it may have.
+    """
+    options = request.options
+    if options.resume:
+        raise OptionError(
+            "option 'resume' is for trainings on sparse features by an algorithm for stores: "
+            "this one trains in memory, and an interrupted one leaves nothing to go on with"
+        )
+    assert options.store is not None
+    with renumbered(groups, memory, passes.cancel_mark()) as seen:
+        ids, width = seen.ids.get(0), int(groups["dim"][0])
+        start = loaded(options, ids, width, root)
+        task = replace(request.task, multinomial=False)  # a store has one weight for each feature
+        own = replace(request, task=task, options=replace(start, store=None))
+        if start is options:
+            own = own_request(own, ids, width)
+        (model,) = train_in_parts(seen.groups, np.zeros(1, np.intp), own, memory)
+        if model.status.pool[model.status.code[0]] == "one class":
+            return replace(model, n_features=groups["dim"].astype(np.int64))
+        version = root.publish_pairs(
+            options.store,
+            pairs_of(model.coef.values, ids),
+            DTYPE,
+            width,
+            about(model),
+            continued(options),
+        )
+    return stored(model, version.reference, width)
+
+
+def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot) -> LinearOptions:
+    """The options with the weights of a stored model to start from, of these ids alone.
+
+    They are as they were where they start at no stored model.
+    """
+    start = options.warm_start
+    if start is None or start.store is None:
+        return options
+    with root.open(start.store) as sealed:
+        if sealed.dimension > width:
+            raise DataError(
+                f"warm_start has {sealed.dimension} coefficients, expected {width} as the features"
+            )
+        n = sealed.dimension if ids is None else len(ids)
+        if n > MOST_START:
+            raise OptionError(
+                f"warm_start has {n} weights, expected at most {MOST_START} in a training in "
+                "memory, or no 'algorithm' with option 'store'"
+            )
+        coef = sealed.weights(np.arange(n) if ids is None else ids.astype(np.int64))
+    weights = tuple(np.asarray(coef, float).tolist())
+    return replace(options, warm_start=WarmStart(weights, start.intercept))
+
+
+def continued(options: LinearOptions) -> str | None:
+    """The stored model that the training began with."""
+    return None if options.warm_start is None else options.warm_start.store
+
+
+def pairs_of(
+    weights: NDArray[np.float64], ids: Ids | None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """(ids, weights) of the weights that are not 0, by rising id, in parts; ids None: 0, 1, ...
+
+    Raises DataError where one is not a number.
+    """
+    for first in range(0, len(weights), WINDOW):
+        part = weights[first : first + WINDOW]
+        if not np.isfinite(part).all():
+            raise DataError("the training diverged: scale the features' values to about 1")
+        places = np.flatnonzero(part)
+        named = places + first if ids is None else ids[first : first + WINDOW][places]
+        yield named.astype(np.int64), np.ascontiguousarray(part[places])
+
+
+def about(model: Models) -> dict[str, Any]:
+    """What the sealed file says of itself."""
+    classes = model.classes.values.tolist()
+    return {
+        "task": model.task.pool[model.task.code[0]],
+        "intercept": float(model.intercept[0]),
+        "classes": classes or None,
+        "n_rows": int(model.n_rows[0]),
+        "loss": float(model.loss[0]),
+        "epochs": int(model.iterations[0]),
+    }
+
+
+def stored(model: Models, reference: str, width: int) -> Models:
+    """The model's value: all but the coefficients and their errors, and where they are."""
+    none = Lists(np.empty(0), np.zeros(2, np.int64))
+    options = json.loads(model.options.pool[model.options.code[0]]) | {"store": reference}
+    plan = model.plan.pool[model.plan.code[0]]
+    return replace(
+        model,
+        coef=none,
+        std_err=none,
+        n_features=np.array([width], np.int64),
+        options=Strings.same(json.dumps(options, separators=(",", ":")), 1),
+        plan=Strings.same(plan if plan.startswith("{") or "\n" in plan else plan + SUFFIX, 1),
+        store=Strings.same(reference, 1),
+    )

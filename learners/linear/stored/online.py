@@ -1,0 +1,143 @@
+"""The epochs of a stored model on one working store, until it converges or stops early."""
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
+from tuskml.kvstore import Frames, ModelStore
+from tuskml.kvstore.working.routes import Routes
+from tuskml.learners import events
+from tuskml.learners.linear.operators import LEAST_SIZE
+from tuskml.learners.linear.stored.early_stop import HeldOut
+from tuskml.learners.linear.stored.outcome import Diverged
+from tuskml.learners.stored.progress import Progress
+
+if TYPE_CHECKING:
+    from tuskml.learners.linear.stored.run import Run
+
+
+class Online:
+    """Epochs on one working store."""
+
+    def __init__(
+        self,
+        run: "Run",
+        store: ModelStore,
+        frames: Frames | Routes,
+        chunks: Chunks,
+        progress: Progress,
+    ) -> None:
+        self.run_of, self.store, self.frames, self.progress = run, store, frames, progress
+        self.training = run._training(chunks, frames.access, progress.step)
+        self.n_rows = int(run.rows.groups["n_rows"][0])
+        self.penalised = bool(run.options.l1 or run.options.l2)
+        self.passes = 0
+        self.held: HeldOut | None = None
+        if run.held is not None:
+            judged = run._training(run.held_chunks, frames.access, progress.step)
+            self.held = HeldOut(judged, int(run.held.groups["n_rows"][0]))
+        self.converged, self.status = False, "not converged" if run.plan.epsilon else "ok"
+        self.checkpointed = time.monotonic()
+        self._keys: tuple[Keys, Widths] | None = None
+
+    def run(self) -> None:
+        """Epochs until the loss stops falling, they are done, or the time is over."""
+        progress, run = self.progress, self.run_of
+        if self.held is not None and progress.epoch:  # resumed at the best weights so far
+            self.held.improves(progress.model)
+        while progress.epoch < run.plan.max_iter:
+            if time.monotonic() >= run.deadline:
+                self.status = "time limit"
+                break
+            loss = self._epoch()
+            progress.history.append(loss)
+            progress.epoch += 1
+            events.tell(events.Event(0, 0, progress.epoch, loss))
+            if self._settled():
+                self.converged, self.status = True, "ok"
+                break
+            if self.held is not None:
+                self._judge(self.held)
+                if self.stopped:
+                    break
+            elif time.monotonic() - self.checkpointed > run.checkpoint_seconds:
+                self._checkpoint()
+
+    def _judge(self, held: HeldOut) -> None:
+        """Keeps the weights if they are the best so far on held-out rows, in a checkpoint."""
+        if held.improves(self.progress.model):
+            self._checkpoint()
+        elif held.stopped:
+            self.status = "early stop"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended early, so that the last checkpoint has the weights."""
+        return self.status == "early stop"
+
+    def read(self, frames: Frames) -> None:
+        """Goes on with the store's weights in other frames."""
+        self.frames, self.training = frames, replace(self.training, access=frames.access)
+
+    def _epoch(self) -> float:
+        """The mean loss of the rows, each before its own update."""
+        clock = self.run_of.clock
+        done = self.training.epoch(self.progress.model, float(self.progress.epoch))
+        self.passes += 1
+        for name in ("acquire", "train", "release"):
+            clock.add(name, getattr(done, f"{name}_ns") / 1e9)
+        loss = done.loss / self.n_rows
+        if not math.isfinite(loss + done.model.intercept):
+            raise Diverged
+        self.progress.model = done.model
+        return loss
+
+    def _settled(self) -> bool:
+        history, epsilon = self.progress.history, self.run_of.plan.epsilon
+        if not epsilon or len(history) < 2:
+            return False
+        least = LEAST_SIZE * abs(history[0])
+        return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), least)
+
+    def _checkpoint(self) -> None:
+        with self.run_of.clock.phase("checkpoint"):
+            self._fold()
+            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
+        self.checkpointed = time.monotonic()
+
+    def _fold(self) -> tuple[float, float]:
+        """Leaves plain weights in the payloads; sums of their squares and of their sizes."""
+        if not self.penalised:
+            return 0.0, 0.0
+        if self._keys is None:
+            self._keys = self._all_keys()
+        keys, widths = self._keys
+        model, sums = self.training.settle(
+            self.progress.model, keys, widths, self.run_of.share // 2, fold=True
+        )
+        self.progress.model = model
+        return sums.squares, sums.absolute
+
+    def _all_keys(self) -> tuple[Keys, Widths]:
+        """Keys of the chunks, and where there was a warm start all that are in the store."""
+        keys, widths = self.training.chunks.keys()
+        if not self.progress.continued:
+            return keys, widths
+        found = [part.astype(np.uint64) for part, _, _ in self.store.scan()]
+        keys = np.unique(np.concatenate([keys, *found]))
+        return keys, self.store.index.sizes(keys.astype(np.int64)).astype(np.uint32)
+
+    def objective(self) -> float:
+        """At the weights as they ended, which are plain afterwards."""
+        options = self.run_of.options
+        with self.run_of.clock.phase("objective"):
+            squares, sizes = self._fold()
+            loss = self.training.loss(self.progress.model).loss / self.n_rows
+            self.passes += 1
+        if not math.isfinite(loss):
+            raise Diverged
+        return loss + options.l2 / 2 * squares + options.l1 * sizes

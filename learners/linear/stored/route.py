@@ -1,0 +1,43 @@
+"""Which trainings into a store keep their weights there while they train.
+
+Those on sparse features do, by an algorithm for stores: their weights may be larger than memory.
+All others train in memory, and the store gets the weights at the end.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError, one_of
+from tuskml.learners.linear.algorithms import REGISTERED
+from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.tasks import LINEAR, LinearTask
+
+ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
+"""Those for stores."""
+
+
+def refuse_general(task: LinearTask) -> None:
+    """A store keeps one weight for each feature, for the losses that its kernels have."""
+    if task.general and task.own is None:
+        able = (name for name, one in LINEAR.items() if not one.general)
+        raise OptionError(
+            f"task '{task.name}' is not available with option 'store', expected {one_of(able)}"
+        )
+
+
+def in_memory(groups: NDArray[np.void], request: Request) -> bool:
+    """Whether groups (`passes.GROUP`) train in memory though option `store` is given."""
+    options = request.options
+    dense = bool(groups["kind"][0] < 2)
+    return dense or options.algorithm not in ALGORITHMS or bool(named(options))
+
+
+def without_store(request: Request) -> Request:
+    """The request of the training in memory, for its explanation."""
+    options = replace(request.options, store=None)
+    if options.warm_start is not None and options.warm_start.store is not None:
+        options = replace(options, warm_start=None)  # the explanation does not read the store
+    return replace(request, options=options)

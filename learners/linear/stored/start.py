@@ -1,0 +1,85 @@
+"""Where a stored model starts: its intercept, and the weights of a warm start."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.segments import sparse_segments
+from tuskml.kvstore import StoreRoot
+from tuskml.learners.linear.own.checks import constant
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
+
+DTYPE = "float32"
+"""Of stored weights."""
+
+
+def first_intercept(
+    rows: Pass, labels: NDArray[np.void], task: LinearTask, options: LinearOptions
+) -> float:
+    """The warm start's intercept, or that of the best constant, of one group.
+
+    rows: with their `class_weight`; labels: LABELS (1,).
+    """
+    if options.warm_start is not None:
+        return options.warm_start.intercept
+    if not options.fit_intercept:
+        return 0.0
+    if task.quadratic:
+        return float(labels["mean"][0])
+    if task.own is not None and not task.classifies:
+        return float(constant(task, labels["mean"])[0])
+    if "logistic" not in (task.name, task.response):
+        return 0.0
+    n, high = int(labels["n_rows"][0]), int(labels["n_high"][0])
+    weight = np.ones(2) if rows.class_weight is None else rows.class_weight[0]
+    return float(np.log(high * weight[1] / ((n - high) * weight[0])))
+
+
+@dataclass(frozen=True)
+class Start:
+    """The weights with which the training of one group begins, and the ids that may have some.
+
+    held: the held-out rows, if any.
+    """
+
+    rows: Pass
+    held: Pass | None
+    options: LinearOptions
+    root: StoreRoot | None
+
+    def dimension(self) -> int:
+        """Features of all rows, and of the warm start where that has more."""
+        seen, warm = int(self.rows.groups["dim"][0]), self.options.warm_start
+        if self.held is not None:
+            seen = max(seen, int(self.held.groups["dim"][0]))
+        if warm is None:
+            return seen
+        if warm.store is None:
+            return max(seen, len(warm.coef))
+        assert self.root is not None
+        return max(seen, self.root.version(warm.store).dimension)
+
+    def weights(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Ids and weights of the warm start, in parts."""
+        warm = self.options.warm_start
+        if warm is not None and warm.store is not None:
+            assert self.root is not None
+            with self.root.open(warm.store) as source:
+                for ids, weights in source.items():
+                    passes.raise_if_cancelled(self.rows.cancel_mark)
+                    yield ids, weights.astype(DTYPE)
+        elif warm is not None:
+            yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
+
+    def ids(self) -> Iterator[NDArray[np.int64]]:
+        """Ids that may be asked for though the rows lack them, in parts."""
+        yield from (ids for ids, _ in self.weights())
+        if self.held is not None:
+            for _, ids in sparse_segments(self.held.groups[0]):
+                yield ids.astype(np.int64)
