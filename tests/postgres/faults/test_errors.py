@@ -118,10 +118,6 @@ ONLY_HERE = {
         train(features="ARRAY[x, x]"), ARRAY,
         "train_model: features has 2 dimensions, expected a list of numbers",
     ),
-    "text label": (
-        train(label="'yes'::text"), TYPE,
-        "train_model: label is text, expected a number or a boolean",
-    ),
     "date label": (
         train(label="current_date"), TYPE,
         "train_model: label is date, expected a number or a boolean",

@@ -31,6 +31,22 @@ INVALID: dict[str, tuple[object, str]] = {
     "l2": (True, "a number of at least 0"),
     "fit_intercept": (1, "true or false"),
     "quantile": (1, "a number greater than 0 and less than 1"),
+    "speculate": (
+        {"sampel": 10},
+        'an object such as {"sample": 1000, "time": "10s", "epsilon": 0.05}: rows, a duration '
+        "and a number between 0 and 1",
+    ),
+    "objective": ("sqared", "'squared' or 'logistic'; did you mean 'squared'?"),
+    "trees": (0, "a whole number from 1 to 100000"),
+    "num_leaves": (1, "a whole number from 2 to 65536"),
+    "max_depth": (-1, "a whole number from 0 to 65535"),
+    "learning_rate": (0, "a number greater than 0"),
+    "min_child_rows": (0, "a whole number from 1 to 2147483647"),
+    "min_child_hessian": (-1, "a number of at least 0"),
+    "min_gain": (-1, "a number of at least 0"),
+    "feature_fraction": (0, "a number greater than 0"),
+    "max_bins": (1, "a whole number from 2 to 255"),
+    "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),
     "class_weight": (
