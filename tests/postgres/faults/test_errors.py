@@ -120,7 +120,7 @@ ONLY_HERE = {
     ),
     "date label": (
         train(label="current_date"), TYPE,
-        "train_model: label is date, expected a number or a boolean",
+        "train_model: label is date, expected a number, a boolean or text",
     ),
     "NaN numeric feature": (
         train(features="ARRAY[1, 'nan'::numeric]"), PARAMETER,

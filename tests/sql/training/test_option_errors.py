@@ -34,7 +34,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "speculate": (
         {"sampel": 10},
         'an object such as {"sample": 1000, "time": "10s", "epsilon": 0.05}: rows, a duration '
-        "and a number between 0 and 1",
+        "and a number between 0 and 1; did you mean 'sample'?",
     ),
     "objective": ("sqared", "'squared' or 'logistic'; did you mean 'squared'?"),
     "trees": (0, "a whole number from 1 to 100000"),
