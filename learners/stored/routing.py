@@ -65,6 +65,23 @@ class Records:
         return np.frombuffer(data, self.dtype)
 
 
+def most_features(memory: int) -> int:
+    """Features that a chunk may have, with so many bytes of memory."""
+    return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES)
+
+
+def most_rows(memory: int, n_rows: int, entries: int, fewest: int) -> int:
+    """Rows that a chunk may have by its entries; fewest: chunks at least."""
+    most_entries = max(most_features(memory), memory // ENTRY_BYTES)
+    per_row = entries / max(1, n_rows)
+    return max(1, min(-(-n_rows // fewest), int(most_entries / max(1.0, per_row))))
+
+
+def fewer_rows(rows: int, largest: int, most: int) -> int:
+    """Rows of smaller chunks, where a chunk has `largest` features, which are more than `most`."""
+    return max(1, int(rows * min(0.9, 0.95 * most / largest)))
+
+
 class Routing:
     """The plan for the rows of a group; to be closed.
 
@@ -122,11 +139,8 @@ class Routing:
 
     def _cut(self, group: np.void, fewest: int) -> int:
         """Writes the ids of each chunk; returns its rows."""
-        most = int(self.memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES)
-        most_entries = max(most, self.memory // ENTRY_BYTES)
-        per_row = self.entries / max(1, self.n_rows)
-        most_rows = max(1, -(-self.n_rows // fewest))
-        rows = max(1, min(most_rows, int(most_entries / max(1.0, per_row))))
+        most = most_features(self.memory)
+        rows = most_rows(self.memory, self.n_rows, self.entries, fewest)
         for _ in range(TRIES):
             if -(-self.n_rows // rows) >= MOST_CHUNKS:
                 break
@@ -137,7 +151,7 @@ class Routing:
                 return rows
             if rows == 1:
                 break
-            rows = max(1, int(rows * min(0.9, 0.95 * most / largest)))
+            rows = fewer_rows(rows, largest, most)
         raise TooWide
 
     def _write_ids(self, group: np.void, rows: int, most: int) -> int:

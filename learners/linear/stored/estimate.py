@@ -7,7 +7,7 @@ systems, 2002): a key that a share p of the chunks asks for is in memory with pr
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,9 @@ class StoreUse:
     store_writes: float
     store_bytes_read: float
     store_bytes_written: float
+
+    def __add__(self, other: "StoreUse") -> "StoreUse":
+        return StoreUse(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: whole numbers."""

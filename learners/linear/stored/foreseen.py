@@ -6,6 +6,7 @@ keys and left as they are.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,22 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
-from tuskml.learners.linear.stored.estimate import WEIGHT_BYTES, StoreUse, demand_of, store_use
-from tuskml.learners.linear.stored.run import Run
+from tuskml.learners.linear.stored.estimate import (
+    WEIGHT_BYTES,
+    StoreUse,
+    demand_of,
+    routed_use,
+    store_use,
+)
+from tuskml.learners.linear.stored.routed import RoutedRun
+from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
 from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.stored.routing import TRIES, fewer_rows, most_features, most_rows
 from tuskml.partitioner import IndexMap
 
 Ids = NDArray[np.integer]
+FREQUENT = 1000
+"""Features that share keys, in place of those of a partitioning that has a name."""
 MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
 
@@ -33,11 +44,15 @@ def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: floa
     """
     task, mark = request.task, passes.cancel_mark()
     options = replace(request.options, deterministic=True, warm_start=None, resume=False)
+    if isinstance(options.partition, str):  # kept in the store's directory, which is not read
+        options = replace(options, partition=FREQUENT)
     rows = Pass(
         group, task.loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark
     )
-    run = Run(rows, rows.labels(), replace(request, options=options), plan, None)
-    index = run.layout()
+    run = RoutedRun(rows, rows.labels(), replace(request, options=options), plan, None)
+    if not options.validation and request.options.warm_start is None and run.travels():
+        return on_routes(group[0], run, epochs)
+    index = Run.layout(run)
     each, most = run.rows_per_chunk(), run.most_bytes(index)
     n_chunks = -(-int(group["n_rows"][0]) // each)
     step = max(1, -(-rows.nonzeros() // MOST_ENTRIES))
@@ -47,6 +62,32 @@ def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: floa
     whole = round(len(chunks) / max(1, -(-n_chunks // step)) * n_chunks)
     settles = bool(options.l1 or options.l2)
     return store_use(demand_of(whole, chunks), options.cache or CACHE, epochs, settles)
+
+
+def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
+    """The use of a training whose weights travel, by the features of some chunks of rows.
+
+    Each chunk is taken to share features with all others.
+    """
+    n_rows, entries = int(group["n_rows"]), run.rows.nonzeros()
+    step, most = max(1, -(-entries // MOST_ENTRIES)), most_features(run.cache)
+    each = most_rows(run.cache, n_rows, entries, FEWEST_CHUNKS)
+    for _ in range(TRIES):
+        chunks = in_chunks(group, each, step, run.rows.cancel_mark)
+        found = [np.unique(ids) for _, ids in chunks]
+        largest = max(map(len, found))
+        if largest <= most or each == 1:
+            break
+        each = fewer_rows(each, largest, most)
+    n = -(-n_rows // each)
+    size = float(np.mean([len(ids) for ids in found]))
+    pairs = pairwise(found)
+    near = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs] or [0]
+    weights = size - float(np.mean(near))
+    use = routed_use(n * min(n - 1, weights), n * weights, epochs)
+    if not (run.options.l1 or run.options.l2):
+        return use
+    return use + routed_use(n * (n + 1) / 2, run.n_features(), 0)
 
 
 def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:

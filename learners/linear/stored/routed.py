@@ -69,7 +69,7 @@ class RoutedRun(Run):
 
     def _live(self) -> LiveFeatures | None:
         """Two bytes per feature: not even made where the cache could not hold them."""
-        if LIVE_BYTES * self._n_features() > SLACK * self.cache:
+        if LIVE_BYTES * self.n_features() > SLACK * self.cache:
             return None
         return super()._live()
 
@@ -104,9 +104,9 @@ class RoutedRun(Run):
             return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False
-        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self._n_features())
+        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())
 
-    def _n_features(self) -> int:
+    def n_features(self) -> int:
         """How many features occur, about: exact where they certainly fit.
 
         Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
@@ -133,7 +133,11 @@ class RoutedRun(Run):
         counts = self.routing.plan.counts
         near = np.roll(np.eye(len(counts), dtype=bool), -1, axis=1)  # from the chunk before
         asked = counts[~near]
-        return routed_use(np.count_nonzero(asked), int(asked.sum(dtype=np.int64)), self.epochs)
+        use = routed_use(np.count_nonzero(asked), int(asked.sum(dtype=np.int64)), self.epochs)
+        if not (self.options.l1 or self.options.l2):
+            return use
+        resting = np.triu(counts)  # penalties are brought up to date at the end
+        return use + routed_use(np.count_nonzero(resting), int(resting.sum(dtype=np.int64)), 0)
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""

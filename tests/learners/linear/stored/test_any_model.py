@@ -16,6 +16,7 @@ from stored_fits import SPARSE, put, rows_of, train, with_weights, working
 
 import tuskml
 from tuskml.kvstore import StoreRoot
+from tuskml.learners.linear.stored import run as stored_run
 
 pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
 
@@ -224,3 +225,43 @@ def test_a_loss_that_fails_says_why(con, own) -> None:
     tuskml.register_task("fails", loss=loss, derivative=lambda m, y: m - y)
     with pytest.raises(duckdb.Error, match="task 'fails': loss raised ValueError: no such margin"):
         train(con, "fails", "linear", "fails")
+
+
+@pytest.mark.parametrize("features", ["sparse(ids, vals)", "vals"])
+@pytest.mark.parametrize("task", ["poisson", "huber", "squared_hinge"])
+def test_losses_that_stores_lack_are_refused(con, task, features) -> None:
+    with pytest.raises(
+        duckdb.Error, match="with option 'store', expected 'linear', 'logistic' or"
+    ):
+        con.execute(
+            f"SELECT train_model('{task}', y, {features}, '{{\"store\": \"s\"}}') FROM few"
+        )
+
+
+@pytest.mark.parametrize("features", ["sparse([0], [x])", "[x]"])
+def test_more_than_two_classes_are_refused(con, features) -> None:
+    rows = "(SELECT i % 3 AS y, sin(i) AS x FROM range(60) AS r(i))"
+    with pytest.raises(duckdb.Error, match="'logistic' needs two classes"):
+        con.execute(
+            f"SELECT train_model('logistic', y, {features}, '{{\"store\": \"s\"}}') FROM {rows}"
+        )
+
+
+@pytest.mark.parametrize("validation", [0, 0.2])
+def test_what_the_cache_does_not_hold_stops_early_too(con, monkeypatch, validation) -> None:
+    """Weights that travel cannot go back to the best ones; with held-out rows they do not travel."""
+    monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
+    model = train(
+        con, "logistic", "logistic", validation=validation, max_iter=20, epsilon=0, step=0.5
+    )
+    assert ("weights travel" in model.plan) == (not validation)
+    assert model.loss < 0.6
+
+
+def test_own_losses_on_weights_that_travel(con, own, monkeypatch) -> None:
+    given = {"table": "logistic", "max_iter": 40, "epsilon": 0, "step": 0.5, "l2": 0.01}
+    kept = train(con, "logit", **given)
+    monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
+    travelled = train(con, "logit", **given)
+    assert "weights travel" in travelled.plan
+    assert travelled.loss == pytest.approx(kept.loss, rel=0.02)

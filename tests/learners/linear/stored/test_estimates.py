@@ -100,3 +100,26 @@ def test_counters_are_leveldbs_calls(con, tmp_path, monkeypatch, penalty) -> Non
     assert counted["bytes_read"] == traced["bytes_found"]
     assert counted["writes"] == traced["puts"]
     assert counted["bytes_written"] == traced["bytes_put"]
+
+
+@pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
+def test_weights_that_travel_are_estimated(con, monkeypatch, penalty) -> None:
+    """Where the cache holds none of the shapes' features."""
+    monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
+    model = train(con, table="skewed", **STEADY, **penalty)
+    assert "weights travel" in model.plan
+    told, counted = model.options["store_estimate"], model.options["counters"]
+    given = {"store": "ads", "format": "json"} | STEADY | penalty
+    query = f"SELECT explain_training('logistic', y, {SPARSE}, $1) FROM skewed"
+    ((text,),) = con.execute(query, [json.dumps(given)]).fetchall()
+    (one,) = json.loads(text)["candidates"]
+    moved = counted["bytes_read"] + counted["bytes_written"]
+    for mine, theirs in (
+        (told["store_requests"], counted["requests"]),
+        (told["store_writes"], counted["writes"]),
+        (told["store_bytes_read"], counted["bytes_read"]),
+        (told["store_bytes_written"], counted["bytes_written"]),
+        (one["store_requests"], counted["requests"]),
+        (one["store_bytes"], moved),
+    ):
+        assert theirs / 2 <= mine <= 2 * theirs
