@@ -157,7 +157,8 @@ def ensemble(trees: list[Floats]) -> dict[str, Any]:
     from onnx import numpy_helper
 
     splits: list[tuple[int, float, int, int, int, int]] = []
-    roots, leaves = [], []
+    roots: list[int] = []
+    leaves: list[float] = []
     for nodes in trees:
         inner = nodes[:, 0] >= 0
         roots.append(len(splits))

@@ -12,7 +12,6 @@
 
 #define REFUSAL_ROOM 1200
 
-
 /* Memory that the converted columns of one chunk point into. */
 typedef struct scratch {
     void **piece;
@@ -46,7 +45,8 @@ duckdb_hugeint hugeint_of(__int128 x);
 /* A column whose rows are all NULL, with items of at most 16 bytes. */
 bool all_null(idx_t n, scratch *s, column *c);
 
-/* write_type writes the name of a vector's type. write_refusal writes an error sentence about a call of this function: the types it got, and what it takes. */
+/* write_type writes the name of a vector's type. write_refusal writes an error sentence about a
+ * call of this function: the types it got, and what it takes. */
 void write_type(duckdb_vector v, char *text, size_t room);
 void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]);
 

@@ -75,7 +75,8 @@ typedef struct tk_preparing {
 
 #define TK_PREPARE_ERROR 1024
 /* Expands groups whose `parts` are set. Labels that are text become numbers from 0 on, by sorted
- * text or in the order of the classes given. tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
+ * text or in the order of the classes given. tk_free_groups frees the copies. TK_REFUSED: error
+ * has a sentence. */
 typedef struct tk_prepared tk_prepared;
 TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);

@@ -133,7 +133,7 @@ class RoutedRun(Run):
         counts = self.routing.plan.counts
         near = np.roll(np.eye(len(counts), dtype=bool), -1, axis=1)  # from the chunk before
         asked = counts[~near]
-        use = routed_use(np.count_nonzero(asked), int(asked.sum(dtype=np.int64)), self.epochs)
+        use = routed_use(int(np.count_nonzero(asked)), int(asked.sum(dtype=np.int64)), self.epochs)
         if not (self.options.l1 or self.options.l2):
             return use
         resting = np.triu(counts)  # penalties are brought up to date at the end

@@ -157,7 +157,8 @@ class Run:
 
     def _fits(self, n_features: int) -> bool:
         """Whether the cache holds the weights of so many features."""
-        return all_fit(n_features, self.options.partition, self.cache)
+        frequent = self.options.partition
+        return all_fit(n_features, frequent if isinstance(frequent, int) else 0, self.cache)
 
     def most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
