@@ -1,6 +1,7 @@
-"""Lets the tests here, and those of the GPU, import what `test_factorization` defines."""
+"""Lets the tests here, and those in the folders below, import what others define."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path += [str(HERE), str(HERE / "stored")]

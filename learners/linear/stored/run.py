@@ -157,6 +157,7 @@ class Run:
 
     def _fits(self, n_features: int) -> bool:
         """Whether the cache holds the weights of so many features."""
+        assert isinstance(self.options.partition, int)
         return all_fit(n_features, self.options.partition, self.cache)
 
     def most_bytes(self, index: IndexMap) -> int:

@@ -53,9 +53,9 @@ def train(con, table: str, **options):
 
 
 def test_cliques_are_asked_for_together(con) -> None:
-    """By default, with the same loss; how large blocks are is chosen for each layout."""
+    """By choice, with the same loss; how large blocks are is chosen for each layout."""
     by_id, plain = train(con, "cliques", layout="id")
-    model, counters = train(con, "cliques")
+    model, counters = train(con, "cliques", layout="auto")
     assert "by affinity, as 8.0 rare features are met together" in model["plan"]
     assert model["loss"] == pytest.approx(by_id["loss"], rel=1e-3)
     assert counters["features"] == pytest.approx(plain["features"], rel=0.15)
@@ -73,7 +73,7 @@ def test_blocks_of_one_size_are_fewer(con, monkeypatch, layout: str, times: int)
 
 def test_where_there_is_none_it_says_so_and_goes_by_id(con, monkeypatch) -> None:
     monkeypatch.setattr("tuskml.learners.stored.affinity.Related", None)
-    model, _ = train(con, "loose")
+    model, _ = train(con, "loose", layout="auto")
     assert "by id, as no affinity was found" in model["plan"]
 
 
