@@ -6,6 +6,7 @@ halves: one that the planner's tables may be fitted to, and one that is held out
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ HALVES = 20_261_122
 MOST_VALUES = 6_000_000
 """Values of a made dense set, at most."""
 CONDITIONS = (1.0, 10.0, 100.0, 1e3, 1e4)
-FOLDER = Path("/work/shared/data")
+FOLDER = Path(os.environ.get("TUSKML_BENCH_DATA", "/tmp/tuskml-bench"))
+"""Where a9a.svm (LIBSVM's data sets), adult.csv (UCI) and movielens-100k.psv (GroupLens) lie."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,146 @@
+"""Boosted trees beside LightGBM, in one run.
+
+python scripts/bench/run.py boosting --rows 1000000 --repeat 3
+
+One model: 28 float32 features, as in HIGGS, two classes, 100 trees of 31 leaves; a fifth of the
+rows is held out. tuskml trains from a table in DuckDB, so its time includes the packing. LightGBM
+builds its Dataset from the same table's Arrow data, in the same time, with both histogram layouts;
+the faster counts. Many models: groups of 270 rows and 10 features, 50 trees of 15 leaves, with one
+thread for LightGBM's loop, whose Dataset is built per group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+import tuskml
+
+Times = list[tuple[float, float]]
+GROUP_ROWS = 270
+
+
+def rows_of(n: int, d: int, seed: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Features, and classes that depend on products and waves of some of them."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(n, d)).astype(np.float32)
+    m = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] + (x[:, 4] > 0) * x[:, 5]
+    return x, (m + random.logistic(size=n) > 0) * 1.0
+
+
+def table(con: duckdb.DuckDBPyConnection, name: str, x: Any, **columns: Any) -> None:
+    """A table with the rows as lists, and each feature as a column."""
+    made = {f"c{j}": x[:, j] for j in range(x.shape[1])}
+    con.register("made", made | columns)
+    listed = ", ".join(made)
+    con.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT *, [{listed}] AS x FROM made")
+
+
+def timed(call: Callable[[], Any], times: Times) -> Any:
+    """What the call returns; its seconds of the wall clock and of processors are noted."""
+    began, used = time.perf_counter(), time.process_time()
+    found = call()
+    times.append((time.perf_counter() - began, time.process_time() - used))
+    return found
+
+
+def lightgbm_of(data: Any, label: Any, trees: int, leaves: int, threads: int, by_row: bool) -> Any:
+    """A booster by LightGBM."""
+    given = {"objective": "binary", "num_leaves": leaves, "num_threads": threads, "verbose": -1}
+    layout = "force_row_wise" if by_row else "force_col_wise"
+    made = lightgbm.Dataset(data, label, params={"verbose": -1, "num_threads": threads})
+    return lightgbm.train(given | {layout: True}, made, trees)
+
+
+def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+    """A large table."""
+    x, y = rows_of(given.rows, 28)
+    cut = given.rows * 4 // 5
+    table(con, "t", x[:cut], y=y[:cut])
+    names = ", ".join(f"c{j}" for j in range(28))
+    options = f'{{"objective": "logistic", "threads": {given.threads}}}'
+    ours = f"SELECT train_model('gbdt', y, x, '{options}') FROM t"
+
+    def peer(by_row: bool) -> Any:
+        read = con.execute(f"SELECT y, {names} FROM t").to_arrow_table()
+        label = read.column("y")
+        return lightgbm_of(read.drop_columns(["y"]), label, 100, 31, given.threads, by_row)
+
+    calls: dict[str, Callable[[], Any]] = {
+        "tuskml": lambda: con.execute(ours).fetchall()[0][0],
+        "lightgbm by row": lambda: peer(True),
+        "lightgbm by column": lambda: peer(False),
+    }
+    times: dict[str, Times] = {name: [] for name in calls}
+    for _ in range(given.repeat):
+        found = {name: timed(call, times[name]) for name, call in calls.items()}
+    held = x[cut:]
+    ours_margins = tuskml.Model.of(found["tuskml"]).decision(held)
+    margins = {"tuskml": ours_margins} | {
+        name: booster.predict(held, raw_score=True)
+        for name, booster in found.items()
+        if name != "tuskml"
+    }
+    print(f"one model, {cut:,} x 28, 100 trees of 31 leaves, {given.threads} threads")
+    show(times, {name: f"AUC {roc_auc_score(y[cut:], m):.5f}" for name, m in margins.items()})
+
+
+def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+    """Small groups; seconds per group."""
+    x, y = rows_of(given.groups * GROUP_ROWS, 10, 2)
+    g = np.repeat(np.arange(given.groups), GROUP_ROWS)
+    table(con, "t", x, y=y, g=g)
+    options = '{"objective": "logistic", "trees": 50, "num_leaves": 15, "threads": 1}'
+    ours = f"SELECT g, train_model('gbdt', y, x, '{options}') FROM t GROUP BY g"
+
+    def loop() -> list[Any]:
+        parts = [slice(at, at + GROUP_ROWS) for at in range(0, len(y), GROUP_ROWS)]
+        return [lightgbm_of(x[part], y[part], 50, 15, 1, False) for part in parts]
+
+    times: dict[str, Times] = {"tuskml": [], "lightgbm in a loop": []}
+    for _ in range(given.repeat):
+        timed(lambda: con.execute(ours).fetchall(), times["tuskml"])
+        timed(loop, times["lightgbm in a loop"])
+    print(f"{given.groups:,} groups of {GROUP_ROWS} x 10, 50 trees of 15 leaves, one thread")
+    each = {name: statistics.median(t[1] for t in of) / given.groups for name, of in times.items()}
+    show(times, {name: f"{used * 1e3:.2f} ms of a processor each" for name, used in each.items()})
+
+
+def show(times: dict[str, Times], notes: dict[str, str]) -> None:
+    """Medians of the wall clock and of processors, and ratios to tuskml's."""
+    middle = {n: [statistics.median(t[i] for t in of) for i in (0, 1)] for n, of in times.items()}
+    for name, (wall, used) in middle.items():
+        ratio = wall / middle["tuskml"][0], used / middle["tuskml"][1]
+        print(
+            f"{name:<20} {wall:8.2f} s ({used:.2f} s)  x tuskml {ratio[0]:.2f} ({ratio[1]:.2f})  "
+            f"{notes[name]}"
+        )
+
+
+def main() -> None:
+    """Prints medians, ratios and what models are worth on held-out rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=250_000)
+    parser.add_argument("--groups", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}")
+    with tuskml.connect(threads=given.threads) as con:
+        one_model(given, con)
+        many_models(given, con)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
