@@ -1,0 +1,67 @@
+"""A payload of trees whose nodes somebody changed: a number or a sentence, and always an end."""
+
+import random
+import re
+import struct
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import tuskml
+
+sys.path.append(str(Path(__file__).parent))
+
+from test_payload import HEAD, signed
+
+NUMBERS = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 7.0, 1e6, 1e300, -1e300, float("inf"), float("nan"))
+
+
+@pytest.fixture(scope="module")
+def payload() -> bytes:
+    with tuskml.connect(threads=1) as con:
+        rows = "(SELECT i % 17 AS a, i % 13 AS b, (i % 17) * (i % 13) AS y FROM range(500) t(i))"
+        options = '{"trees": 3, "num_leaves": 6}'
+        return con.execute(
+            f"SELECT train_model('gbdt', y, [a, b], '{options}').payload FROM {rows}"
+        ).fetchall()[0][0]
+
+
+def answer(con: duckdb.DuckDBPyConnection, payload: bytes) -> float | None:
+    query = f"SELECT predict({{'payload': from_hex('{payload.hex()}')}}, [3, 4])"
+    return con.execute(query).fetchall()[0][0]
+
+
+def test_forged_nodes_do_no_harm(con: duckdb.DuckDBPyConnection, payload: bytes) -> None:
+    """Children that are parents, features that are none, counts beyond the end."""
+    chosen = random.Random(1)
+    numbers = HEAD.unpack(payload[: HEAD.size])[10]
+    answers, told = 0, []
+    for _ in range(3000):
+        forged = bytearray(payload)
+        for _ in range(chosen.randint(1, 4)):
+            at = HEAD.size + 8 * chosen.randrange(numbers)
+            forged[at : at + 8] = struct.pack("<d", chosen.choice(NUMBERS))
+        try:
+            answer(con, signed(bytes(forged)))
+            answers += 1
+        except duckdb.InvalidInputException as error:
+            told.append(re.sub(r"\d+", "n", str(error).rpartition("predict: ")[2]))
+    assert answers > 100
+    assert len(told) > 100
+    assert set(told) == {
+        "the coefficients of the model are not the nodes of its trees",
+        "the model has n features, row has n",
+    }
+
+
+def test_a_child_that_is_its_own_parent_is_refused(
+    con: duckdb.DuckDBPyConnection, payload: bytes
+) -> None:
+    """The first node's right child is the node itself; the row goes right."""
+    first = HEAD.size + 8 * (2 + 3)
+    forged = bytearray(payload)
+    forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, 0.0)
+    with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
+        answer(con, signed(bytes(forged)))
