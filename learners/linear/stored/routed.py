@@ -133,11 +133,13 @@ class RoutedRun(Run):
         counts = self.routing.plan.counts
         near = np.roll(np.eye(len(counts), dtype=bool), -1, axis=1)  # from the chunk before
         asked = counts[~near]
-        use = routed_use(np.count_nonzero(asked), int(asked.sum(dtype=np.int64)), self.epochs)
+        use = routed_use(int(np.count_nonzero(asked)), int(asked.sum(dtype=np.int64)), self.epochs)
         if not (self.options.l1 or self.options.l2):
             return use
         resting = np.triu(counts)  # penalties are brought up to date at the end
-        return use + routed_use(np.count_nonzero(resting), int(resting.sum(dtype=np.int64)), 0)
+        return use + routed_use(
+            int(np.count_nonzero(resting)), int(resting.sum(dtype=np.int64)), 0
+        )
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""
