@@ -137,7 +137,9 @@ class RoutedRun(Run):
         if not (self.options.l1 or self.options.l2):
             return use
         resting = np.triu(counts)  # penalties are brought up to date at the end
-        return use + routed_use(np.count_nonzero(resting), int(resting.sum(dtype=np.int64)), 0)
+        return use + routed_use(
+            int(np.count_nonzero(resting)), int(resting.sum(dtype=np.int64)), 0
+        )
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""
