@@ -21,6 +21,9 @@ CASES = Path(__file__).with_name("cases")
 DATA = Path(__file__).with_name("data")
 ANSWERS = re.compile(r"\s*(SELECT|WITH|VALUES|EXECUTE)\b", re.IGNORECASE)
 
+SLOW_READING = re.compile(r"^  reading   .*\n", re.MULTILINE)
+"""What an explanation says besides on a machine that is busy."""
+
 DIFFERENCES: dict[tuple[str, str], str] = {}
 """(database, case): why its answers are in `<case>.<database>.out` instead."""
 
@@ -106,7 +109,7 @@ def run_case(run: Run, text: str) -> str:
         answer = run(statement)
         if ANSWERS.match(statement):
             blocks.append(f"{statement};\n{table(answer)}\n")
-    return "\n".join(blocks)
+    return SLOW_READING.sub("", "\n".join(blocks))
 
 
 def expected_file(database: str, case: str) -> Path:
