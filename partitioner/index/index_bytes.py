@@ -52,11 +52,11 @@ def encode(
 
 
 def _magic_of(live: LiveFeatures | None) -> bytes:
-    """The version that live features need."""
+    """The version that live features need; an order within no features takes no bytes."""
     if live is None:
         return MAGIC
-    within = live.order is not None and live.order.within is not None
-    return WITHIN_MAGIC if within else LIVE_MAGIC
+    within = None if live.order is None else live.order.within
+    return LIVE_MAGIC if within is None or len(within) == 0 else WITHIN_MAGIC
 
 
 def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
