@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../shared/pool.hpp"
 #include "random.hpp"
 
 namespace tusk {
@@ -11,17 +12,18 @@ namespace {
 constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is rounding
 
 // Calls body(features, label) for each row, in order.
-template <class T, class Body> void each_row(const tusk_group &group, Body &&body) {
-    for (const tusk_segment *s = group.head; s; s = s->next)
+template <class T, class Body>
+void each_row_of(const tusk_group &group, int64_t cancel_mark, Body &&body) {
+    for (const tusk_segment *s = group.head; s && !cancelled(cancel_mark); s = s->next)
         for (uint32_t i = 0; i < s->n_rows; i++)
             body((const T *)tusk_dense_values(s) + (int64_t)i * group.dim, tusk_labels(s)[i]);
 }
 
-template <class Body> void each_row(const tusk_group &group, Body &&body) {
+template <class Body> void each_row(const tusk_group &group, int64_t cancel_mark, Body &&body) {
     if (tusk_value_size(group.kind) == sizeof(float))
-        each_row<float>(group, body);
+        each_row_of<float>(group, cancel_mark, body);
     else
-        each_row<double>(group, body);
+        each_row_of<double>(group, cancel_mark, body);
 }
 
 // The inverse of a deviation, 0 for what does not vary.
@@ -40,23 +42,23 @@ bool Units::finite() const {
     return all == 0;
 }
 
-Units units_of(const tusk_group &group, const tk_net &net) {
+Units units_of(const tusk_group &group, const tk_net &net, int64_t cancel_mark) {
     int64_t d = group.dim;
-    auto n = (double)group.n_rows;
+    double share = 1 / (double)group.n_rows;
     Units units{std::vector<double>(d, 0), std::vector<double>(d, 1)};
     if (!net.standardise)
         return units;
     std::vector<double> square(d, 0);
     double of_label = 0;
-    each_row(group, [&](const auto *x, double y) {
+    each_row(group, cancel_mark, [&](const auto *x, double y) {
         for (int64_t k = 0; k < d; k++)
-            units.shift[k] += x[k] / n;
-        units.label_shift += y / n;
+            units.shift[k] += x[k] * share;
+        units.label_shift += y * share;
     });
-    each_row(group, [&](const auto *x, double y) {
+    each_row(group, cancel_mark, [&](const auto *x, double y) {
         for (int64_t k = 0; k < d; k++)
-            square[k] += (x[k] - units.shift[k]) * (x[k] - units.shift[k]) / n;
-        of_label += (y - units.label_shift) * (y - units.label_shift) / n;
+            square[k] += (x[k] - units.shift[k]) * (x[k] - units.shift[k]) * share;
+        of_label += (y - units.label_shift) * (y - units.label_shift) * share;
     });
     for (int64_t k = 0; k < d; k++)
         units.scale[k] = inverse(std::sqrt(square[k]), units.shift[k]);
@@ -76,10 +78,11 @@ float Labels::of(double y, const Units &units) const {
     return (float)(std::lower_bound(classes, classes + net->outputs, y) - classes);
 }
 
-void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, float *x,
-               float *y) {
+void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, RowsTo to,
+               int64_t cancel_mark) {
+    auto [x, y] = to;
     int64_t d = group.dim, width = padded(d);
-    each_row(group, [&](const auto *row, double label) {
+    each_row(group, cancel_mark, [&](const auto *row, double label) {
         for (int64_t k = 0; k < d; k++)
             x[k] = (float)((row[k] - units.shift[k]) * units.scale[k]);
         std::fill(x + d, x + width, 0.0f);

@@ -15,7 +15,8 @@ struct Units {
     bool finite() const;
 };
 
-Units units_of(const tusk_group &group, const tk_net &net);
+// Both of these end early once cancelled.
+Units units_of(const tusk_group &group, const tk_net &net, int64_t cancel_mark);
 
 // How labels become what the net reads: numbers centred and scaled, two classes 0 and 1, several
 // classes their number.
@@ -28,8 +29,11 @@ struct Labels {
 };
 
 // Copies rows, one behind the other: x (n, padded(d)), y (n,).
-void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, float *x,
-               float *y);
+struct RowsTo {
+    float *x, *y;
+};
+void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, RowsTo to,
+               int64_t cancel_mark);
 
 // Weights in the caller's layout and units from those of a net, and back.
 void write_weights(const Shape &shape, const Units &units, const float *flat, double *out);

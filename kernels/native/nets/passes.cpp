@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../shared/pool.hpp"
 #include "activation.hpp"
 #include "product.hpp"
 
@@ -152,7 +153,7 @@ int Space::take(tusk_memory *memory, const Shape &shape) {
 
 double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space) {
     double total = 0;
-    for (; from < to; from += ROWS) {
+    for (; from < to && !cancelled(batch.cancel_mark); from += ROWS) {
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, nullptr, false, space);
@@ -165,7 +166,7 @@ double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed,
     double total = 0;
     Dropout dropout(batch.net->dropout, seed);
     auto scale = (float)(1.0 / (double)batch.n);
-    for (; from < to; from += ROWS) {
+    for (; from < to && !cancelled(batch.cancel_mark); from += ROWS) {
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, batch.net->dropout > 0 ? &dropout : nullptr, true, space);

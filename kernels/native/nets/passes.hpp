@@ -49,6 +49,7 @@ struct Batch {
     Rows rows;
     const uint32_t *order; // of the batch's rows; NULL: as they come
     int64_t n;             // rows of the batch
+    int64_t cancel_mark;   // once cancelled, sums stay incomplete
 };
 
 // The sum of the losses of rows `from` to `to` of a batch. Without `gradient` no dropout.

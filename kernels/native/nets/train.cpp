@@ -26,13 +26,13 @@ int64_t parts_of(const tk_net &net) {
 class Copied {
 public:
     int take(tusk_memory *memory, const tusk_group &group, const Units &units,
-             const Labels &labels) {
+             const Labels &labels, int64_t cancel_mark) {
         int64_t n = group.n_rows, width = padded(group.dim);
         int code = memory_.take(memory, n * (width + 1));
         if (code)
             return code;
         float *x = memory_.data(), *y = x + n * width;
-        copy_rows(group, units, labels, x, y);
+        copy_rows(group, units, labels, {x, y}, cancel_mark);
         rows_ = {x, y, n};
         return TK_OK;
     }
@@ -89,12 +89,12 @@ public:
 private:
     int prepare() {
         const tusk_group &group = pass_.groups[index_];
-        units_ = units_of(group, net_);
+        units_ = units_of(group, net_, pass_.cancel_mark);
         const double *classes = net_.label ? net_.label + index_ * net_.outputs : nullptr;
         Labels labels{&net_, pass_.positive ? pass_.positive[index_] : 1, classes};
-        int code = rows_.take(memory_, group, units_, labels);
+        int code = rows_.take(memory_, group, units_, labels, pass_.cancel_mark);
         if (!code && net_.held && net_.held[index_].n_rows)
-            code = held_.take(memory_, net_.held[index_], units_, labels);
+            code = held_.take(memory_, net_.held[index_], units_, labels, pass_.cancel_mark);
         code = code ? code : order_.take(memory_, group.n_rows);
         code = code ? code : stepper_.take(memory_, net_, shape_);
         code = code ? code : take_weights();
@@ -105,7 +105,7 @@ private:
             read_weights(shape_, units_, net_.start + index_ * shape_.weights(), weights_);
         else if (!code)
             draw_weights(shape_, net_, weights_);
-        return code;
+        return code ? code : cancelled(pass_.cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
     }
 
     int take_weights() {
@@ -136,9 +136,10 @@ private:
             auto *to = const_cast<float *>(view_.transposed[l]);
             const float *from = weights_ + layer.weights;
             int64_t in = padded(layer.in), out = padded(layer.out);
-            for (int64_t j = 0; j < layer.out; j++)
+            for (int64_t first = 0; first < out; first += PAD) // a cache line of each row
                 for (int64_t i = 0; i < layer.in; i++)
-                    to[j * in + i] = from[i * out + j];
+                    for (int64_t j = first; j < std::min(first + PAD, layer.out); j++)
+                        to[j * in + i] = from[i * out + j];
         }
     }
 
@@ -147,7 +148,8 @@ private:
     // Leaves the gradient of the batch of the order's rows from `first` on in the first part's
     // space, and adds to the sum of losses.
     void add_up(int64_t first, int64_t n, uint64_t seed, double *loss) {
-        Batch batch{&net_, &shape_, &view_, rows_.rows(), order_.data() + first, n};
+        Batch batch{&net_, &shape_,          &view_, rows_.rows(), order_.data() + first,
+                    n,     pass_.cancel_mark};
         double each[MOST_PARTS];
         for_parts([&](int64_t p) {
             std::fill_n(spaces_[p].gradient, shape_.floats(), 0.0f);
@@ -172,6 +174,8 @@ private:
                 return TK_CANCELLED;
             transpose();
             add_up(at, std::min<int64_t>(net_.batch, n - at), within(seed, at + 1), &loss);
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED; // the gradient is incomplete
             stepper_.step(rate, spaces_[0].gradient, weights_);
         }
         history[number] = unscaled(loss / (double)n);
@@ -212,7 +216,7 @@ private:
     }
 
     int mean_loss(const Rows &rows, double *loss) {
-        Batch batch{&net_, &shape_, &view_, rows, nullptr, rows.n};
+        Batch batch{&net_, &shape_, &view_, rows, nullptr, rows.n, pass_.cancel_mark};
         double each[MOST_PARTS], total = 0;
         constexpr int64_t ONCE = 1 << 14; // rows between two looks at the cancel count
         for (int64_t at = 0; at < rows.n; at += ONCE) {
@@ -226,6 +230,8 @@ private:
             for (int64_t p = 0; p < parts_; p++)
                 total += each[p];
         }
+        if (cancelled(pass_.cancel_mark))
+            return TK_CANCELLED;
         *loss = unscaled(total / (double)rows.n);
         return TK_OK;
     }

@@ -341,7 +341,8 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
         (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response >= TUSK_RESPONSES || h->n_classes > 3 || !whole_classes(h))
+        h->response >= TUSK_RESPONSES || h->n_classes > (h->task == TUSK_FACTORIZATION ? 3 : 2) ||
+        !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;
     v->weights = (const tusk_weight *)at;

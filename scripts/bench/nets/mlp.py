@@ -1,0 +1,166 @@
+"""Neural nets beside a loop of PyTorch, in one run.
+
+python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3
+
+Many nets: groups of 2,000 rows and 28 features, one hidden layer of 32 relus, 20 epochs of batches
+of 32 by Adam. PyTorch trains the first of the groups by a loop over slices of tensors, with one
+thread, and its time per group is multiplied. One net: 28-64-32-1, one epoch of batches of 256.
+tuskml trains from a table in DuckDB, so its time includes the packing. Where PyTorch is not
+installed (--torch names the Python that has it) only tuskml's times are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+
+import tuskml
+
+GROUP_ROWS, INPUTS = 2000, 28
+PEER = """
+import sys, time, torch
+n, epochs, batch, threads, groups, *hidden = map(int, sys.argv[1:])
+torch.set_num_threads(threads)
+torch.manual_seed(1)
+torch.set_num_interop_threads(1)
+x = torch.randn(n, 28)
+y = ((x[:, 0] * x[:, 1] + torch.sin(2 * x[:, 2]) + x[:, 3]) > 0).float()
+def train():
+    sizes, parts = [28, *hidden, 1], []
+    for d, k in zip(sizes, sizes[1:]):
+        parts += [torch.nn.Linear(d, k), torch.nn.ReLU()]
+    net = torch.nn.Sequential(*parts[:-1])
+    made = torch.optim.Adam(net.parameters(), foreach=False, fused=True)
+    loss_of = torch.nn.BCEWithLogitsLoss()
+    for epoch in range(epochs):
+        order, total = torch.randperm(n), 0.0
+        for at in range(0, n, batch):
+            some = order[at : at + batch]
+            made.zero_grad(set_to_none=True)
+            loss = loss_of(net(x[some])[:, 0], y[some])
+            loss.backward()
+            made.step()
+            total += loss.item() * len(some)
+    return total / n
+if groups > 1:
+    train()
+began, used = time.perf_counter(), time.process_time()
+for _ in range(groups):
+    loss = train()
+print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, loss)
+"""
+
+
+def table(con: duckdb.DuckDBPyConnection, rows: int, groups: int) -> None:
+    """A table of rows in groups, two classes that depend on products and waves of features."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(rows, INPUTS)).astype(np.float32)
+    made = {f"c{j}": x[:, j] for j in range(INPUTS)}
+    made["y"] = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] > 0
+    made["g"] = np.arange(rows) % groups
+    con.register("made", made)
+    listed = ", ".join(f"c{j}" for j in range(INPUTS))
+    con.execute(f"CREATE OR REPLACE TABLE t AS SELECT g, y, [{listed}] AS x FROM made")
+    con.unregister("made")
+
+
+def timed(call: Callable[[], object], repeat: int) -> tuple[float, float]:
+    """The median seconds of a call, and of the processors."""
+    walls, used = [], []
+    for _ in range(repeat):
+        wall, own = time.perf_counter(), time.process_time()
+        call()
+        walls.append(time.perf_counter() - wall)
+        used.append(time.process_time() - own)
+    return statistics.median(walls), statistics.median(used)
+
+
+def peer(given: argparse.Namespace, *numbers: int) -> tuple[float, float, float] | None:
+    """Seconds of the wall clock and of processors, and the last epoch's loss, of a training by
+    PyTorch; None where it is missing."""
+    command = [given.torch, "-c", PEER, *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None
+    wall, used, loss = map(float, done.stdout.split())
+    return wall, used, loss
+
+
+def options_of(given: argparse.Namespace, **more: object) -> str:
+    """Options as JSON."""
+    return json.dumps({"objective": "logistic", "threads": given.threads} | more)
+
+
+def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+    """A net per group."""
+    table(con, given.groups * GROUP_ROWS, given.groups)
+    options = options_of(given, layers=[32], max_iter=20)
+    models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t GROUP BY g"
+    sql = f"SELECT avg(m.loss), avg(m.history[-1]) FROM ({models})"
+    wall, used = timed(lambda: con.execute(sql).fetchall(), given.repeat)
+    loss, last = con.execute(sql).fetchall()[0]
+    print(f"{given.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs, {given.threads} threads")
+    print(f"  tuskml   {wall:.2f} s, processors {used:.2f} s, mean loss {loss:.4f} ({last:.4f})")
+    found = peer(given, GROUP_ROWS, 20, 32, 1, given.peer_groups, 32)
+    if found:
+        theirs, busy = found[0] * given.groups, found[1] * given.groups
+        print(
+            f"  PyTorch  {theirs:.1f} s with one thread, processors {busy:.1f} s (from "
+            f"{given.peer_groups} groups), loss of the last epoch {found[2]:.4f}: "
+            f"{theirs / wall:.1f}x, processors {busy / used:.1f}x"
+        )
+
+
+def one_net(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+    """A large table."""
+    table(con, given.rows, 1)
+    times, history = {}, []
+    for epochs in (1, 3):
+        options = options_of(given, max_iter=epochs, batch_size=256)
+        models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t"
+        sql = f"SELECT m.loss, m.history FROM ({models})"
+        times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), given.repeat)
+        history = con.execute(sql).fetchall()[0][1]
+    wall, used = ((times[3][place] - times[1][place]) / 2 for place in (0, 1))
+    print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256, {given.threads} threads")
+    print(
+        f"  tuskml   {wall:.2f} s an epoch, processors {used:.2f} s; {times[1][0]:.2f} s for one "
+        f"with packing, copying and the final loss; losses {', '.join(f'{x:.4f}' for x in history)}"
+    )
+    for threads in sorted({1, given.threads}):
+        found = peer(given, given.rows, 1, 256, threads, 1, 64, 32)
+        if found:
+            print(
+                f"  PyTorch  {found[0]:.2f} s an epoch with {threads} threads, processors "
+                f"{found[1]:.2f} s, loss {found[2]:.4f}: {found[0] / wall:.1f}x, processors "
+                f"{found[1] / used:.1f}x"
+            )
+
+
+def main() -> None:
+    """Both parts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--peer-groups", type=int, default=2)
+    parser.add_argument("--torch", default=sys.executable, help="a Python with PyTorch")
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
+    with tuskml.connect(threads=given.threads) as con:
+        many_nets(given, con)
+        one_net(given, con)
+
+
+if __name__ == "__main__":
+    main()
