@@ -34,7 +34,7 @@ torch.manual_seed(1)
 torch.set_num_interop_threads(1)
 x = torch.randn(n, 28)
 y = ((x[:, 0] * x[:, 1] + torch.sin(2 * x[:, 2]) + x[:, 3]) > 0).float()
-def train():
+def train(n, epochs):
     sizes, parts = [28, *hidden, 1], []
     for d, k in zip(sizes, sizes[1:]):
         parts += [torch.nn.Linear(d, k), torch.nn.ReLU()]
@@ -51,11 +51,10 @@ def train():
             made.step()
             total += loss.item() * len(some)
     return total / n
-if groups > 1:
-    train()
+train(min(n, 2000), 2)
 began, used = time.perf_counter(), time.process_time()
 for _ in range(groups):
-    loss = train()
+    loss = train(n, epochs)
 print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, loss)
 """
 
@@ -134,7 +133,7 @@ def one_net(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256, {given.threads} threads")
     print(
         f"  tuskml   {wall:.2f} s an epoch, processors {used:.2f} s; {times[1][0]:.2f} s for one "
-        f"with packing, copying and the final loss; losses {', '.join(f'{x:.4f}' for x in history)}"
+        f"with packing, copying and the final loss; losses {[round(x, 4) for x in history]}"
     )
     for threads in sorted({1, given.threads}):
         found = peer(given, given.rows, 1, 256, threads, 1, 64, 32)

@@ -13,7 +13,7 @@ import pytest
 
 import tuskml
 
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "duckdb"))
 
 from test_payload import HEAD, signed
 
