@@ -177,11 +177,16 @@ def tanh(graph: Graph, sums: str) -> str:
 
 
 def gelu(graph: Graph, sums: str) -> str:
-    """z / 2 (1 + erf(z / sqrt 2)); the operator Gelu is younger than the others here."""
+    """z / 2 (1 + erf(z / sqrt 2)), with an erf of floats, which is the one that runtimes have; the
+    operator Gelu is younger than the others here."""
+    from onnx import TensorProto
+
     for name, value in (("root", np.sqrt(0.5)), ("one", 1.0), ("half", 0.5)):
         graph.constant(f"{sums}_{name}", np.array(value))
     graph.add("Mul", [sums, f"{sums}_root"], f"{sums}_z")
-    graph.add("Erf", [f"{sums}_z"], f"{sums}_erf")
+    graph.add("Cast", [f"{sums}_z"], f"{sums}_float", to=TensorProto.FLOAT)
+    graph.add("Erf", [f"{sums}_float"], f"{sums}_erf_float")
+    graph.add("Cast", [f"{sums}_erf_float"], f"{sums}_erf", to=TensorProto.DOUBLE)
     graph.add("Add", [f"{sums}_erf", f"{sums}_one"], f"{sums}_twice")
     graph.add("Mul", [f"{sums}_twice", f"{sums}_half"], f"{sums}_share")
     return graph.add("Mul", [sums, f"{sums}_share"], f"{sums}_gelu")

@@ -4,20 +4,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
-from tuskml.learners.nets import training
+from tuskml.learners.nets import explanation, training
 from tuskml.learners.nets.options import OPTIONS, NetOptions
-from tuskml.learners.nets.outcome import plan_of
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in
 
-FORMULAS = {
-    "squared": "1/2 (m - y)^2",
-    "logistic": "log(1 + exp(-y m)), of several classes log sum_k exp(m_k) - m_y",
-}
 TASKS = built_in(
     Task(
         "mlp",
@@ -59,26 +53,7 @@ class Nets(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, NetOptions], memory: int = 0
     ) -> Iterator[str]:
-        options = request.options
         training.refuse_rows(groups)
         for group in np.split(groups, len(groups)):
-            formula = f"mean {FORMULAS[options.objective]}, m the output of the net"
-            found = document(
-                group, request.task.name, formula, request.reading, plan=plan(options)
-            )
-            yield written(found, options.format)
-
-
-def plan(options: NetOptions) -> dict[str, object]:
-    """How the nets are trained."""
-    return {
-        "algorithm": options.algorithm,
-        "description": plan_of(options),
-        "because": "the option `algorithm` says so, or its default",
-        "order": "a seeded shuffle of each epoch, which the rows' order does not change",
-        "threads": options.threads,
-        "max_iter": options.epochs,
-        "epsilon": 0.0,
-        "converge": "loss",
-        "time": None,
-    }
+            found = explanation.explain(group, request, memory)
+            yield written(found, request.options.format)

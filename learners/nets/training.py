@@ -144,20 +144,32 @@ def fit(
     """The nets of groups with the same loss and number of outputs, from rows in an order that
     depends on their content alone."""
     options = request.options
-    outputs = 1 if alike.classes is None else alike.classes.shape[1]
-    rules = rules_of(options, alike.loss, outputs)
-    refuse_weights(rules.weights(rows.n_features), rows.n_features)
     with ExitStack() as stack:
         counts = held_out_counts(rows.groups["n_rows"], options.validation)
         made, out = rows.shuffled(memory, options.seed, counts)
         kept = replace(rows, groups=stack.enter_context(made))
-        held = replace(rows, groups=stack.enter_context(out)) if options.validation else None
-        positive = labels["high"] if options.classes is None else options.classes[1]
-        positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
-        kept = replace(kept, positive=positive)
-        one = (labels["low"] == labels["high"]) & (alike.loss != SQUARED)
-        left_out = np.ascontiguousarray(one, np.uint8)
-        return trained(kept, rules, memory, held, alike.classes, left_out=left_out)
+        held = replace(rows, groups=stack.enter_context(out))
+        return fit_in_order(kept, labels, alike, options, memory, held)
+
+
+def fit_in_order(
+    rows: Pass,
+    labels: NDArray[np.void],
+    alike: Alike,
+    options: NetOptions,
+    memory: int,
+    held: Pass | None = None,
+) -> Trained:
+    """The same from rows as they come."""
+    outputs = 1 if alike.classes is None else alike.classes.shape[1]
+    rules = rules_of(options, alike.loss, outputs)
+    refuse_weights(rules.weights(rows.n_features), rows.n_features)
+    positive = labels["high"] if options.classes is None else options.classes[1]
+    positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
+    one = (labels["low"] == labels["high"]) & (alike.loss != SQUARED)
+    left_out = np.ascontiguousarray(one, np.uint8)
+    rows, held = replace(rows, positive=positive), held if options.validation else None
+    return trained(rows, rules, memory, held, alike.classes, left_out=left_out)
 
 
 def refuse_weights(weights: int, inputs: int) -> None:

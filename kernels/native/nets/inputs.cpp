@@ -14,9 +14,13 @@ constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is round
 // Calls body(features, label) for each row, in order.
 template <class T, class Body>
 void each_row_of(const tusk_group &group, int64_t cancel_mark, Body &&body) {
-    for (const tusk_segment *s = group.head; s && !cancelled(cancel_mark); s = s->next)
-        for (uint32_t i = 0; i < s->n_rows; i++)
-            body((const T *)tusk_dense_values(s) + (int64_t)i * group.dim, tusk_labels(s)[i]);
+    int64_t left = group.n_rows; // of a longer list, only the first ones
+    for (const tusk_segment *s = group.head; left && !cancelled(cancel_mark); s = s->next) {
+        int64_t n = std::min<int64_t>(s->n_rows, left);
+        for (int64_t i = 0; i < n; i++)
+            body((const T *)tusk_dense_values(s) + i * group.dim, tusk_labels(s)[i]);
+        left -= n;
+    }
 }
 
 template <class Body> void each_row(const tusk_group &group, int64_t cancel_mark, Body &&body) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../../kvstore/mapped/clones.h"
+#include "../exponential.h"
 #include "../models/margins.h"
 
 enum { INPUTS, LAYERS, ACTIVATION, FIRST_LAYER };
@@ -18,7 +19,10 @@ enum { RELU, TANH, GELU, ACTIVATIONS };
 #define MOST_LAYERS 9
 #define MOST_UNITS 16777216.0 /* 2^24: sizes of layers multiply without overflow */
 #define ROWS 8                /* rows that go through a net side by side */
+#define UNITS 4               /* units that are summed side by side */
 #define NARROW 256            /* units of a layer up to which its values are on the stack */
+
+typedef double lanes __attribute__((vector_size(ROWS * sizeof(double))));
 
 static bool refuse(char *sentence) {
     snprintf(sentence, TUSK_SENTENCE,
@@ -51,24 +55,45 @@ bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char 
  * order, so its margin does not depend on the rows around it. */
 CLONES static void layer_sums(const tusk_weight *w, const double *a, uint64_t in, uint64_t out,
                               double *z) {
-    for (uint64_t j = 0; j < out; j++, w += in + 1, z += ROWS) {
-        double sum[ROWS];
-        for (int i = 0; i < ROWS; i++)
-            sum[i] = w[0];
-        for (uint64_t k = 0; k < in; k++)
-            for (int i = 0; i < ROWS; i++)
-                sum[i] += w[1 + k] * a[k * ROWS + i];
+    uint64_t j = 0, width = in + 1;
+    for (; j + UNITS <= out; j += UNITS, w += UNITS * width, z += UNITS * ROWS) {
+        lanes sum[UNITS];
+        for (int u = 0; u < UNITS; u++)
+            sum[u] = (lanes){0} + w[(uint64_t)u * width];
+        for (uint64_t k = 0; k < in; k++) {
+            lanes row;
+            memcpy(&row, a + k * ROWS, sizeof row);
+            for (int u = 0; u < UNITS; u++)
+                sum[u] += w[(uint64_t)u * width + 1 + k] * row;
+        }
         memcpy(z, sum, sizeof sum);
+    }
+    for (; j < out; j++, w += width, z += ROWS) {
+        lanes sum = (lanes){0} + w[0], row;
+        for (uint64_t k = 0; k < in; k++) {
+            memcpy(&row, a + k * ROWS, sizeof row);
+            sum += w[1 + k] * row;
+        }
+        memcpy(z, &sum, sizeof sum);
+    }
+}
+
+/* tanh |z| = (1 - t) / (1 + t) with t = exp(-2 |z|). */
+CLONES static void to_tanh(double *z, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        double t = tusk_exp_of_negative(-2 * __builtin_fabs(z[i]));
+        z[i] = __builtin_copysign((1 - t) / (1 + t), z[i]);
     }
 }
 
 static void activate(int activation, double *z, uint64_t n) {
-    for (uint64_t i = 0; i < n; i++)
-        if (activation == RELU)
+    if (activation == TANH)
+        to_tanh(z, n);
+    else if (activation == RELU)
+        for (uint64_t i = 0; i < n; i++)
             z[i] = z[i] < 0 ? 0 : z[i];
-        else if (activation == TANH)
-            z[i] = tanh(z[i]);
-        else
+    else
+        for (uint64_t i = 0; i < n; i++)
             z[i] *= 0.5 * erfc(-z[i] * M_SQRT1_2);
 }
 

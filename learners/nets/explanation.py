@@ -1,0 +1,100 @@
+"""What a training of nets is expected to take: a sample is trained for an epoch, and timed."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.learner import Request
+from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.nets.outcome import plan_of
+from tuskml.learners.nets.training import classifies, fit_in_order, kinds_of, rules_of
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+
+FORMULAS = {
+    "squared": "1/2 (m - y)^2",
+    "logistic": "log(1 + exp(-y m)), of several classes log sum_k exp(m_k) - m_y",
+}
+SAMPLE = 30_000_000
+"""Rows times weights of the sample: some milliseconds."""
+
+
+def explain(group: NDArray[np.void], request: Request[Task, NetOptions], memory: int) -> Document:
+    """What would run for one group, and the seconds and the memory that it should take."""
+    options = request.options
+    return document(
+        group,
+        request.task.name,
+        f"mean {FORMULAS[options.objective]}, m the output of the net",
+        request.reading,
+        plan=plan(options),
+        candidates=[candidate(group, request, memory)],
+    )
+
+
+def plan(options: NetOptions) -> dict[str, object]:
+    """How the nets are trained."""
+    asked = "algorithm" in options.given
+    return {
+        "algorithm": options.algorithm,
+        "description": plan_of(options),
+        "because": "asked for" if asked else "the default of the option `algorithm`",
+        "order": "a seeded shuffle of each epoch, which the rows' order does not change",
+        "threads": options.threads,
+        "max_iter": options.epochs,
+        "epsilon": 0.0,
+        "converge": "loss",
+        "time": None,
+    }
+
+
+def candidate(
+    group: NDArray[np.void], request: Request[Task, NetOptions], memory: int
+) -> dict[str, Any]:
+    """The one plan as `explain_training` lists candidates."""
+    options = request.options
+    each = measured(group, request, memory)
+    most = float(options.epochs)
+    least = min(options.patience + 1.0, most) if options.validation else most
+    span = {"low": least, "point": most, "high": most}
+    rules = rules_of(options, 0, 1)
+    needed = rules.bytes(int(group["n_rows"][0]), int(group["dim"][0])) + row_bytes(group)
+    return {
+        "algorithm": options.algorithm,
+        "chosen": True,
+        "refusal": None,
+        "iterations": span,
+        "seconds_per_iteration": each,
+        "seconds": {name: each * epochs for name, epochs in span.items()},
+        "memory_bytes": needed,
+        "store_requests": 0,
+        "store_bytes": 0,
+        "tried": None,
+    }
+
+
+def measured(group: NDArray[np.void], request: Request[Task, NetOptions], memory: int) -> float:
+    """Seconds of an epoch of one group: those of a sample, times the rows beyond it."""
+    options = request.options
+    threads = options.threads or budget.threads()
+    mark = passes.cancel_mark()
+    rows = Pass(group, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
+    labels = rows.labels()
+    alike = next(kinds_of(rows, labels, request))
+    outputs = 1 if alike.classes is None else alike.classes.shape[1]
+    weights = rules_of(options, alike.loss, outputs).weights(rows.n_features)
+    n = int(group["n_rows"][0])
+    taken = min(n, max(SAMPLE // weights, 2 * options.batch_size))
+    once = replace(options, max_iter=1, validation=0.0)
+    times = []
+    for _ in range(2):  # the first warms up
+        began = time.perf_counter()
+        fit_in_order(rows.head(taken), labels, alike, once, memory)
+        times.append(time.perf_counter() - began)
+    return min(times) * n / taken
