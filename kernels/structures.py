@@ -39,6 +39,14 @@ class Preparing(ctypes.Structure):
         ("cancel_mark", INT64),
         ("classes", ctypes.c_char_p),
         ("n_classes", INT64),
+        ("dates", INT32),
+        ("word_bits", INT32),
+        ("categories", ctypes.c_char_p),
+        ("n_categories", INT64),
+        ("words", ctypes.c_char_p),
+        ("n_words", INT64),
+        ("interactions", ctypes.c_char_p),
+        ("n_interactions", INT64),
     ]
 
 
