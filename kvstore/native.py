@@ -115,6 +115,7 @@ class RoutePlan(ctypes.Structure):
         ("moves", _INT32),
         ("links", _INT32),
         ("piece", _INT32),
+        ("behind", _INT32),
     ]
 
 

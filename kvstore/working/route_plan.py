@@ -12,10 +12,10 @@ from tuskml.kvstore.working.records import Records
 
 Counts = NDArray[np.uint32]
 PAGE = 4096
-MOST_PADDING = 0.5
-"""Of a region, so that buckets begin with pages: a page that is written in part is read before."""
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""
+BEHIND_SHARE, MOST_BEHIND = 1 / 8, 256 << 10
+"""Of memory at most, and bytes per chunk, for what is gathered before it is written."""
 CHUNK_BYTES = 256
 """Of memory for each chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
@@ -30,9 +30,10 @@ class RoutePlan:
 
     region: int64 of shape (C + 1,), bytes at which each chunk's region begins; first: int64 of
     shape (C + 1,), weights of the chunks before; resting: int64 of shape (C,), the place in each
-    region from which on weights rest between passes; links: see `ks_route_plan`; buckets: all of
-    them, far_buckets: those not from the chunk just before, far_weights: weights of these.
-    n_features: weights, each counted once; resting_buckets: those that hold them between passes.
+    region from which on weights rest between passes; links: see `ks_route_plan`; behind: bytes
+    that are gathered for each region before they are written; buckets: all of them, far_buckets:
+    those not from the chunk just before, far_weights: weights of these; n_features: weights, each
+    counted once; resting_buckets: those that hold them between passes.
     """
 
     region: Ids
@@ -40,6 +41,7 @@ class RoutePlan:
     resting: Ids
     links: Records
     weight_size: int
+    behind: int = 0
     buckets: int = 0
     far_buckets: int = 0
     far_weights: int = 0
@@ -69,7 +71,14 @@ class RoutePlan:
     @property
     def nbytes(self) -> int:
         """Bytes of memory that a training takes: buffers, and what is kept by chunk."""
-        return BUFFERS * self.largest + CHUNK_BYTES * self.n_chunks
+        return BUFFERS * self.largest + (CHUNK_BYTES + self.behind) * self.n_chunks
+
+    @property
+    def runs(self) -> int:
+        """Writes of an epoch, about: each region is written from some place on, then up to it."""
+        if not self.behind:
+            return self.far_buckets
+        return min(self.far_buckets, 2 * self.n_chunks + self.bytes_of_an_epoch // self.behind)
 
     @property
     def bytes_of_an_epoch(self) -> int:
@@ -102,54 +111,47 @@ class RoutePlan:
 def planned(
     n: int, takes: Callable[[int], Counts], folder: Path, memory: int, weight_size: int = 4
 ) -> RoutePlan:
-    """The plan for n chunks; buckets begin with pages of the file where that costs little.
+    """The plan for n chunks.
 
     takes: weights that a chunk takes over from each, uint32 of shape (n,); memory: bytes, about.
     """
     links, per_page = Records(folder, "u4"), PAGE // weight_size
-    counted = np.zeros((n, 6), np.int64)
+    counted = np.zeros((n, 5), np.int64)
+    resting = np.empty(n, np.int64)
     for j in range(n):
         counts = takes(j)
+        ends = np.cumsum(counts, dtype=np.int64)
         links.write(j * PARTS * n, counts)
+        links.write((j * PARTS + 1) * n, ends - counts)
+        resting[j] = ends[j] - counts[j]
         near = counts[(j - 1) % n]
-        padded = int(pages(counts, per_page).sum()) * per_page
         total, some = int(counts.sum(dtype=np.int64)), np.count_nonzero
         later = counts[j:]
         far = some(counts) - (near > 0), total - int(near)
-        counted[j] = (total, padded, *far, some(later), int(later.sum(dtype=np.int64)))
+        counted[j] = (total, *far, some(later), int(later.sum(dtype=np.int64)))
     totals = counted.sum(axis=0)
-    pads = bool(totals[1] <= (1 + MOST_PADDING) * totals[0])
-    sizes, resting = np.empty(n, np.int64), np.empty(n, np.int64)
-    for j in range(n):
-        counts = links.read(j * PARTS * n, n)
-        held = pages(counts, per_page) * per_page if pads else counts.astype(np.int64)
-        ends = np.cumsum(held)
-        links.write((j * PARTS + 1) * n, ends - held)
-        sizes[j], resting[j] = -(-ends[-1] // per_page) * per_page, ends[j] - held[j]
     _transpose(links, n, memory)
-    nears = counted[:, 0] - counted[:, 3]
+    nears = counted[:, 0] - counted[:, 2]
+    sizes = -(-counted[:, 0] // per_page) * per_page
+    behind = min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
     return RoutePlan(
         region=_ends(sizes) * weight_size,
         first=_ends(counted[:, 0]),
         resting=resting,
         links=links,
         weight_size=weight_size,
-        buckets=int(totals[2]) + int(np.count_nonzero(nears)),
-        far_buckets=int(totals[2]),
-        far_weights=int(totals[3]),
-        resting_buckets=int(totals[4]),
-        n_features=int(totals[5]),
+        behind=behind,
+        buckets=int(totals[1]) + int(np.count_nonzero(nears)),
+        far_buckets=int(totals[1]),
+        far_weights=int(totals[2]),
+        resting_buckets=int(totals[3]),
+        n_features=int(totals[4]),
     )
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:
     """Weights of a piece, where the largest region has so many places."""
     return max(PAGE // weight_size, -(-places // PIECES))
-
-
-def pages(counts: Counts, per_page: int) -> Ids:
-    """Pages that buckets take."""
-    return -(-counts.astype(np.int64) // per_page)
 
 
 def _ends(sizes: Ids) -> Ids:

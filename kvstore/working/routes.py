@@ -42,7 +42,8 @@ class Routes:
             given = native.RoutePlan(
                 plan.n_chunks, plan.weight_size,
                 address(plan.region), address(plan.first),
-                self._file.fileno(), moves.fileno(), plan.links.file.fileno(), plan.piece,
+                self._file.fileno(), moves.fileno(), plan.links.file.fileno(),
+                plan.piece, plan.behind,
             )  # fmt: skip
             self._keep = given, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
-"""Of memory for the regions of chunks; padding may take another quarter."""
+"""Of memory for the regions of chunks; what is written behind them takes an eighth."""
 CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
 """Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
 ENTRY_BYTES, PAIR_BYTES = 16, 48

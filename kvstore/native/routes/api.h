@@ -28,12 +28,14 @@ typedef struct ks_route_plan {
     const int64_t *region; /* (chunks + 1,) bytes in the file of weights at which each begins */
     const int64_t *first;  /* (chunks + 1,) weights of the chunks before */
     int32_t weights;       /* descriptor: the weights, zeros at first */
-    int32_t moves; /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
-                      its weights in the order of the regions to which they go */
-    int32_t links; /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
-                      of its buckets and their first places, in weights; then the same of the
-                      buckets that it fills in the other regions */
-    int32_t piece; /* weights that are handed out together between passes, at most */
+    int32_t moves;  /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
+                       its weights in the order of the regions to which they go */
+    int32_t links;  /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
+                       of its buckets and their first places, in weights; then the same of the
+                       buckets that it fills in the other regions */
+    int32_t piece;  /* weights that are handed out together between passes, at most */
+    int32_t behind; /* bytes that are gathered for each region before they are written, a multiple
+                       of 4,096, or 0 */
 } ks_route_plan;
 
 typedef struct ks_route_counters { /* of buckets, and of runs written; see FrameCounters */
@@ -41,8 +43,8 @@ typedef struct ks_route_counters { /* of buckets, and of runs written; see Frame
     int64_t reading, writing, waiting; /* ns: of the thread, and that workers waited for it */
 } ks_route_counters;
 
-/* Memory: four times the largest region, and less than 200 bytes per chunk. In a pass the key of a
- * chunk's weights is its number, and their width that of its region. */
+/* Memory: four times the largest region, and `behind` and less than 200 bytes per chunk. In a pass
+ * the key of a chunk's weights is its number, and their width that of its region. */
 KS_API int ks_routes_open(const ks_route_plan *plan, ks_routes **out, char *error);
 KS_API void ks_routes_close(ks_routes *routes);
 KS_API void ks_routes_access(ks_routes *routes, tusk_frame_access *out);

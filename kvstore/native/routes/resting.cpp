@@ -119,16 +119,16 @@ void release_resting(ks_routes &r, int32_t worker, int64_t n, int changed) {
 bool settle_down(ks_routes &r, char *error) {
     if (!r.thread.idle(error))
         return false;
+    for (int32_t k = 0; k < r.plan.chunks; k++)
+        if (!r.behind.flush(k, r.writer(error)))
+            return false;
     if (r.asked < 0 || r.source < 0)
         return true;
     int32_t i = r.source;
     std::size_t size = r.bytes(r.next_links.takes(i));
     auto at = static_cast<int64_t>(r.bytes(r.next_links.takes_at(i)));
-    if (!write_at(r.plan.weights, r.next.get() + at, size, r.plan.region[r.asked] + at, error))
+    if (!r.write_run(r.next.get() + at, size, r.plan.region[r.asked] + at, error))
         return false;
-    std::scoped_lock guard(r.counting);
-    r.counted.written += size > 0;
-    r.counted.bytes_written += static_cast<int64_t>(size);
     r.asked = r.source = -1;
     return true;
 }

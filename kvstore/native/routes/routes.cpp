@@ -12,8 +12,22 @@
 
 using namespace tusk;
 
+bool ks_routes::write_run(const char *data, std::size_t size, int64_t at, char *error) {
+    if (!size)
+        return true;
+    Watch watch(writing);
+    if (!write_at(plan.weights, data, size, at, error))
+        return false;
+    std::scoped_lock guard(counting);
+    counted.written++;
+    counted.bytes_written += static_cast<int64_t>(size);
+    return true;
+}
+
 // Reads a region into `next`, all but one bucket (-1: all of it), once its links are there.
 bool ks_routes::read_region(int32_t j, int32_t without, char *error) {
+    if (!behind.flush(j, writer(error)))
+        return false;
     Watch watch(reading);
     int64_t begin = plan.region[j], end = plan.region[j + 1], total = 0;
     int64_t hole = end - begin, behind = hole;
@@ -43,7 +57,8 @@ template <class W> void ks_routes::gather(int32_t j) {
         to[k] = from[moves[static_cast<std::size_t>(k)]];
 }
 
-// Sends what chunk j released: into memory for the chunk after it, into the file for the others.
+// Sends what chunk j released: into memory for the chunk after it, towards the file for the
+// others.
 bool ks_routes::send(int32_t j, char *error) {
     int32_t near = after(j);
     std::size_t at = 0;
@@ -53,8 +68,7 @@ bool ks_routes::send(int32_t j, char *error) {
                 bytes(sent_links.gives(near)));
     ready = near;
     thread.tell();
-    Watch watch(writing);
-    int64_t written = 0, total = 0;
+    auto write = writer(error);
     at = 0;
     for (int32_t k = 0; k < plan.chunks; k++) {
         std::size_t size = bytes(sent_links.gives(k)), from = at;
@@ -62,14 +76,9 @@ bool ks_routes::send(int32_t j, char *error) {
         if (k == near || !size)
             continue;
         int64_t place = plan.region[k] + static_cast<int64_t>(bytes(sent_links.gives_at(k)));
-        if (!write_at(plan.weights, out.get() + from, size, place, error))
+        if (!behind.put(k, out.get() + from, size, place, write))
             return false;
-        written++;
-        total += static_cast<int64_t>(size);
     }
-    std::scoped_lock guard(counting);
-    counted.written += written;
-    counted.bytes_written += total;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api.h"
+#include "behind.hpp"
 #include "routes.hpp"
 
 namespace tusk {
@@ -95,7 +96,7 @@ struct ks_routes {
     explicit ks_routes(const ks_route_plan &given)
         : plan(given), stamps(static_cast<std::size_t>(given.chunks)),
           released(static_cast<std::size_t>(given.chunks)), links(given), next_links(given),
-          sent_links(given) {
+          sent_links(given), behind(given.chunks, given.behind) {
         int64_t region = 0, weights = 0;
         for (int32_t j = 0; j < plan.chunks; j++) {
             region = std::max(region, plan.region[j + 1] - plan.region[j]);
@@ -118,6 +119,12 @@ struct ks_routes {
     bool read_region(int32_t j, int32_t without, char *error);
     template <class W> void gather(int32_t j);
     bool send(int32_t j, char *error);
+    bool write_run(const char *data, std::size_t bytes, int64_t at, char *error);
+    tusk::Behind::Write writer(char *error) {
+        return [this, error](const char *data, std::size_t bytes, int64_t at) {
+            return write_run(data, bytes, at, error);
+        };
+    }
     void count_wanted();
 
     ks_route_plan plan;
@@ -125,6 +132,7 @@ struct ks_routes {
     std::vector<std::uint8_t> released; // whether it did
     // Of the chunk in hand, of the one after it, and of what goes away.
     tusk::Links links, next_links, sent_links;
+    tusk::Behind behind;
     tusk::Memory here, next, out;
     std::unique_ptr<int32_t[]> moves;
     tusk_frame frame{};            // of the chunk in hand

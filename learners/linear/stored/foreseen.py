@@ -85,7 +85,8 @@ def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
     pairs = pairwise(found)
     near = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs] or [0]
     weights = size - float(np.mean(near))
-    use = routed_use(n * min(n - 1, weights), n * weights, epochs)
+    buckets = n * min(n - 1, weights)
+    use = routed_use(buckets, n * weights, epochs, min(buckets, 2 * n))
     if not (run.options.l1 or run.options.l2):
         return use
     features = run.n_features()

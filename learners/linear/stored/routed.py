@@ -133,7 +133,7 @@ class RoutedRun(Run):
         if self.routing is None:
             return super()._estimate(chunks)
         plan = self.routing.plan
-        use = routed_use(plan.far_buckets, plan.far_weights, self.epochs)
+        use = routed_use(plan.far_buckets, plan.far_weights, self.epochs, plan.runs)
         if not (self.options.l1 or self.options.l2):
             return use
         # Penalties are brought up to date at the end.
