@@ -25,7 +25,7 @@ from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.options.table import Options, refuse_format
-from tuskml.learners.receiving import receiver_of
+from tuskml.learners.receiving import finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
@@ -183,9 +183,15 @@ def answer_training(
     task = texts.task.decode()
     receive = receiver_of(task) if batch.request == EXPLAIN else None
     if receive is not None:
-        receive(groups, batch.memory)
+        said = receive(groups, batch.memory).encode()
         for place in places:
-            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), b"received")
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), said)
+        return
+    made = finished_of(task) if batch.request == TRAIN else None
+    if made is not None:
+        last_training.note(made, None, batch.statement)
+        emission = Emission(made.numbered(places[made.group]))
+        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
         return
     chosen = task_named(task)
     with options_of(chosen, texts.options, batch.memory or 0) as options:
