@@ -128,6 +128,7 @@ def softmax(graph: Graph, model: Model) -> list[str]:
 
     A row with a missing feature has neither.
     """
+    _ = model.payload  # refuses coefficients that are not as many for each class
     classes = np.array(model.classes, np.float64)
     weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
     graph.constant("coef", weights[:, 1:].T.copy())
