@@ -25,6 +25,7 @@ struct Expansion {
     tusk_segment *to;
     size_t part;
     bool sparse;
+    tusk_shape shape; // of the rows to be
 };
 
 // Calls put(feature, value) for the features of one row that are not 0.
@@ -103,6 +104,7 @@ void expand(const Expansion &e, const tusk_group *group) {
     bool f64 = group->parts->schema->f64;
     e.to->n_rows = e.from->n_rows;
     copy_labels(e);
+    tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -137,12 +139,12 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
                                         : s->n_rows * (uint32_t)columns.entries;
             int failed = TUSK_OK;
             tusk_segment *to =
-                tusk_segment_new(memory, out->kind, out->dim, s->n_rows, entries, &failed);
+                tusk_segment_new(memory, tusk_shape_of(out), s->n_rows, entries, &failed);
             if (!to)
                 return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             *link = to;
             link = &to->next;
-            all.push_back({columns, s, to, part, sparse});
+            all.push_back({columns, s, to, part, sparse, tusk_shape_of(out)});
             return TK_OK;
         });
     if (code)
