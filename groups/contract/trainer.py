@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
@@ -213,6 +213,7 @@ def answer_options(
         options = replace(options, threads=batch.threads)
     reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
     request = Request(task, options, reading)
+    refuse_weights(groups, request)
     if batch.request == TRAIN:
         refuse_format(options)
         for found in trained(groups, request, batch, account):
@@ -222,6 +223,19 @@ def answer_options(
     else:
         for place, text in zip(places, explained(groups, request, batch), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
 
 
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
@@ -288,7 +302,9 @@ def trained_on(
     learner, memory = learner_of(request.task), batch.memory or 0
     if request.options.store is not None:
         return stored(groups, request, batch, account)
-    if large := outgrown(groups, learner, request, memory, root_of(batch), account):
+    if not groups["extras"].any() and (
+        large := outgrown(groups, learner, request, memory, root_of(batch), account)
+    ):
         return apart(groups, request, batch, account, large)
     return learner.train(groups, request, memory)
 
