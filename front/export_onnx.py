@@ -2,8 +2,9 @@
 
 Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
-classifiers with a logistic response `probability`. They are the values of SQL's functions, to
-rounding; a user or item below 0, which those refuse, gets NaN.
+classifiers with a logistic response `probability`. Models of more than two classes have
+`prediction` and `probability`, the latter of shape (n, n_classes). They are the values of SQL's
+functions, to rounding; a user or item below 0, which those refuse, gets NaN.
 """
 
 import json
@@ -69,28 +70,31 @@ class Graph:
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
-    model: also a fitted estimator of one model; classes that are text are 0 and 1 in the graph.
+    model: also a fitted estimator of one model; classes that are text are 0, 1, ... in the graph.
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
-    if len(model.classes or ()) > 2 and not answers(model).factorizes:
-        raise DataError("the model has more than two classes, which ONNX graphs here do not have")
+    if model.several and model.task in NETS:
+        raise DataError("the net has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
-    graph = Graph()
+    graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
-    outputs = rating(graph, model) if factorizes else linear(graph, model)
+    outputs = outputs_of(graph, model)
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
+    shapes = {name: ["n"] for name in outputs}
+    if model.several:
+        shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
             f"tuskml {model.task}",
             [helper.make_tensor_value_info("features", kind, ["n", width])],
-            [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in outputs],
+            [make_output(name, TensorProto.DOUBLE, shape) for name, shape in shapes.items()],
             graph.constants,
         ),
         producer_name="tuskml",
@@ -99,6 +103,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
+    if model.several and model.class_names:
+        about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
     helper.set_model_props(proto, about)
@@ -112,6 +118,35 @@ def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathL
     import onnx
 
     onnx.save(graph, path)
+
+
+def outputs_of(graph: Graph, model: Model) -> list[str]:
+    """Adds the nodes of a model; returns the outputs."""
+    if answers(model).factorizes:
+        return rating(graph, model)
+    return softmax(graph, model) if model.several else linear(graph, model)
+
+
+def softmax(graph: Graph, model: Model) -> list[str]:
+    """The likeliest class, and the probabilities of all; of the first of those that tie.
+
+    A row with a missing feature has neither.
+    """
+    _ = model.payload  # refuses coefficients that are not as many for each class
+    classes = np.array(model.classes, np.float64)
+    weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
+    graph.constant("coef", weights[:, 1:].T.copy())
+    graph.constant("intercept", weights[:, 0].copy())
+    graph.constant("classes", classes)
+    graph.constant("second", np.array([1], np.int64))
+    graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    graph.add("Softmax", ["margins"], "probability", axis=1)
+    graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
+    graph.add("Gather", ["classes", "place"], "likeliest")
+    graph.add("ReduceSum", ["probability", "second"], "total", keepdims=0)
+    graph.add("IsNaN", ["total"], "unknown")
+    graph.add("Where", ["unknown", "total", "likeliest"], "prediction")
+    return ["prediction", "probability"]
 
 
 def linear(graph: Graph, model: Model) -> list[str]:
