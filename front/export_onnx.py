@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, TuskError
+from tuskml.errors import TuskError
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
@@ -74,8 +74,6 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
-    if model.several and model.task in NETS:
-        raise DataError("the net has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
@@ -86,8 +84,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
-    shapes = {name: ["n"] for name in outputs}
-    if model.several:
+    shapes: dict[str, list[str | int]] = {name: ["n"] for name in outputs}
+    if has_several(model):
         shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
@@ -103,7 +101,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
-    if model.several and model.class_names:
+    if has_several(model) and model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
@@ -124,7 +122,12 @@ def outputs_of(graph: Graph, model: Model) -> list[str]:
     """Adds the nodes of a model; returns the outputs."""
     if answers(model).factorizes:
         return rating(graph, model)
-    return softmax(graph, model) if model.several else linear(graph, model)
+    return softmax(graph, model) if has_several(model) else linear(graph, model)
+
+
+def has_several(model: Model) -> bool:
+    """Whether a model has more than two classes, with a margin for each."""
+    return len(model.classes or ()) > 2 and not answers(model).factorizes
 
 
 def softmax(graph: Graph, model: Model) -> list[str]:
@@ -134,12 +137,16 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     """
     _ = model.payload  # refuses coefficients that are not as many for each class
     classes = np.array(model.classes, np.float64)
-    weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
-    graph.constant("coef", weights[:, 1:].T.copy())
-    graph.constant("intercept", weights[:, 0].copy())
     graph.constant("classes", classes)
     graph.constant("second", np.array([1], np.int64))
-    graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    if model.task in NETS:
+        graph.constant("intercept", np.zeros(1))
+        net(graph, model.weights())
+    else:
+        weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
+        graph.constant("coef", weights[:, 1:].T.copy())
+        graph.constant("intercept", weights[:, 0].copy())
+        graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     graph.add("Softmax", ["margins"], "probability", axis=1)
     graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
     graph.add("Gather", ["classes", "place"], "likeliest")

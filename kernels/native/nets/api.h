@@ -5,9 +5,9 @@
  * back-propagation (Rumelhart, Hinton and Williams, Nature 323, 1986). Steps are those of Adam
  * (Kingma and Ba, ICLR 2015, algorithm 1) or of gradient descent with momentum, both with
  * decoupled weight decay (Loshchilov and Hutter, ICLR 2019, algorithms 1 and 2). Dropout scales
- * what stays (Srivastava et al., JMLR 15, 2014, section 10). Weights start as in He et al. (ICCV
- * 2015, equation 14) below relu and gelu, else as in Glorot and Bengio (AISTATS 2010, equation
- * 16); biases start at 0.
+ * what stays (Srivastava et al., JMLR 15, 2014, section 10). Weights and biases start uniform
+ * within 1 / sqrt(inputs) of 0, as PyTorch's linear layers do, which is a third of the variance of
+ * LeCun et al. (Efficient BackProp, 1998, section 4.6).
  */
 #ifndef TUSK_NETS_API_H
 #define TUSK_NETS_API_H

@@ -131,12 +131,12 @@ void draw_weights(const Shape &shape, const tk_net &net, float *flat) {
     std::fill_n(flat, shape.floats(), 0.0f);
     Random random(within(net.seed, 1));
     for (const Layer &layer : shape.layers) {
-        bool last = &layer == &shape.layers.back();
-        bool he = !last && net.activation != TK_NET_TANH;
-        double reach = std::sqrt(6.0 / (double)(layer.in + (he ? 0 : layer.out)));
-        for (int64_t j = 0; j < layer.out; j++)
+        double reach = 1 / std::sqrt((double)layer.in);
+        for (int64_t j = 0; j < layer.out; j++) {
+            flat[layer.biases + j] = (float)(reach * random.symmetric());
             for (int64_t i = 0; i < layer.in; i++)
                 flat[layer.place(i, j)] = (float)(reach * random.symmetric());
+        }
     }
 }
 

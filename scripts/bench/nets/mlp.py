@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -72,15 +73,15 @@ def table(con: duckdb.DuckDBPyConnection, rows: int, groups: int) -> None:
     con.unregister("made")
 
 
-def timed(call: Callable[[], object], repeat: int) -> tuple[float, float]:
-    """The median seconds of a call, and of the processors."""
-    walls, used = [], []
+def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
+    """The median seconds of a call, and of the processors, and what the last call returned."""
+    found, walls, used = None, [], []
     for _ in range(repeat):
         wall, own = time.perf_counter(), time.process_time()
-        call()
+        found = call()
         walls.append(time.perf_counter() - wall)
         used.append(time.process_time() - own)
-    return statistics.median(walls), statistics.median(used)
+    return statistics.median(walls), statistics.median(used), found
 
 
 def peer(given: argparse.Namespace, *numbers: int) -> tuple[float, float, float] | None:
@@ -105,8 +106,7 @@ def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
     options = options_of(given, layers=[32], max_iter=20)
     models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t GROUP BY g"
     sql = f"SELECT avg(m.loss), avg(m.history[-1]) FROM ({models})"
-    wall, used = timed(lambda: con.execute(sql).fetchall(), given.repeat)
-    loss, last = con.execute(sql).fetchall()[0]
+    wall, used, ((loss, last),) = timed(lambda: con.execute(sql).fetchall(), given.repeat)
     print(f"{given.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs, {given.threads} threads")
     print(f"  tuskml   {wall:.2f} s, processors {used:.2f} s, mean loss {loss:.4f} ({last:.4f})")
     found = peer(given, GROUP_ROWS, 20, 32, 1, given.peer_groups, 32)
@@ -122,18 +122,18 @@ def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
 def one_net(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A large table."""
     table(con, given.rows, 1)
-    times, history = {}, []
+    times = {}
     for epochs in (1, 3):
         options = options_of(given, max_iter=epochs, batch_size=256)
         models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t"
         sql = f"SELECT m.loss, m.history FROM ({models})"
         times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), given.repeat)
-        history = con.execute(sql).fetchall()[0][1]
+    losses = [round(loss, 4) for loss in times[3][2][0][1]]
     wall, used = ((times[3][place] - times[1][place]) / 2 for place in (0, 1))
     print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256, {given.threads} threads")
     print(
         f"  tuskml   {wall:.2f} s an epoch, processors {used:.2f} s; {times[1][0]:.2f} s for one "
-        f"with packing, copying and the final loss; losses {[round(x, 4) for x in history]}"
+        f"with packing, copying and the final loss; losses {losses}"
     )
     for threads in sorted({1, given.threads}):
         found = peer(given, given.rows, 1, 256, threads, 1, 64, 32)

@@ -330,5 +330,10 @@ def test_onnx_predicts_the_same(con: duckdb.DuckDBPyConnection, activation: str)
         found = graph.run(["prediction"], {"features": x})[0]
         precise = 1e-6 if activation == "gelu" else 1e-9  # whose erf is of floats there
         assert found == pytest.approx(model.predict(x), rel=precise, abs=precise)
-    with pytest.raises(tuskml.DataError, match="more than two classes"):
-        to_onnx(db.model("k", CLASSES))
+    model = db.model("k", CLASSES.replace("tanh", activation))
+    graph = runtime.InferenceSession(to_onnx(model).SerializeToString())
+    x[0, 1] = np.nan
+    predicted, p = graph.run(["prediction", "probability"], {"features": x})
+    assert predicted == pytest.approx(model.predict(x), nan_ok=True)
+    precise = 1e-5 if activation == "gelu" else 1e-9
+    assert p[1:] == pytest.approx(model.predict_probas(x)[1:], rel=precise, abs=precise)
