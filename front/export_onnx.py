@@ -137,16 +137,17 @@ def linear(graph: Graph, model: Model) -> list[str]:
 
 
 def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
-    """The margins of trees; a row with a missing feature has none."""
-    graph.constant("nothing", np.array(0.0))
-    graph.add("Mul", ["features", "nothing"], "zeros")
-    graph.add("ReduceSum", ["zeros", "second"], "missing", keepdims=1)
-    graph.add("Add", ["missing", "intercept"], "first")
-    if not trees:
-        graph.add("Identity", ["first"], "margins")
+    """The margins of trees."""
+    if trees:
+        graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees))
+        graph.add("Add", ["of_trees", "intercept"], "margins")
         return
-    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees))
-    graph.add("Add", ["of_trees", "first"], "margins")
+    graph.constant("none", np.array(0.0))
+    graph.add("IsNaN", ["features"], "unknown_features")
+    graph.add("Cast", ["unknown_features"], "known", to=11)
+    graph.add("Mul", ["known", "none"], "zeros")
+    graph.add("ReduceSum", ["zeros", "second"], "nothing", keepdims=1)
+    graph.add("Add", ["nothing", "intercept"], "margins")
 
 
 def ensemble(trees: list[Floats]) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def ensemble(trees: list[Floats]) -> dict[str, Any]:
     """
     from onnx import numpy_helper
 
-    splits: list[tuple[int, float, int, int, int, int]] = []
+    splits: list[tuple[int, float, int, int, int, int, int]] = []
     roots: list[int] = []
     leaves: list[float] = []
     for nodes in trees:
@@ -169,10 +170,12 @@ def ensemble(trees: list[Floats]) -> dict[str, Any]:
             left, right = at + 1, int(nodes[at, 2])
             children = int(place[left]), int(place[right])
             are_leaves = int(not inner[left]), int(not inner[right])
-            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves))
+            gaps = int(nodes[at, 5])
+            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves, gaps))
         if not inner.any():
-            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1))
-    feature, value, true, false, true_leaf, false_leaf = map(list, zip(*splits, strict=True))
+            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1, 0))
+    parts = map(list, zip(*splits, strict=True))
+    feature, value, true, false, true_leaf, false_leaf, gaps_left = parts
     n = len(splits)
     return {
         "aggregate_function": SUM,
@@ -184,6 +187,7 @@ def ensemble(trees: list[Floats]) -> dict[str, Any]:
         "nodes_splits": numpy_helper.from_array(np.array(value, np.float64), "splits"),
         "nodes_truenodeids": true,
         "nodes_falsenodeids": false,
+        "nodes_missing_value_tracks_true": gaps_left,
         "nodes_trueleafs": true_leaf,
         "nodes_falseleafs": false_leaf,
         "leaf_targetids": [0] * len(leaves),

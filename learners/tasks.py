@@ -29,7 +29,7 @@ class Task:
     def labels(self) -> str:
         """What labels are, for the manual."""
         if self.classes_by_option:
-            return "numbers, or two classes"
+            return "numbers, or two classes or more"
         return "two classes" if self.classifies else "numbers"
 
 

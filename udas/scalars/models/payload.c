@@ -126,6 +126,9 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
             continue;
         h->task = (uint8_t)known->like;
         h->response = (uint8_t)known->response;
+        if (h->task == TUSK_BOOSTED &&
+            is_text(tusk_json_member(m->options, "objective"), "poisson"))
+            h->response = TUSK_EXP;
         return true;
     }
     if (name.data && read_own_task(m, h))
@@ -155,7 +158,9 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    p->head.task = TUSK_MULTINOMIAL;
+    bool boosted = p->head.task == TUSK_BOOSTED;
+    p->head.task = boosted ? TUSK_BOOSTED : TUSK_MULTINOMIAL;
+    p->head.n_classes = boosted ? 3 : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
     if (!coef.complete || !classes.complete) {
         p->head.flags |= TUSK_HAS_NULLS;
@@ -165,7 +170,7 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->head.n_weights = classes.n + coef.n;
     p->labels = classes.items;
     p->weights = coef.items;
-    if (coef.n && coef.n % classes.n == 0)
+    if (boosted || (coef.n && coef.n % classes.n == 0))
         return true;
     snprintf(sentence, TUSK_SENTENCE,
              "the model has %llu coefficients, expected as many for each of its %llu classes",
@@ -230,13 +235,16 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
-    if (h->task == TUSK_BOOSTED)
-        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights, sentence);
+    uint64_t labels = tusk_labels_in(h);
+    if (h->task == TUSK_BOOSTED && !(h->flags & TUSK_HAS_NULLS) && h->n_weights > labels)
+        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights - labels,
+                                labels ? labels : 1, sentence);
     return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
 }
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
-    if (p->head.task == TUSK_LOGISTIC && m->classes.n > 2 && is_text(m->task, "logistic"))
+    bool many = is_text(m->task, "logistic") || p->head.task == TUSK_BOOSTED;
+    if (many && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
@@ -302,8 +310,12 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
-    if (h->task != TUSK_MULTINOMIAL || h->flags & TUSK_HAS_NULLS)
+    bool boosted = h->task == TUSK_BOOSTED;
+    if ((boosted ? h->n_classes < 3 : h->task != TUSK_MULTINOMIAL) || h->flags & TUSK_HAS_NULLS)
         return true;
+    if (boosted)
+        return h->classes[0] > 2 && h->classes[0] <= (double)h->n_weights &&
+               h->classes[0] == (double)(uint64_t)h->classes[0];
     if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
         return false;
     uint64_t n = (uint64_t)h->classes[0];

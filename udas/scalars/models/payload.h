@@ -1,8 +1,8 @@
 /* The payload of a model: everything that predictions need, in one piece of bytes.
  *
  * A head of 64 bytes, then the weights as doubles (of more than two classes their labels, and
- * behind them the weights of one class after another, the intercept first), then the reference to
- * a store and the name of the task as text, then the preparation of rows with names
+ * behind them the weights of one class after another, the intercept first, or the trees), then the
+ * reference to a store and the name of the task as text, then the preparation of rows with names
  * (named/preparation.h). Numbers are little-endian. The CRC-32C covers all bytes except its own
  * four.
  */
@@ -43,7 +43,8 @@ typedef struct tusk_payload_head {
 
 /* How many of the weights are labels. Only of a payload that was checked. */
 static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
-    return h->task == TUSK_MULTINOMIAL ? (uint64_t)h->classes[0] : 0;
+    bool several = h->task == TUSK_MULTINOMIAL || (h->task == TUSK_BOOSTED && h->n_classes > 2);
+    return several && !(h->flags & TUSK_HAS_NULLS) ? (uint64_t)h->classes[0] : 0;
 }
 
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
