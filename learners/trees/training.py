@@ -265,9 +265,13 @@ def constants(
 
 
 def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[str]) -> Lists:
-    """The trees of each group as numbers; none of a constant model."""
+    """The trees of each group as numbers; none of a constant model, but for its margins of more
+    than two classes.
+    """
     lists = [
-        np.empty(0) if status in CONSTANT else as_numbers(forest, int(width))
+        np.empty(0)
+        if status in CONSTANT and len(forest.base) == 1
+        else as_numbers(forest, int(width))
         for forest, status, width in zip(forests, statuses, groups["dim"], strict=True)
     ]
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)

@@ -48,6 +48,7 @@ KERNEL_FOLDERS = [
         "stored",
         "trees",
         "trees/losses",
+        "nets",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

@@ -33,6 +33,7 @@ static const struct known_task {
     {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
     {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
     {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
+    {"mlp", TUSK_NET, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
@@ -158,9 +159,9 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    bool boosted = p->head.task == TUSK_BOOSTED;
-    p->head.task = boosted ? TUSK_BOOSTED : TUSK_MULTINOMIAL;
-    p->head.n_classes = boosted ? 3 : 0;
+    bool whole = p->head.task == TUSK_NET || p->head.task == TUSK_BOOSTED;
+    p->head.task = whole ? p->head.task : TUSK_MULTINOMIAL;
+    p->head.flags |= whole ? TUSK_HAS_LABELS : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
     if (!coef.complete || !classes.complete) {
         p->head.flags |= TUSK_HAS_NULLS;
@@ -170,8 +171,8 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->head.n_weights = classes.n + coef.n;
     p->labels = classes.items;
     p->weights = coef.items;
-    if (boosted || (coef.n && coef.n % classes.n == 0))
-        return true;
+    if (whole || (coef.n && coef.n % classes.n == 0))
+        return true; /* those of a net or of trees are checked with their layers or nodes */
     snprintf(sentence, TUSK_SENTENCE,
              "the model has %llu coefficients, expected as many for each of its %llu classes",
              (unsigned long long)coef.n, (unsigned long long)classes.n);
@@ -180,7 +181,8 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    if (h->task == TUSK_LINEAR || (h->task == TUSK_BOOSTED && !classes.n))
+    bool by_option = h->task == TUSK_BOOSTED || h->task == TUSK_NET;
+    if (h->task == TUSK_LINEAR || (by_option && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
     if (factors && !classes.complete)
@@ -217,7 +219,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     h->store_length = (uint32_t)p->store.length;
     h->flags |= p->store.data ? TUSK_IN_STORE : 0;
     if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
-        (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
+        h->task == TUSK_NET || (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
 }
@@ -235,15 +237,23 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
-    uint64_t labels = tusk_labels_in(h);
-    if (h->task == TUSK_BOOSTED && !(h->flags & TUSK_HAS_NULLS) && h->n_weights > labels)
-        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights - labels,
-                                labels ? labels : 1, sentence);
+    bool several = h->flags & TUSK_HAS_LABELS;
+    uint64_t labels = tusk_labels_in(h), outputs = several ? labels : 1;
+    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED;
+    if (whole && (h->flags & TUSK_HAS_NULLS || (several && h->n_weights == labels)))
+        return true;
+    if (h->task == TUSK_NET)
+        return tusk_check_net((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
+                              sentence);
+    if (h->task == TUSK_BOOSTED)
+        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
+                                sentence);
     return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
 }
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
-    bool many = is_text(m->task, "logistic") || p->head.task == TUSK_BOOSTED;
+    uint8_t task = p->head.task;
+    bool many = task == TUSK_NET || task == TUSK_BOOSTED || is_text(m->task, "logistic");
     if (many && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
@@ -310,16 +320,16 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
-    bool boosted = h->task == TUSK_BOOSTED;
-    if ((boosted ? h->n_classes < 3 : h->task != TUSK_MULTINOMIAL) || h->flags & TUSK_HAS_NULLS)
-        return true;
-    if (boosted)
-        return h->classes[0] > 2 && h->classes[0] <= (double)h->n_weights &&
-               h->classes[0] == (double)(uint64_t)h->classes[0];
+    bool labels = h->flags & TUSK_HAS_LABELS;
+    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED; /* all classes share weights */
+    if (whole && h->flags & TUSK_IN_STORE)
+        return false;
+    if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
+        return !labels || whole;
     if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
         return false;
     uint64_t n = (uint64_t)h->classes[0];
-    return (double)n == h->classes[0] && h->n_weights % n == 0;
+    return (double)n == h->classes[0] && (labels ? whole : h->n_weights % n == 0);
 }
 
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,

@@ -128,7 +128,7 @@ bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, doubl
     return true;
 }
 
-static void to_shares(double *m, uint64_t n) {
+void tusk_to_shares(double *m, uint64_t n) {
     double most = m[0], sum = 0;
     for (uint64_t k = 1; k < n; k++)
         most = m[k] > most ? m[k] : most;
@@ -156,13 +156,16 @@ static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void 
 
 bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                         uint64_t d, double *out, char *sentence) {
+    if (s->task == TUSK_NET && s->labels)
+        return sparse ? tusk_net_of_sparse(s, sparse, f64, true, out, sentence)
+                      : tusk_net_shares(s, x, f64, d, out, sentence);
     if (!s->labels)
         return of_margin(s, sparse, x, f64, d, out, sentence);
     if (s->task == TUSK_BOOSTED) {
         if (!(sparse ? tusk_tree_sparse_margin(s, sparse, f64, out, sentence)
                      : tusk_tree_class_margins(s, x, f64, d, out, sentence)))
             return false;
-        to_shares(out, s->n_classes);
+        tusk_to_shares(out, s->n_classes);
         return true;
     }
     if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))
@@ -174,6 +177,6 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
         else
             tusk_dot_rows(x, f64, d, 1, w + 1, w[0], out + k);
     }
-    to_shares(out, s->n_classes);
+    tusk_to_shares(out, s->n_classes);
     return true;
 }
