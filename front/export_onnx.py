@@ -74,7 +74,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
-    if model.several and model.task in NETS:
+    if model.many_classes and model.task in NETS:
         raise DataError("the net has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
@@ -86,8 +86,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
-    shapes = {name: ["n"] for name in outputs}
-    if model.several:
+    shapes: dict[str, list[str | int]] = {name: ["n"] for name in outputs}
+    if model.many_classes:
         shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
@@ -103,7 +103,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
-    if model.several and model.class_names:
+    if model.many_classes and model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
@@ -124,7 +124,7 @@ def outputs_of(graph: Graph, model: Model) -> list[str]:
     """Adds the nodes of a model; returns the outputs."""
     if answers(model).factorizes:
         return rating(graph, model)
-    return softmax(graph, model) if model.several else linear(graph, model)
+    return softmax(graph, model) if model.many_classes else linear(graph, model)
 
 
 def softmax(graph: Graph, model: Model) -> list[str]:

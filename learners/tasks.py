@@ -50,3 +50,9 @@ def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
     known = TASKS.get(task)
     return known is None or known.weighs_features
+
+
+def of_pairs(task: str) -> bool:
+    """Whether rows of a task are pairs `[user, item]`; then `classes` of models are counts."""
+    known = TASKS.get(task)
+    return known is not None and known.features == PAIRS
