@@ -18,7 +18,7 @@ from tuskml.errors import TuskError
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
-from tuskml.learners.trees.forest import trees_in
+from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import answers, classes_of
@@ -85,7 +85,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
     shapes: dict[str, list[str | int]] = {name: ["n"] for name in outputs}
-    if has_several(model):
+    if model.many_classes:
         shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
@@ -101,7 +101,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
-    if has_several(model) and model.class_names:
+    if model.many_classes and model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
@@ -122,12 +122,7 @@ def outputs_of(graph: Graph, model: Model) -> list[str]:
     """Adds the nodes of a model; returns the outputs."""
     if answers(model).factorizes:
         return rating(graph, model)
-    return softmax(graph, model) if has_several(model) else linear(graph, model)
-
-
-def has_several(model: Model) -> bool:
-    """Whether a model has more than two classes, with a margin for each."""
-    return len(model.classes or ()) > 2 and not answers(model).factorizes
+    return softmax(graph, model) if model.many_classes else linear(graph, model)
 
 
 def softmax(graph: Graph, model: Model) -> list[str]:
@@ -142,11 +137,13 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     if model.task in NETS:
         graph.constant("intercept", np.zeros(1))
         net(graph, model.weights())
-    else:
+    elif weighs_features(model.task):
         weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
         graph.constant("coef", weights[:, 1:].T.copy())
         graph.constant("intercept", weights[:, 0].copy())
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    else:
+        trees_of_classes(graph, model)
     graph.add("Softmax", ["margins"], "probability", axis=1)
     graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
     graph.add("Gather", ["classes", "place"], "likeliest")
@@ -239,53 +236,73 @@ ACTIVATED = (relu, tanh, gelu)
 
 
 def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
-    """The margins of trees; a row with a missing feature has none."""
-    if_complete(graph)
-    if not trees:
-        graph.add("Identity", ["first"], "margins")
+    """The margins of trees, which have an answer for missing features too."""
+    if trees:
+        graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees, 1))
+        graph.add("Add", ["of_trees", "intercept"], "margins")
         return
-    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees))
-    graph.add("Add", ["of_trees", "first"], "margins")
+    graph.constant("none", np.array(0.0))
+    graph.add("IsNaN", ["features"], "unknown_features")
+    graph.add("Cast", ["unknown_features"], "known", to=11)
+    graph.add("Mul", ["known", "none"], "zeros")
+    graph.add("ReduceSum", ["zeros", "second"], "nothing", keepdims=1)
+    graph.add("Add", ["nothing", "intercept"], "margins")
 
 
-def ensemble(trees: list[Floats]) -> dict[str, Any]:
+def trees_of_classes(graph: Graph, model: Model) -> None:
+    """The margins of more than two classes; tree t is of class t modulo their number."""
+    n = len(model.classes or ())
+    trees, bases = trees_in(model.weights()), np.array(model.weights()[HEAD : HEAD + n])
+    if not trees:
+        raise DataError("the model has no tree, expected one whose status is 'ok'")
+    graph.constant("intercept", bases)
+    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees, n))
+    graph.add("Add", ["of_trees", "intercept"], "margins")
+
+
+def ensemble(trees: list[Floats], outputs: int) -> dict[str, Any]:
     """The attributes of ONNX's operator TreeEnsemble, which keeps splits and leaves apart.
 
     A tree of a single leaf is a split whose branches both lead to that leaf.
     """
     from onnx import numpy_helper
 
-    splits: list[tuple[int, float, int, int, int, int]] = []
+    splits: list[tuple[int, float, int, int, int, int, int]] = []
     roots: list[int] = []
     leaves: list[float] = []
-    for nodes in trees:
+    targets: list[int] = []
+    for number, nodes in enumerate(trees):
         inner = nodes[:, 0] >= 0
         roots.append(len(splits))
         place = np.where(inner, len(splits) + np.cumsum(inner) - 1, 0)
         place = np.where(inner, place, len(leaves) + np.cumsum(~inner) - 1).astype(int)
         leaves += nodes[~inner, 1].tolist()
+        targets += [number % outputs] * int((~inner).sum())
         for at in np.flatnonzero(inner).tolist():
             left, right = at + 1, int(nodes[at, 2])
             children = int(place[left]), int(place[right])
             are_leaves = int(not inner[left]), int(not inner[right])
-            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves))
+            gaps = int(nodes[at, 5])
+            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves, gaps))
         if not inner.any():
-            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1))
-    feature, value, true, false, true_leaf, false_leaf = map(list, zip(*splits, strict=True))
+            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1, 0))
+    parts = map(list, zip(*splits, strict=True))
+    feature, value, true, false, true_leaf, false_leaf, gaps_left = parts
     n = len(splits)
     return {
         "aggregate_function": SUM,
         "post_transform": 0,
-        "n_targets": 1,
+        "n_targets": outputs,
         "tree_roots": roots,
         "nodes_featureids": feature,
         "nodes_modes": numpy_helper.from_array(np.zeros(n, np.uint8), "modes"),  # at most
         "nodes_splits": numpy_helper.from_array(np.array(value, np.float64), "splits"),
         "nodes_truenodeids": true,
         "nodes_falsenodeids": false,
+        "nodes_missing_value_tracks_true": gaps_left,
         "nodes_trueleafs": true_leaf,
         "nodes_falseleafs": false_leaf,
-        "leaf_targetids": [0] * len(leaves),
+        "leaf_targetids": targets,
         "leaf_weights": numpy_helper.from_array(np.array(leaves, np.float64), "leaves"),
     }
 

@@ -29,7 +29,7 @@ class Task:
     def labels(self) -> str:
         """What labels are, for the manual."""
         if self.classes_by_option:
-            return "numbers, or two classes"
+            return "numbers, or two classes or more"
         return "two classes" if self.classifies else "numbers"
 
 
@@ -50,3 +50,9 @@ def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
     known = TASKS.get(task)
     return known is None or known.weighs_features
+
+
+def of_pairs(task: str) -> bool:
+    """Whether rows of a task are pairs `[user, item]`; then `classes` of models are counts."""
+    known = TASKS.get(task)
+    return known is not None and known.features == PAIRS

@@ -151,8 +151,13 @@ class Model:
             raise DataError(f"{path}: {error}") from error
 
     @property
+    def many_classes(self) -> bool:
+        """Whether the model predicts one of more than two classes."""
+        return len(self.classes or ()) > 2 and not scoring.answers(self).factorizes
+
+    @property
     def several(self) -> bool:
-        """Whether the model has more than two classes."""
+        """Whether the model has weights for each of more than two classes."""
         return weighs_features(self.task) and len(self.classes or ()) > 2
 
     @property

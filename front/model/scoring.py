@@ -63,6 +63,8 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
         response = getattr(known, "response", None) or "identity"
         if task == "logistic" or by_option:
             response = "logistic"
+        elif known.classes_by_option and options.get("objective") == "poisson":
+            response = "exp"
         return Answers(known.classifies or by_option, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:

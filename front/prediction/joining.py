@@ -9,7 +9,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import Scope, find_source
 from tuskml.errors import DataError
-from tuskml.learners.tasks import weighs_features
+from tuskml.learners.tasks import of_pairs
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import Answers, answers_of
@@ -96,7 +96,7 @@ def of_model(database: Database, model: Model) -> Joined:
         constant=value,
         options=model.options,
         classifies=bool(model.classes),
-        several=model.several,
+        several=model.many_classes,
     )
 
 
@@ -130,7 +130,7 @@ def of_mapping(
         any(None in (key if isinstance(key, tuple) else (key,)) for key in models),
         options=known[0].options,
         classifies=any(model.classes for model in known),
-        several=any(model.several for model in known),
+        several=any(model.many_classes for model in known),
     )
 
 
@@ -196,7 +196,7 @@ def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_
         task=task,
         options=json.loads(options or "{}"),
         classifies=classified > 0,
-        several=weighs_features(task) and (classes or 0) > 2,
+        several=(classes or 0) > 2 and not of_pairs(task),
     )
 
 

@@ -40,15 +40,22 @@ class Boost(ctypes.Structure):
         ("l2", DOUBLE),
         ("learning_rate", DOUBLE),
         ("feature_fraction", DOUBLE),
+        ("row_fraction", DOUBLE),
+        ("shape", DOUBLE),
         ("seed", UINT64),
         ("held", ADDRESS),
+        ("classes", ADDRESS),
+        ("n_classes", INT64),
+        ("monotone", ADDRESS),
     ]
 
 
 class ForestArrays(ctypes.Structure):
     """`tk_forest_arrays`."""
 
-    _fields_ = [(name, ADDRESS) for name in ("start", "nodes", "gain", "rows", "loss", "held")]
+    _fields_ = [
+        (name, ADDRESS) for name in ("base", "start", "nodes", "gain", "rows", "loss", "held")
+    ]
 
 
 STRUCTURES = {

@@ -13,11 +13,17 @@ from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import training
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 
-FORMULAS = {"squared": "1/2 (m - y)^2", "logistic": "log(1 + exp(-y m))"}
+FORMULAS = {
+    "squared": "1/2 (m - y)^2",
+    "logistic": "log(1 + exp(-y m))",
+    "poisson": "exp(m) - y m",
+    "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
+    "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
+}
 TASKS = built_in(
     Task(
         "gbdt",
-        "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
+        "by option `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`",
         features="a list",
         weighs_features=False,
         classes_by_option=True,

@@ -1,13 +1,31 @@
 """The options of boosted trees, with their defaults."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from tuskml.kernels.trees.boosting import LOGISTIC, MOST_BINS, SQUARED
-from tuskml.learners.options.kinds import Option, choice, integer, real
+from tuskml.errors import OptionError
+from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, MOST_BINS, POISSON, QUANTILE, SQUARED
+from tuskml.learners.options.kinds import Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 
-OBJECTIVES = {"squared": SQUARED, "logistic": LOGISTIC}
+OBJECTIVES = {
+    "squared": SQUARED,
+    "logistic": LOGISTIC,
+    "poisson": POISSON,
+    "quantile": QUANTILE,
+    "huber": HUBER,
+}
 """By name the loss that trees lower, as the kernels number it."""
+
+
+def _signs(value: Any) -> tuple[int, ...]:
+    given = value if isinstance(value, list) else []
+    if not given or any(isinstance(one, bool) or one not in (-1, 0, 1) for one in given):
+        raise ValueError
+    return tuple(int(one) for one in given)
+
+
+SIGNS = Kind("a list with 1, 0 or -1 for each feature, such as [1, 0, -1]", _signs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +43,21 @@ class TreeOptions(Options):
     l1: float
     l2: float
     feature_fraction: float
+    row_fraction: float
+    quantile: float
+    delta: float
+    monotone: tuple[int, ...] | None
     max_bins: int
     patience: int
+
+
+def _check(options: TreeOptions) -> None:
+    """OptionError for values that cannot go together."""
+    if options.monotone and options.objective == "quantile":
+        raise OptionError(
+            "option 'monotone' is not available with objective 'quantile', whose leaves are "
+            "quantiles: leave one of them out"
+        )
 
 
 OPTIONS = OptionTable(
@@ -36,7 +67,8 @@ OPTIONS = OptionTable(
             "objective",
             choice(*OBJECTIVES),
             "squared",
-            "the loss that the trees lower; logistic: labels are two classes",
+            "the loss that the trees lower; logistic: labels are two classes or more; poisson: "
+            "labels are counts; quantile and huber: as the tasks of these names",
         ),
         Option("trees", integer(1, 100_000), 100, "the trees, one per iteration"),
         Option("num_leaves", integer(2, 65_536), 31, "the most leaves of a tree"),
@@ -55,6 +87,32 @@ OPTIONS = OptionTable(
             1.0,
             "the fraction of the features that each tree may use; 1 or more: all of them",
         ),
+        Option(
+            "row_fraction",
+            real(0, open_low=True),
+            1.0,
+            "the fraction of the rows that each tree grows on; 1 or more: all of them",
+        ),
+        Option(
+            "quantile",
+            real(0, 1, open_low=True),
+            0.5,
+            "objective `quantile`: the share of the labels that lie below the prediction",
+        ),
+        Option(
+            "delta",
+            real(0, open_low=True),
+            1.0,
+            "objective `huber`: the residual, in units of the label, from which on the loss is "
+            "linear",
+        ),
+        Option(
+            "monotone",
+            SIGNS,
+            None,
+            "for each feature whether predictions may only rise with it (1), only fall (-1), or "
+            "either (0)",
+        ),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
         Option(
             "patience",
@@ -64,5 +122,6 @@ OPTIONS = OptionTable(
         ),
         *("threads", "seed", "validation", "classes", "format"),
     ),
+    _check,
 )
 """The defaults are LightGBM's, which its users know."""

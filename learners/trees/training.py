@@ -2,14 +2,14 @@
 
 The objective and its sources are in `kernels/native/trees/api.h`, the layout of a model's `coef`
 in `forest.py`. A model's `intercept` is the margin before the first tree, and its `classes` are
-those of the logistic objective.
+those of the logistic objective. Of more than two classes, `coef` has the margins.
 """
 
 import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.trees.boosting import LOGISTIC, Forest, Rules, boosted
+from tuskml.kernels.softmax import classes_of as labels_of
+from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
+from tuskml.learners.classes import (
+    check_classes,
+    margin_of_one_class,
+    named_classes,
+    refuse_large,
+)
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
@@ -30,6 +36,8 @@ from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
 """Of a group, whose rows are numbered by 32 bits."""
+MOST_CLASSES = 1000
+"""Of a group; `TUSK_MOST_OUTPUTS` of `udas/scalars/models/score.h`."""
 MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
 CONSTANT = ("out of range", "one class")
@@ -67,28 +75,103 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
         yield from np.split(places, np.flatnonzero(np.diff(cells // MOST_TOGETHER)) + 1)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What G groups of one width and kind train on: rows, LABELS, and of more than two classes
+    their labels (G, K), rising.
+    """
+
+    groups: NDArray[np.void]
+    rows: Pass
+    labels: NDArray[np.void]
+    classes: Floats | None = None
+
+    def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
+        """The same for some groups."""
+        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes)
+
+
 def train_together(
     groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
 ) -> Models:
     """Trains groups of one width and kind."""
-    began = time.monotonic()
     options = request.options
     threads = options.threads or budget.threads()
     mark = passes.cancel_mark()
     rows = Pass(groups, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
-    labels = rows.labels()
-    check_classes(replace(request.task, classifies=classifies(options)), options, labels)
+    given = Rows(groups, rows, rows.labels())
+    refuse_labels(given, request)
+    parts = []
+    for which, classes in by_classes(given, options):
+        models = grow(given.of(which, classes), request, memory)
+        parts.append(models.numbered(which))
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
+    """DataError for labels that the objective does not have."""
+    options, labels = request.options, given.labels
+    monotone = options.monotone
+    width = int(given.groups["dim"][0])
+    if monotone is not None and len(monotone) != width:
+        raise DataError(
+            f"option 'monotone' has {len(monotone)} signs and rows have {width} features, "
+            "expected a sign for each"
+        )
+    if options.objective == "poisson" and (labels["low"] < 0).any():
+        least = labels["low"].min()
+        raise DataError(
+            f"label is {least:.15g}, objective 'poisson' needs labels of at least 0, since it is "
+            "of counts"
+        )
+    if not classifies(options):
+        return
+    if options.classes is not None:
+        check_classes(replace(request.task, classifies=True), options, labels)
+    refuse_large(request.task, labels)
+
+
+def by_classes(
+    given: Rows, options: TreeOptions
+) -> Iterator[tuple[NDArray[np.intp], Floats | None]]:
+    """Places of groups with one margin, then of those with as many classes, and these labels."""
+    many = given.labels["third_row"] > 0
+    if not classifies(options) or not many.any():
+        yield np.arange(len(given.groups)), None
+        return
+    if not many.all():
+        yield np.flatnonzero(~many), None
+    places = np.flatnonzero(many)
+    found, _, sizes = labels_of(given.rows.of(places), MOST_CLASSES)
+    if max(sizes) > MOST_CLASSES:
+        raise DataError(
+            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
+            "objective 'squared' is for numbers"
+        )
+    for size in sorted(set(sizes)):
+        which = [i for i, one in enumerate(sizes) if one == size]
+        yield places[which], np.ascontiguousarray([found[i] for i in which])
+
+
+def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Models:
+    """The models of groups with as many classes."""
+    began = time.monotonic()
+    options, rows = request.options, given.rows
+    several = given.classes is not None
+    monotone = None if options.monotone is None else np.array(options.monotone, np.int8)
     with ExitStack() as stack:
         kept, held = rows, None
         if options.validation:
-            counts = held_out_counts(groups["n_rows"], options.validation)
+            counts = held_out_counts(given.groups["n_rows"], options.validation)
             made, out = rows.shuffled(memory, options.seed, counts)
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
-        kept = replace(kept, positive=np.ascontiguousarray(higher(options, labels)))
-        forests = boosted(kept, rules_of(options), memory, held)
-    events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
-    return as_models(groups, labels, forests, request, time.monotonic() - began)
+        kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
+        rules = rules_of(options, several)
+        forests = boosted(kept, rules, memory, held, Targets(given.classes, monotone))
+    n_rows = int(given.groups["n_rows"].sum())
+    events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
+    return as_models(given, forests, request, time.monotonic() - began)
 
 
 def classifies(options: TreeOptions) -> bool:
@@ -103,10 +186,10 @@ def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
     return np.full(len(labels), options.classes[1])
 
 
-def rules_of(options: TreeOptions) -> Rules:
-    """The options as the kernels have them."""
+def rules_of(options: TreeOptions, several: bool = False) -> Rules:
+    """The options as the kernels have them; several: whether there are more than two classes."""
     return Rules(
-        objective=OBJECTIVES[options.objective],
+        objective=SOFTMAX if several else OBJECTIVES[options.objective],
         trees=options.trees,
         num_leaves=options.num_leaves,
         max_depth=options.max_depth,
@@ -119,6 +202,8 @@ def rules_of(options: TreeOptions) -> Rules:
         l2=options.l2,
         learning_rate=options.learning_rate,
         feature_fraction=options.feature_fraction,
+        row_fraction=options.row_fraction,
+        shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
     )
 
@@ -127,23 +212,19 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """What happened to one group."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
-    if not np.isfinite([forest.base, forest.base_loss, *forest.loss]).all():
+    if not np.isfinite([*forest.base, forest.base_loss, *forest.loss]).all():
         return "out of range"
     if not forest.trees:
         few = int(label["n_rows"]) < 2 * options.min_child_rows
         return "too few rows" if few else "no split"
-    return "early stop" if forest.trees < len(forest.loss) else "ok"
+    return "early stop" if forest.iterations < len(forest.loss) else "ok"
 
 
 def as_models(
-    groups: NDArray[np.void],
-    labels: NDArray[np.void],
-    forests: list[Forest],
-    request: Request[Task, TreeOptions],
-    seconds: float,
+    given: Rows, forests: list[Forest], request: Request[Task, TreeOptions], seconds: float
 ) -> Models:
     """The models of groups."""
-    options = request.options
+    options, groups, labels = request.options, given.groups, given.labels
     found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
     status = np.array([STATUSES.index(one) for one in found], np.int32)
     base, loss = constants(forests, status == STATUSES.index("one class"), labels, options)
@@ -152,10 +233,10 @@ def as_models(
         request.task.name,
         coef=numbers_of(groups, forests, found),
         intercept=base,
-        **named_classes(classes_of(labels, options)),
+        **named_classes(classes_of(given, options)),
         loss=loss,
         history=history_of(forests),
-        iterations=np.array([forest.trees for forest in forests]),
+        iterations=np.array([forest.iterations for forest in forests]),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
         status=Strings(STATUSES, status),
         plan=plan_of(options),
@@ -172,10 +253,11 @@ def constants(
 ) -> tuple[Floats, Floats]:
     """The margins before the first tree and the losses after the last one, (G,).
 
-    lone: which groups have a single class, whose margin is their smoothed log-odds.
+    A margin is NaN with more than two classes, whose margins are in `coef`. lone: which groups
+    have a single class, whose margin is their smoothed log-odds.
     """
-    base = np.array([forest.base for forest in forests])
-    loss = np.array([f.loss[f.trees - 1] if f.trees else f.base_loss for f in forests])
+    base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
+    loss = np.array([f.loss[f.iterations - 1] if f.trees else f.base_loss for f in forests])
     if lone.any():
         base = np.where(lone, margin_of_one_class(options, labels), base)
         loss = np.where(lone, np.log1p(np.exp(-np.abs(base))), loss)
@@ -183,9 +265,13 @@ def constants(
 
 
 def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[str]) -> Lists:
-    """The trees of each group as numbers; none of a constant model."""
+    """The trees of each group as numbers; none of a constant model, but for its margins of more
+    than two classes.
+    """
     lists = [
-        np.empty(0) if status in CONSTANT else as_numbers(forest, int(width))
+        np.empty(0)
+        if status in CONSTANT and len(forest.base) == 1
+        else as_numbers(forest, int(width))
         for forest, status, width in zip(forests, statuses, groups["dim"], strict=True)
     ]
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
@@ -202,11 +288,13 @@ def history_of(forests: list[Forest]) -> Lists:
     return thinned(table, len(forests))
 
 
-def classes_of(labels: NDArray[np.void], options: TreeOptions) -> Lists:
-    """The classes of each group, the lower one first; none of the squared objective."""
-    n = len(labels)
+def classes_of(given: Rows, options: TreeOptions) -> Lists:
+    """The classes of each group, rising; none where labels are numbers."""
+    n, labels = len(given.labels), given.labels
     if not classifies(options):
         return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    if given.classes is not None:
+        return Lists.of_rows(given.classes, np.full(n, given.classes.shape[1]))
     if options.classes is not None:
         return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
     pairs = np.stack([labels["low"], labels["high"]], axis=1)

@@ -112,18 +112,21 @@ CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
 
 -- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
 CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
-WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names),
+WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names, _tusk_model(model).class_names AS class_names),
 items AS MATERIALIZED (SELECT unnest(numbers) AS item, generate_subscripts(numbers, 1) AS i FROM given),
-trees AS (SELECT max(item)::BIGINT AS n FROM items WHERE i = 2),
+trees AS (
+    SELECT max(item) FILTER (i = 2)::BIGINT AS n, 3 + max(item) FILTER (i = 3)::BIGINT AS head,
+           greatest(max(item) FILTER (i = 3)::BIGINT, 1) AS outputs FROM items WHERE i <= 3),
 sizes AS (
-    SELECT i - 2 AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
-    FROM items, trees WHERE i BETWEEN 3 AND 2 + n),
+    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
 nodes AS (
-    SELECT (i - 3 - n) // 5 AS place,
-           max(item) FILTER ((i - 3 - n) % 5 = 0) AS feature, max(item) FILTER ((i - 3 - n) % 5 = 1) AS value,
-           max(item) FILTER ((i - 3 - n) % 5 = 2) AS right_child, max(item) FILTER ((i - 3 - n) % 5 = 3) AS gain,
-           max(item) FILTER ((i - 3 - n) % 5 = 4) AS n_rows
-    FROM items, trees WHERE i > 2 + n GROUP BY place)
+    SELECT (i - head - 1 - n) // 6 AS place,
+           max(item) FILTER ((i - head - 1 - n) % 6 = 0) AS feature, max(item) FILTER ((i - head - 1 - n) % 6 = 1) AS value,
+           max(item) FILTER ((i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER ((i - head - 1 - n) % 6 = 3) AS gain,
+           max(item) FILTER ((i - head - 1 - n) % 6 = 4) AS n_rows,
+           max(item) FILTER ((i - head - 1 - n) % 6 = 5) AS missing
+    FROM items, trees WHERE i > head + n GROUP BY place)
 SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
        CASE WHEN feature >= 0
             THEN coalesce((SELECT names FROM given)[feature::BIGINT + 1], 'x' || (feature::BIGINT + 1)) END AS feature,
@@ -131,8 +134,10 @@ SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
        CASE WHEN feature >= 0 THEN (place - before + 1)::BIGINT END AS left_child,
        CASE WHEN feature >= 0 THEN right_child::BIGINT END AS right_child,
        CASE WHEN feature < 0 THEN value END AS value,
-       CASE WHEN feature >= 0 THEN gain END AS gain, n_rows::BIGINT AS n_rows
-FROM nodes JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
+       CASE WHEN feature >= 0 THEN gain END AS gain, n_rows::BIGINT AS n_rows,
+       CASE WHEN feature >= 0 THEN missing = 1 END AS missing_left,
+       CASE WHEN outputs > 1 THEN (SELECT class_names FROM given)[(tree - 1) % outputs + 1] END AS class
+FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE

@@ -11,28 +11,33 @@ $$;
 -- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
 CREATE FUNCTION tree_dump(model tuskml_model)
 RETURNS TABLE (tree bigint, node bigint, feature text, threshold float8, left_child bigint, right_child bigint,
-               value float8, gain float8, n_rows bigint)
+               value float8, gain float8, n_rows bigint, missing_left boolean, class text)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH items AS MATERIALIZED (
     SELECT item, i FROM unnest(@extschema@._tuskml_trees_of('tree_dump', model)) WITH ORDINALITY AS t (item, i)),
-trees AS (SELECT max(item)::bigint AS n FROM items WHERE i = 2),
+trees AS (
+    SELECT max(item) FILTER (WHERE i = 2)::bigint AS n, 3 + max(item) FILTER (WHERE i = 3)::bigint AS head,
+           greatest(max(item) FILTER (WHERE i = 3)::bigint, 1) AS outputs FROM items WHERE i <= 3),
 sizes AS (
-    SELECT i - 2 AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
-    FROM items, trees WHERE i BETWEEN 3 AND 2 + n),
+    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
 nodes AS (
-    SELECT (i - 3 - n) / 5 AS place,
-           max(item) FILTER (WHERE (i - 3 - n) % 5 = 0) AS feature, max(item) FILTER (WHERE (i - 3 - n) % 5 = 1) AS value,
-           max(item) FILTER (WHERE (i - 3 - n) % 5 = 2) AS right_child, max(item) FILTER (WHERE (i - 3 - n) % 5 = 3) AS gain,
-           max(item) FILTER (WHERE (i - 3 - n) % 5 = 4) AS n_rows
-    FROM items, trees WHERE i > 2 + n GROUP BY 1)
+    SELECT (i - head - 1 - n) / 6 AS place,
+           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 0) AS feature, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 1) AS value,
+           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 3) AS gain,
+           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 4) AS n_rows,
+           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 5) AS missing
+    FROM items, trees WHERE i > head + n GROUP BY 1)
 SELECT tree, (place - before)::bigint,
        CASE WHEN feature >= 0 THEN coalesce((model).features[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
        CASE WHEN feature >= 0 THEN value END,
        CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
        CASE WHEN feature >= 0 THEN right_child::bigint END,
        CASE WHEN feature < 0 THEN value END,
-       CASE WHEN feature >= 0 THEN gain END, n_rows::bigint
-FROM nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2
+       CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
+       CASE WHEN feature >= 0 THEN missing = 1 END,
+       CASE WHEN outputs > 1 THEN (model).class_names[(tree - 1) % outputs + 1] END
+FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2
 $$;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.

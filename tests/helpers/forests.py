@@ -6,7 +6,15 @@ import numpy as np
 from rows import block
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.trees.boosting import LOGISTIC, SQUARED, Forest, Rules, boosted
+from tuskml.kernels.trees.boosting import (
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
+    Forest,
+    Rules,
+    Targets,
+    boosted,
+)
 
 RULES = Rules(
     objective=SQUARED,
@@ -22,6 +30,8 @@ RULES = Rules(
     l2=0.0,
     learning_rate=0.1,
     feature_fraction=1.0,
+    row_fraction=1.0,
+    shape=0.5,
     seed=0,
 )
 
@@ -35,9 +45,12 @@ def rows_of(x: np.ndarray, y: np.ndarray, threads: int = 1, classes: bool = Fals
 
 def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Forest:
     """The trees of one group."""
+    monotone = given.pop("monotone", None)
     rules = Rules(**(RULES.__dict__ | given))
     rows = rows_of(x, y, threads, rules.objective == LOGISTIC)
-    return boosted(rows, rules, 0)[0]
+    classes = np.unique(y)[None] if rules.objective == SOFTMAX else None
+    signs = None if monotone is None else np.array(monotone, np.int8)
+    return boosted(rows, rules, 0, None, Targets(classes, signs))[0]
 
 
 def trees_of(forest: Forest) -> list[np.ndarray]:
@@ -57,7 +70,8 @@ def leaves(tree: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def margins(forest: Forest, x: np.ndarray) -> np.ndarray:
-    """What the trees say of each row, (n,)."""
-    return forest.base + sum(
-        (tree["value"][leaves(tree, x)] for tree in trees_of(forest)), np.zeros(len(x))
-    )
+    """What the trees say of each row: (n,), or (n, K) of more than two classes."""
+    out = np.tile(forest.base, (len(x), 1))
+    for number, tree in enumerate(trees_of(forest)):
+        out[:, number % len(forest.base)] += tree["value"][leaves(tree, x)]
+    return out[:, 0] if len(forest.base) == 1 else out

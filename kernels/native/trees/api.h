@@ -19,12 +19,24 @@ extern "C" {
 
 #define TK_MOST_BINS 255
 
-enum tk_objective { TK_SQUARED = 0, TK_LOGISTIC = 1 };
+/* Losses of a margin m and a label y: 1/2 (m - y)^2; log(1 + exp(-y m)); exp(m) - y m; max(t r,
+ * (t - 1) r) with r = y - m; r^2 / 2 up to |r| = delta and linear beyond; log sum_k exp(m_k) -
+ * m_y. As in LightGBM, the curvature of Poisson's loss is taken exp(0.7) times as large, which
+ * bounds its steps, and that of the quantile's and of Huber's loss is 1. A leaf of the quantile's
+ * loss has that quantile of what its rows lack. */
+enum tk_objective {
+    TK_SQUARED = 0,
+    TK_LOGISTIC = 1,
+    TK_POISSON_TREES = 2,
+    TK_QUANTILE_TREES = 3,
+    TK_HUBER_TREES = 4,
+    TK_SOFTMAX = 5, /* a tree of each class in each iteration */
+};
 
 typedef struct tk_boost {
-    int32_t
-        objective; /* enum tk_objective; for TK_LOGISTIC the pass says which label counts as 1 */
-    int32_t trees;
+    /* enum tk_objective; for TK_LOGISTIC the pass says which label counts as 1 */
+    int32_t objective;
+    int32_t trees;      /* iterations */
     int32_t num_leaves; /* at least 2 */
     int32_t max_depth;  /* of a leaf; 0: no limit */
     int32_t max_bins;   /* of a feature, 2 to TK_MOST_BINS */
@@ -33,8 +45,13 @@ typedef struct tk_boost {
     double min_child_hessian, min_gain;
     double l1, l2, learning_rate;
     double feature_fraction; /* of the features, drawn anew for each tree; 1: all */
+    double row_fraction;     /* of the rows, drawn anew for each iteration; 1: all */
+    double shape;            /* t of the quantile's loss, delta of Huber's */
     uint64_t seed;
     const tusk_group *held; /* (n_groups,) held-out rows, or NULL */
+    const double *classes;  /* (n_groups, n_classes) of TK_SOFTMAX, rising; or NULL */
+    int64_t n_classes;
+    const int8_t *monotone; /* (d,) 1: rises with the feature, -1: falls, 0: either; or NULL */
 } tk_boost;
 
 /* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
@@ -48,10 +65,10 @@ typedef struct tk_node {
 
 /* What one group's boosting gave. */
 typedef struct tk_boosted {
-    double base;      /* margin before the first tree */
+    double base;      /* margin before the first tree; 0 of TK_SOFTMAX */
     double base_loss; /* mean training loss there */
     int64_t trees;    /* kept: those up to the lowest held-out loss */
-    int64_t grown;    /* trees that were grown */
+    int64_t grown;    /* iterations that were made */
     int64_t nodes;    /* of all kept trees */
     double held_loss; /* lowest mean held-out loss; NaN without held-out rows */
 } tk_boosted;
@@ -66,11 +83,12 @@ TK_API void tk_forests_free(tk_forests *forests);
 TK_API void tk_forests_about(const tk_forests *forests, tk_boosted *out);
 /* Where the trees of one group are written to. */
 typedef struct tk_forest_arrays {
+    double *base;   /* (n_classes,) margins before the first tree, or NULL */
     int64_t *start; /* (trees + 1,) the first node of each tree */
     tk_node *nodes; /* (nodes,) */
     float *gain;    /* (nodes,) of a split; 0 at leaves */
     int64_t *rows;  /* (nodes,) rows that reach a node */
-    double *loss;   /* (grown,) the mean training loss after each tree */
+    double *loss;   /* (grown,) the mean training loss after each iteration */
     double *held;   /* (grown,) the held-out one, or NULL */
 } tk_forest_arrays;
 TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);

@@ -7,8 +7,7 @@
 
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
-#include "gradients.hpp"
-#include "tree.hpp"
+#include "sample.hpp"
 
 namespace tusk {
 namespace {
@@ -17,36 +16,13 @@ constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several thr
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
 struct Forest {
-    double base = 0, base_loss = 0;
+    std::vector<double> base; // a margin for each class of more than two, or one
+    double base_loss = 0;
     std::vector<Tree> trees;
-    std::vector<double> loss, held; // mean, after each tree that was grown
+    std::vector<double> loss, held; // mean, after each iteration
 
-    int64_t kept() const { return (int64_t)trees.size(); }
+    int64_t outputs() const { return (int64_t)base.size(); }
 };
-
-// Memory per row of one group: codes, margins, what a row adds, and two orders.
-struct Space {
-    Charged<uint8_t> codes;
-    Charged<double> margins;
-    Charged<Addend> addends;
-    Charged<uint32_t> which, scratch;
-
-    int take(tusk_memory *memory, size_t n, size_t d, bool grows) {
-        int code = codes.take(memory, n * d);
-        code = code ? code : margins.take(memory, n);
-        if (code || !grows)
-            return code;
-        code = addends.take(memory, n);
-        code = code ? code : which.take(memory, n);
-        return code ? code : scratch.take(memory, n);
-    }
-};
-
-uint64_t mixed(uint64_t x) {
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
 
 // Boosting of one group.
 class Boosting {
@@ -54,7 +30,10 @@ public:
     Boosting(const tk_pass &pass, const tk_boost &boost, int64_t group, int threads,
              tusk_memory *memory)
         : pass_(pass), boost_(boost), group_(pass.groups[group]), threads_(threads),
-          memory_(memory), index_(group) {}
+          memory_(memory), index_(group), rows_(group_, boost, positive(), classes()) {
+        if (boost.held && boost.held[group].n_rows)
+            held_ = std::make_unique<Sample>(boost.held[group], boost, positive(), classes());
+    }
 
     int run(Forest *out) {
         bool narrow = group_.n_rows <= BLOCK && threads_ == 1;
@@ -64,33 +43,29 @@ public:
 private:
     template <class Cell> int grow_all(Forest *out) {
         bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), threads_);
-        Labels labels = labels_of(group_);
-        int64_t n = group_.n_rows;
-        int code = space_.take(memory_, n, group_.dim, true);
+        int code = prepare(out);
         if (code)
             return code;
-        code_rows(group_, bins_, threads_, space_.codes.data());
-        out->base = best_constant(labels);
-        std::fill_n(space_.margins.data(), n, out->base);
-        code = prepare_held(out->base);
         Grower<Cell> grower(boost_, bins_, threads_, pass_.cancel_mark, memory_);
-        Units units{};
-        out->base_loss =
-            take_losses(labels, space_.margins.data(), threads_, space_.addends.data(), &units);
-        while (!code && (int32_t)out->loss.size() < boost_.trees) {
-            code = cancelled(pass_.cancel_mark) ? TK_CANCELLED : add_tree(grower, units, out);
-            if (code || !went_on(*out))
+        out->base_loss = rows_.losses(threads_);
+        double loss = out->base_loss;
+        while (std::isfinite(loss) && (int32_t)out->loss.size() < boost_.trees) {
+            code = cancelled(pass_.cancel_mark) ? TK_CANCELLED : add_trees(grower, out);
+            if (code || !went_on(out))
                 break;
-            out->loss.push_back(take_losses(labels, space_.margins.data(), threads_,
-                                            space_.addends.data(), &units));
+            out->loss.push_back(loss = rows_.losses(threads_));
             if (held_)
-                out->held.push_back(take_losses(labels_of(*held_), held_space_.margins.data(),
-                                                threads_, nullptr, nullptr));
+                out->held.push_back(held_->losses(threads_));
             if (out_of_patience(*out))
                 break;
         }
         keep_best(out);
         return code;
+    }
+
+    double positive() const { return pass_.positive ? pass_.positive[index_] : 1; }
+    const double *classes() const {
+        return boost_.classes ? boost_.classes + index_ * boost_.n_classes : nullptr;
     }
 
     // Narrower bins cost time and lower no held-out loss: with leaves of at least 20 rows, of 270
@@ -99,62 +74,76 @@ private:
         return std::max<int64_t>(3, std::min<int64_t>(boost_.min_child_rows, 20) * 2 / 5);
     }
 
-    Labels labels_of(const tusk_group &group) const {
-        double positive = pass_.positive ? pass_.positive[index_] : 1;
-        return {&group, boost_.objective, positive};
-    }
-
-    int prepare_held(double base) {
-        held_ = boost_.held && boost_.held[index_].n_rows ? boost_.held + index_ : nullptr;
-        if (!held_)
-            return TK_OK;
-        int code = held_space_.take(memory_, held_->n_rows, held_->dim, false);
+    int prepare(Forest *out) {
+        int code = rows_.take(bins_, threads_, true, memory_);
+        code = code ? code : which_.take(memory_, rows_.n());
+        code = code ? code : scratch_.take(memory_, rows_.n());
+        code = code ? code : drawn_.take(memory_, rows_.n());
+        if (!code && held_)
+            code = held_->take(bins_, threads_, false, memory_);
         if (code)
             return code;
-        code_rows(*held_, bins_, threads_, held_space_.codes.data());
-        std::fill_n(held_space_.margins.data(), held_->n_rows, base);
+        out->base = rows_.bases();
+        rows_.start(out->base);
+        if (held_)
+            held_->start(out->base);
+        if (boost_.row_fraction < 1)
+            keys_ = rows_.keys();
         return TK_OK;
     }
 
-    // The features of the next tree, ascending.
-    std::vector<int32_t> draw_features(size_t tree) const {
-        std::vector<int32_t> all(bins_.features());
-        std::iota(all.begin(), all.end(), 0);
-        if (boost_.feature_fraction >= 1)
-            return all;
-        auto wanted = (size_t)std::ceil(boost_.feature_fraction * (double)all.size());
-        uint64_t state = mixed(boost_.seed + UINT64_C(0x9e3779b97f4a7c15) * (tree + 1));
-        for (size_t i = 0; i < wanted; i++) {
-            state += UINT64_C(0x9e3779b97f4a7c15);
-            std::swap(all[i], all[i + mixed(state) % (all.size() - i)]);
+    // The trees of one iteration, one for each output.
+    template <class Cell> int add_trees(Grower<Cell> &grower, Forest *out) {
+        int64_t outputs = out->outputs();
+        uint64_t seed = seed_of(boost_.seed, out->loss.size());
+        int64_t n = rows_.n();
+        if (keys_.empty())
+            std::iota(drawn_.data(), drawn_.data() + n, 0U);
+        else
+            n = draw_rows(keys_, boost_.row_fraction, seed, drawn_.data());
+        for (int64_t k = 0; k < outputs; k++) {
+            auto features = draw_features(group_.dim, boost_.feature_fraction, seed_of(seed, k));
+            int code = add_tree(grower, features, k, n, out);
+            if (code)
+                return code;
         }
-        all.resize(std::max<size_t>(wanted, 1));
-        std::sort(all.begin(), all.end());
-        return all;
+        return TK_OK;
     }
 
-    template <class Cell> int add_tree(Grower<Cell> &grower, const Units &units, Forest *out) {
-        uint32_t *which = space_.which.data();
-        std::iota(which, which + group_.n_rows, 0U);
-        Rows rows{space_.codes.data(), space_.addends.data(), &bins_};
+    template <class Cell>
+    int add_tree(Grower<Cell> &grower, const std::vector<int32_t> &features, int64_t k, int64_t n,
+                 Forest *out) {
+        std::copy_n(drawn_.data(), n, which_.data());
+        Rows rows = rows_.adding(k, bins_, threads_);
+        auto lacking = [&](const uint32_t *which, int64_t some) {
+            return rows_.lacking(which, some);
+        };
+        LeafValue own(lacking);
         Tree tree;
-        int code = grower.grow(Rule{&boost_, units}, rows, draw_features(out->trees.size()),
-                               Order{which, space_.scratch.data(), group_.n_rows},
-                               space_.margins.data(), &tree);
-        if (held_ && !code) {
-            const uint8_t *row = held_space_.codes.data();
-            for (int64_t i = 0; i < held_->n_rows; i++, row += held_->dim)
-                held_space_.margins.data()[i] += tree.of(row);
+        int code = grower.grow(Rule{&boost_, rows_.units()}, rows, features,
+                               Order{which_.data(), scratch_.data(), n},
+                               rows_.has_own_values() ? &own : nullptr, rows_.margins(k), &tree);
+        for (int64_t row = 0, drawn = 0; !code && n < rows_.n() && row < rows_.n(); row++) {
+            if (drawn < n && drawn_.data()[drawn] == row)
+                drawn++;
+            else
+                rows_.add(tree, k, row);
         }
+        for (int64_t row = 0; !code && held_ && row < held_->n(); row++)
+            held_->add(tree, k, row);
         out->trees.push_back(std::move(tree));
         return code;
     }
 
-    // A tree without a split changes nothing, and neither would the next one with all features.
-    bool went_on(Forest &forest) const {
-        if (forest.trees.back().nodes.size() > 1 || boost_.feature_fraction < 1)
+    // Trees without a split change nothing, and neither would those of the next iteration if none
+    // is drawn.
+    bool went_on(Forest *forest) const {
+        auto first = forest->trees.end() - forest->outputs();
+        bool split = std::any_of(first, forest->trees.end(),
+                                 [](const Tree &tree) { return tree.nodes.size() > 1; });
+        if (split || boost_.feature_fraction < 1 || boost_.row_fraction < 1)
             return true;
-        forest.trees.pop_back();
+        forest->trees.erase(first, forest->trees.end());
         return false;
     }
 
@@ -169,7 +158,7 @@ private:
 
     void keep_best(Forest *out) const {
         if (held_ && boost_.patience && !out->held.empty())
-            out->trees.resize(best_of(out->held) + 1);
+            out->trees.resize((best_of(out->held) + 1) * out->outputs());
     }
 
     const tk_pass &pass_;
@@ -179,8 +168,10 @@ private:
     tusk_memory *memory_;
     int64_t index_;
     Bins bins_;
-    Space space_, held_space_;
-    const tusk_group *held_ = nullptr;
+    Sample rows_;
+    std::unique_ptr<Sample> held_;
+    Charged<uint32_t> which_, scratch_, drawn_;
+    std::vector<uint64_t> keys_; // of rows; none if all rows are drawn
 };
 
 } // namespace
@@ -233,14 +224,18 @@ void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
         for (const auto &tree : f.trees)
             nodes += (int64_t)tree.nodes.size();
         bool held = !f.held.empty();
+        double base = f.outputs() == 1 ? f.base[0] : 0;
         double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{f.base, f.base_loss, f.kept(), (int64_t)f.loss.size(), nodes, best};
+        *out++ = tk_boosted{base,  f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(),
+                            nodes, best};
     }
 }
 
 void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to) {
     const Forest &f = forests->of[group];
     tk_forest_arrays at = *to;
+    if (at.base)
+        std::copy(f.base.begin(), f.base.end(), at.base);
     *at.start = 0;
     for (const auto &tree : f.trees) {
         at.nodes = std::copy(tree.nodes.begin(), tree.nodes.end(), at.nodes);

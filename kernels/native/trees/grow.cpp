@@ -34,11 +34,23 @@ template <class Cell> int32_t Grower<Cell>::take_slot() {
     return slot;
 }
 
+template <class Cell> double Grower<Cell>::value_of(const Leaf &leaf) const {
+    return boost_.learning_rate * rule_->value(leaf.sum, leaf.limits);
+}
+
+template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
+    for (const Leaf &leaf : leaves_)
+        made_[leaf.node].value = boost_.learning_rate * own(order_.which + leaf.begin, leaf.n);
+}
+
 template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot < 0)
         return;
-    leaf.best = best_split(*rule_, bins_, histogram(leaf.slot), leaf.sum, *features_);
+    const Cell *sums = histogram(leaf.slot);
+    leaf.best = boost_.monotone
+                    ? best_monotone_split(*rule_, bins_, sums, leaf.sum, *features_, leaf.limits)
+                    : best_split(*rule_, bins_, sums, leaf.sum, *features_);
     if (leaf.best.feature >= 0)
         return;
     free_.push_back(leaf.slot);
@@ -72,19 +84,17 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
                                     order_.which + parent.begin, order_.scratch + parent.begin,
                                     parent.n, threads_);
     auto node = (int32_t)made_.size();
-    Leaf left{parent.begin, n_left, node, parent.depth + 1, -1, best.left, {}};
-    Leaf right{parent.begin + n_left,
-               parent.n - n_left,
-               node + 1,
-               parent.depth + 1,
-               -1,
-               parent.sum - best.left,
-               {}};
+    int64_t n_right = parent.n - n_left;
+    int32_t depth = parent.depth + 1;
+    Sum sum = parent.sum - best.left;
+    ChildLimits limits = limits_behind(*rule_, best, sum, parent.limits);
+    Leaf left{parent.begin, n_left, node, depth, -1, best.left, limits.left, {}};
+    Leaf right{parent.begin + n_left, n_right, node + 1, depth, -1, sum, limits.right, {}};
     made_[parent.node].split = best;
     made_[parent.node].left = node;
     made_[parent.node].right = node + 1;
     for (const Leaf &child : {left, right})
-        made_.push_back(Made{{}, -1, -1, child.n, rule_->value(child.sum)});
+        made_.push_back(Made{{}, -1, -1, child.n, value_of(child)});
     fill_children(parent, left, right);
     search(left);
     search(right);
@@ -94,17 +104,17 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
 
 template <class Cell>
 int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
-                       const Order &order, double *margins, Tree *out) {
+                       const Order &order, const LeafValue *own, double *margins, Tree *out) {
     rule_ = &rule, rows_ = &rows, features_ = &features;
     order_ = order;
     leaves_.clear();
     made_.clear();
-    Leaf root{0, order.n, 0, 0, take_slot(), {}, {}};
+    Leaf root{0, order.n, 0, 0, take_slot(), {}, {}, {}};
     add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
     root.sum = Sum{0, 0, 0};
     for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
         root.sum += sum_of(histogram(root.slot)[b]);
-    made_.push_back(Made{{}, -1, -1, order.n, rule.value(root.sum)});
+    made_.push_back(Made{{}, -1, -1, order.n, value_of(root)});
     search(root);
     leaves_.push_back(root);
     while ((int32_t)leaves_.size() < boost_.num_leaves) {
@@ -119,6 +129,8 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     for (const Leaf &leaf : leaves_)
         if (leaf.slot >= 0)
             free_.push_back(leaf.slot);
+    if (own)
+        renew(*own);
     add_values(margins);
     write(out);
     return TK_OK;

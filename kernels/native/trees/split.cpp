@@ -20,9 +20,9 @@ double Rule::score(double gradient, double curvature) const {
     return h > 0 ? g * g / h : 0;
 }
 
-double Rule::value(const Sum &s) const {
+double Rule::value(const Sum &s, const Limits &limits) const {
     double h = curvature(s) + boost->l2;
-    return h > 0 ? -boost->learning_rate * shrunk(gradient(s)) / h : 0;
+    return std::clamp(h > 0 ? -shrunk(gradient(s)) / h : 0, limits.low, limits.high);
 }
 
 namespace {

@@ -13,6 +13,11 @@ struct Split {
     Sum left{0, 0, 0};
 };
 
+// What the values of a leaf may be, in units of the margin without the learning rate.
+struct Limits {
+    double low = -__builtin_huge_val(), high = __builtin_huge_val();
+};
+
 // The rules that a split must keep, and what sums stand for.
 struct Rule {
     const tk_boost *boost;
@@ -24,8 +29,8 @@ struct Rule {
     double shrunk(double gradient) const;
     // Twice what a leaf with these sums lowers the objective by.
     double score(double gradient, double curvature) const;
-    // What a leaf with these sums adds to the margin.
-    double value(const Sum &s) const;
+    // What a leaf with these sums says within the limits, before the learning rate.
+    double value(const Sum &s, const Limits &limits) const;
 };
 
 // The split with the largest gain of the features given, the first one of equal gains.
@@ -34,5 +39,21 @@ Split best_split(const Rule &rule, const Bins &bins, const Sum *histogram, const
                  const std::vector<int32_t> &features);
 Split best_split(const Rule &rule, const Bins &bins, const Addend *histogram, const Sum &leaf,
                  const std::vector<int32_t> &features);
+
+// The same where some features must have a monotone effect: children keep the limits of their
+// leaf, and of such a feature the order. Gains are those of the values that the limits leave
+// (LightGBM's method `basic`).
+Split best_monotone_split(const Rule &rule, const Bins &bins, const Sum *histogram,
+                          const Sum &leaf, const std::vector<int32_t> &features,
+                          const Limits &limits);
+Split best_monotone_split(const Rule &rule, const Bins &bins, const Addend *histogram,
+                          const Sum &leaf, const std::vector<int32_t> &features,
+                          const Limits &limits);
+// The limits of both children of a leaf with these limits.
+struct ChildLimits {
+    Limits left, right;
+};
+ChildLimits limits_behind(const Rule &rule, const Split &split, const Sum &right,
+                          const Limits &limits);
 
 } // namespace tusk

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../shared/charged.hpp"
+#include "../shared/pool.hpp"
 #include "split.hpp"
 
 namespace tusk {
@@ -32,11 +33,14 @@ struct Tree {
     }
 };
 
-// The numbers of a group's rows, which a tree sorts by leaf; both arrays have n items.
+// The numbers of the rows that a tree grows on, which it sorts by leaf; both arrays have n items.
 struct Order {
     uint32_t *which, *scratch;
     int64_t n;
 };
+
+// What a leaf says, if not what its sums say: from the numbers of its rows.
+using LeafValue = Ref<double(const uint32_t *, int64_t)>;
 
 // Grows the trees of one group. It keeps its memory from tree to tree. Cell: of histograms, Sum,
 // or Addend of a group of at most BLOCK rows and one thread.
@@ -46,20 +50,24 @@ public:
     Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
            tusk_memory *memory);
 
-    // Grows a tree on all rows and adds its values to their margins. Returns a tk_code.
+    // Grows a tree on the rows of an order and adds its values to their margins. own: NULL, or
+    // what leaves say. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
-             const Order &order, double *margins, Tree *out);
+             const Order &order, const LeafValue *own, double *margins, Tree *out);
 
 private:
     struct Leaf {
         int64_t begin, n; // in `which`
         int32_t node, depth, slot;
         Sum sum;
+        Limits limits;
         Split best;
     };
 
     bool may_split(const Leaf &leaf) const;
     void search(Leaf &leaf);
+    double value_of(const Leaf &leaf) const;
+    void renew(const LeafValue &own);
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();

@@ -85,6 +85,23 @@ def test_onnx_predicts_many_classes(trips, label: str) -> None:
     assert json.loads(about["classes"]) == model.class_names
 
 
+@pytest.mark.parametrize("case", ["numbers", "counts", "two classes", "classes"])
+def test_onnx_has_trees(trips, case: str) -> None:
+    """Features that are missing have an answer too."""
+    label = {"two classes": "fare > 10", "classes": "fare % 4 * 2"}.get(case, "fare")
+    objective = {"numbers": "squared", "counts": "poisson"}.get(case, "logistic")
+    given = {"label": label, "features": FEATURES, "trees": 7, "objective": objective}
+    model = train(trips, "gbdt", source="trips", **given)
+    frame = trips.execute("SELECT hour, delay FROM trips").df()
+    X = np.vstack([frame[FEATURES].to_numpy(), [[900.0, -900.0], [np.nan, 1.0], [1.0, np.nan]]])
+    found = run_onnx(to_onnx(model).SerializeToString(), X)
+    np.testing.assert_allclose(found["prediction"], model.predict(X), rtol=1e-12)
+    assert np.isfinite(found["prediction"]).all()
+    if case == "classes":
+        shares = model.predict_probas(X)
+        np.testing.assert_allclose(found["probability"], shares, rtol=1e-11, atol=1e-14)
+
+
 def test_onnx_knows_the_features_and_unknown_numbers(trips) -> None:
     model, _ = fitted(trips, "logistic", "late")
     graph = to_onnx(model)

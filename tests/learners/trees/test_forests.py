@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 
-from tuskml.kernels.trees.boosting import LOGISTIC, SQUARED
+from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, SQUARED
 
 pytestmark = pytest.mark.native
 
@@ -62,7 +62,7 @@ def test_the_first_split_is_the_best_of_all(seed, n, d, objective, least, l1, l2
         return
     given = {"l1": l1, "l2": l2, "objective": objective, "min_child_rows": least}
     forest = grown(x, y, trees=1, num_leaves=2, learning_rate=1.0, **given)
-    base = np.full(3 * n, forest.base)
+    base = np.full(3 * n, forest.base[0])
     g, h = derivatives(y, base, objective)
     best = best_gain(x, g, h, least, l1, l2)
     if best <= 1e-9:
@@ -145,6 +145,53 @@ def test_each_tree_draws_its_features() -> None:
     assert set.union(*used) == set(range(10))
     other = grown(x, x.sum(axis=1), feature_fraction=0.3, seed=1)
     assert forest.nodes.tobytes() != other.nodes.tobytes()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.4, 0.9]))
+def test_drawn_rows_do_not_depend_on_their_order(seed, share) -> None:
+    """Many rows are the same."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, (300, 2)) * 1.0
+    y = x[:, 0] * x[:, 1] + rng.integers(0, 2, 300)
+    order = rng.permutation(300)
+    one = grown(x, y, row_fraction=share, seed=seed % 1000, min_child_rows=1)
+    other = grown(x[order], y[order], row_fraction=share, seed=seed % 1000, min_child_rows=1)
+    assert one.nodes.tobytes() == other.nodes.tobytes()
+    m = margins(one, x)
+    assert one.loss[-1] == pytest.approx(((m - y) ** 2).mean() / 2, rel=1e-9)
+
+
+def test_a_share_of_the_rows_is_drawn_for_each_tree() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2000, 3))
+    forest = grown(x, x.sum(axis=1), row_fraction=0.3)
+    roots = [int(forest.rows[start]) for start in forest.start[:-1]]
+    assert len(set(roots)) > 10
+    assert np.mean(roots) == pytest.approx(600, rel=0.05)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.sampled_from([-1, 0, 1]), min_size=2, max_size=2))
+def test_monotone_features_rise_or_fall(seed, signs) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(300, 2))
+    y = np.sin(3 * x[:, 0]) * x[:, 1] + rng.normal(size=300)
+    forest = grown(x, y, monotone=signs, num_leaves=31, learning_rate=0.5)
+    line = np.linspace(-3, 3, 60)
+    for f, sign in enumerate(signs):
+        for other in (-1.0, 0.0, 1.0):
+            points = np.full((60, 2), other)
+            points[:, f] = line
+            assert (sign * np.diff(margins(forest, points)) >= -1e-12).all()
+
+
+def test_classes_have_a_tree_each() -> None:
+    x, y = load_wine(return_X_y=True)
+    forest = grown(x, y * 2.0, objective=SOFTMAX)
+    m = margins(forest, x)
+    assert forest.trees == 3 * forest.iterations
+    p = np.exp(m) / np.exp(m).sum(axis=1, keepdims=True)
+    assert forest.loss[-1] == pytest.approx(log_loss(y, p), rel=1e-9)
+    assert np.exp(forest.base) == pytest.approx(np.bincount(y) / len(y))
 
 
 SETS = {

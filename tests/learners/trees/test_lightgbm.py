@@ -10,7 +10,14 @@ import pytest
 from forests import grown, margins
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 
-from tuskml.kernels.trees.boosting import LOGISTIC, SQUARED
+from tuskml.kernels.trees.boosting import (
+    HUBER,
+    LOGISTIC,
+    POISSON,
+    QUANTILE,
+    SOFTMAX,
+    SQUARED,
+)
 
 lightgbm = pytest.importorskip("lightgbm")
 pytestmark = pytest.mark.native
@@ -114,3 +121,53 @@ def test_incomes_cost_what_they_cost_lightgbm(data: Path) -> None:
     forest = grown(x, y, objective=LOGISTIC, trees=50, num_leaves=31, **limits)
     assert 0.1 < forest.loss[-1] < 0.5
     assert forest.loss[-1] == pytest.approx(theirs, rel=1e-3)
+
+
+def shaped(objective: int, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Labels that suit a loss."""
+    m = np.sin(x[:, 0] / 5) + x[:, 1] / 20 + (x[:, 2] > 15) * (x[:, 3] / 30)
+    if objective == POISSON:
+        return rng.poisson(np.exp(m)) * 1.0
+    if objective == SOFTMAX:
+        return np.digitize(m + rng.normal(scale=0.5, size=len(m)), [0.5, 1.5, 2.0]) * 3.0 - 1
+    return m + rng.standard_t(3, size=len(m))
+
+
+OTHERS = {
+    "poisson": (POISSON, {"objective": "poisson"}, {}),
+    "quantile": (QUANTILE, {"objective": "quantile", "alpha": 0.8, "trees": 2}, {"shape": 0.8}),
+    "huber": (HUBER, {"objective": "huber", "alpha": 0.7}, {"shape": 0.7}),
+    "classes": (SOFTMAX, {"objective": "multiclass", "num_class": 4}, {}),
+}
+"""The quantile's later trees depend on whether residuals of 0 are rounded up or down."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_losses_grow_the_trees_of_lightgbm(name: str) -> None:
+    """The same margins of each row, up to LightGBM's float32 derivatives."""
+    objective, theirs, ours = OTHERS[name]
+    rng = np.random.default_rng(11)
+    x = rng.integers(0, 30, (3000, 4)) * 1.0
+    y = shaped(objective, x, rng)
+    given = {"min_data_in_leaf": 0, "min_sum_hessian_in_leaf": 20.0, "trees": 20} | theirs
+    labels = (y + 1) / 3 if objective == SOFTMAX else y
+    trees = int(given.pop("trees"))
+    booster = peer(x, labels, str(given.pop("objective")), trees, **given)
+    limits = {"min_child_rows": 1, "min_child_hessian": 20.0}
+    forest = grown(x, y, objective=objective, trees=trees, num_leaves=31, **limits, **ours)
+    assert forest.iterations == trees
+    assert margins(forest, x) == pytest.approx(booster.predict(x, raw_score=True), abs=1e-6)
+
+
+def test_monotone_trees_lose_no_more_than_those_of_lightgbm() -> None:
+    """Its gains compare a split within limits with a leaf without limits, ours with limits."""
+    rng = np.random.default_rng(11)
+    x = rng.integers(0, 30, (3000, 4)) * 1.0
+    y = shaped(SQUARED, x, rng)
+    signs = [1, -1, 1, 0]
+    booster = peer(x, y, "regression", 20, monotone_constraints=signs)
+    forest = grown(x, y, trees=20, num_leaves=31, min_child_rows=20, monotone=signs)
+    theirs = loss_of(SQUARED, booster.predict(x), y)
+    free = grown(x, y, trees=20, num_leaves=31, min_child_rows=20).loss[-1]
+    assert free < 0.98 * forest.loss[-1]
+    assert forest.loss[-1] == pytest.approx(theirs, rel=0.01)

@@ -10,11 +10,11 @@ import duckdb
 import numpy as np
 import psycopg
 import pytest
-from forests import grown
+from forests import grown, margins
 from sklearn.metrics import log_loss
 
 import tuskml
-from tuskml.kernels.trees.boosting import LOGISTIC
+from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, POISSON, QUANTILE, SOFTMAX
 
 ROWS = """
 CREATE {temp} TABLE t AS
@@ -120,7 +120,7 @@ def test_trees_are_tables(db: Database) -> None:
     trained = 'SELECT train_model(\'gbdt\', y, {x}, \'{"trees": 5, "feature_names": ["a", "b", "c"]}\') FROM t'
     model = db.model(options='{"trees": 5}')
     nodes = db.ask(f"SELECT * FROM tree_dump(({trained}))")
-    assert len(nodes) == sum(model.coef[2:7])
+    assert len(nodes) == sum(model.coef[3:8])
     roots = [node for node in nodes if node[1] == 0]
     assert [node[0] for node in roots] == [1, 2, 3, 4, 5]
     assert all(node[8] == 1500 for node in roots)
@@ -191,7 +191,26 @@ ERRORS = [
         "train_model('gbdt', y, {x}, '{\"store\": \"s\"}')",
         "option 'store' is not available with task 'gbdt'",
     ),
-    ("train_model('gbdt', y, {x}, '{\"objective\": \"logistic\"}')", "'gbdt' needs two classes"),
+    (
+        "train_model('gbdt', y, {x}, '{\"objective\": \"logistic\"}')",
+        "label has more than 1,000 distinct values in a group",
+    ),
+    (
+        "train_model('gbdt', y - 9, {x}, '{\"objective\": \"poisson\"}')",
+        "objective 'poisson' needs labels of at least 0",
+    ),
+    (
+        "train_model('gbdt', y, {x}, '{\"monotone\": [1, 0]}')",
+        "option 'monotone' has 2 signs and rows have 3 features",
+    ),
+    (
+        "train_model('gbdt', y, {x}, '{\"monotone\": [1, 0, 2]}')",
+        "expected a list with 1, 0 or -1 for each feature, such as [1, 0, -1]",
+    ),
+    (
+        'train_model(\'gbdt\', y, {x}, \'{"monotone": [1, 0, 0], "objective": "quantile"}\')',
+        "option 'monotone' is not available with objective 'quantile'",
+    ),
     (
         "predict_proba(train_model('gbdt', y, {x}, '{\"trees\": 2}'), {x3})",
         "only 'logistic' models give probabilities",
@@ -248,7 +267,72 @@ def test_features_by_name(con: duckdb.DuckDBPyConnection) -> None:
 def test_missing_features_have_no_prediction(db: Database) -> None:
     null = "[1.0, NULL, 3]" if db.name == "duck" else "ARRAY[1.0, NULL, 3]::float8[]"
     assert db.ask(f"SELECT predict(train_model('gbdt', y, {{x}}), {null}) FROM t") == [(None,)]
-    assert np.isnan(db.model().predict([[1, np.nan, 3]])).all()
+
+
+def test_nan_goes_where_the_trees_send_it(db: Database) -> None:
+    """Training has none of it; then it goes with the larger child."""
+    nan = "[1.0, 'NaN'::DOUBLE, 3]" if db.name == "duck" else "ARRAY[1.0, 'NaN', 3]::float8[]"
+    told = db.ask(f"SELECT predict(train_model('gbdt', y, {{x}}), {nan}) FROM t")[0][0]
+    assert told == pytest.approx(db.model().predict([[1, np.nan, 3]])[0], rel=1e-12)
+    assert 0 < told < 11
+
+
+def test_more_than_two_classes(db: Database) -> None:
+    x, _ = columns(db)
+    options = '{"objective": "logistic", "trees": 20}'
+    model = db.model("CASE WHEN b > 0.6 THEN 7 WHEN c > 5 THEN 2 ELSE 4 END", options)
+    assert (model.classes, model.class_names, model.intercept) == (
+        [2, 4, 7],
+        ["2", "4", "7"],
+        None,
+    )
+    assert (model.status, model.iterations, model.coef[:3]) == ("ok", 20, [3, 60, 3])
+    y = np.where(x[:, 1] > 0.6, 7, np.where(x[:, 2] > 5, 2, 4))
+    forest = grown(x, y * 1.0, objective=SOFTMAX, trees=20, num_leaves=31, min_child_rows=20)
+    m = margins(forest, x)
+    p = np.exp(m) / np.exp(m).sum(axis=1, keepdims=True)
+    assert model.history == pytest.approx(list(forest.loss), rel=1e-12)
+    trained = f"SELECT train_model('gbdt', CASE WHEN b > 0.6 THEN 7 WHEN c > 5 THEN 2 ELSE 4 END, {{x}}, '{options}') AS m FROM t"
+    rows = db.ask(
+        f"SELECT predict(m, {{x}}), predict_class(m, {{x}}), predict_proba(m, {{x}}, '4'), predict_probas(m, {{x}}) FROM t, ({trained}) AS f ORDER BY i"
+    )
+    assert [row[0] for row in rows] == np.array([2, 4, 7])[p.argmax(axis=1)].tolist()
+    assert [row[1] for row in rows] == [str(int(row[0])) for row in rows]
+    assert [row[2] for row in rows] == pytest.approx(p[:, 1].tolist(), rel=1e-9)
+    assert [row[3]["7"] for row in rows] == pytest.approx(p[:, 2].tolist(), rel=1e-9)
+    nodes = db.ask(f"SELECT tree, class FROM tree_dump(({trained})) WHERE node = 0 ORDER BY tree")
+    assert nodes == [(tree, ["2", "4", "7"][(tree - 1) % 3]) for tree in range(1, 61)]
+
+
+@pytest.mark.parametrize(("objective", "named", "shape"), [
+    ("poisson", "", 0.5), ("quantile", ', "quantile": 0.9', 0.9), ("huber", ', "delta": 0.3', 0.3),
+])  # fmt: skip
+def test_other_objectives(db: Database, objective: str, named: str, shape: float) -> None:
+    x, y = columns(db)
+    y = np.floor(y)
+    model = db.model("floor(y)", f'{{"objective": "{objective}", "trees": 20{named}}}')
+    number = {"poisson": POISSON, "quantile": QUANTILE, "huber": HUBER}[objective]
+    limits = {"num_leaves": 31, "min_child_rows": 20, "shape": shape}
+    m = margins(grown(x, y, objective=number, trees=20, **limits), x)
+    assert model.decision(x) == pytest.approx(m, rel=1e-9)
+    told = np.array(db.ask(
+        f"SELECT predict(m, {{x}}) FROM t, (SELECT train_model('gbdt', floor(y), {{x}}, '{{\"objective\": \"{objective}\", \"trees\": 20{named}}}') AS m FROM t) AS f ORDER BY i"
+    ))[:, 0]  # fmt: skip
+    assert told == pytest.approx(np.exp(m) if objective == "poisson" else m, rel=1e-9)
+    if objective == "quantile":
+        assert (y <= told).mean() == pytest.approx(0.9, abs=0.07)  # whole numbers are tied
+
+
+def test_rows_are_drawn_and_features_are_monotone(db: Database) -> None:
+    x, y = columns(db)
+    model = db.model(
+        options='{"row_fraction": 0.5, "monotone": [1, 0, -1], "trees": 20, "seed": 3}'
+    )
+    given = {"row_fraction": 0.5, "monotone": [1, 0, -1], "seed": 3}
+    forest = grown(x, y, trees=20, num_leaves=31, min_child_rows=20, **given)
+    assert model.predict(x) == pytest.approx(margins(forest, x), rel=1e-12)
+    line = np.stack([np.linspace(0, 1, 50), np.full(50, 0.5), np.full(50, 5.0)], axis=1)
+    assert (np.diff(model.predict(line)) >= 0).all()
 
 
 def test_explanations_say_the_plan(db: Database) -> None:

@@ -18,11 +18,14 @@ from test_payload import HEAD, signed
 NUMBERS = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 7.0, 1e6, 1e300, -1e300, float("inf"), float("nan"))
 
 
-@pytest.fixture(scope="module")
-def payload() -> bytes:
+@pytest.fixture(scope="module", params=["number", "classes"])
+def payload(request: pytest.FixtureRequest) -> bytes:
+    """Of one margin, and of three classes, whose labels are before the trees."""
     with tuskml.connect(threads=1) as con:
-        rows = "(SELECT i % 17 AS a, i % 13 AS b, (i % 17) * (i % 13) AS y FROM range(500) t(i))"
-        options = '{"trees": 3, "num_leaves": 6}'
+        label = "(i % 17) * (i % 13)" if request.param == "number" else "(i % 17) // 6"
+        rows = f"(SELECT i % 17 AS a, i % 13 AS b, {label} AS y FROM range(500) t(i))"
+        objective = "squared" if request.param == "number" else "logistic"
+        options = f'{{"trees": 3, "num_leaves": 6, "objective": "{objective}"}}'
         return con.execute(
             f"SELECT train_model('gbdt', y, [a, b], '{options}').payload FROM {rows}"
         ).fetchall()[0][0]
@@ -60,7 +63,8 @@ def test_a_child_that_is_its_own_parent_is_refused(
     con: duckdb.DuckDBPyConnection, payload: bytes
 ) -> None:
     """The first node's right child is the node itself; the row goes right."""
-    first = HEAD.size + 8 * (2 + 3)
+    several = HEAD.unpack(payload[: HEAD.size])[4] & 32  # TUSK_HAS_LABELS
+    first = HEAD.size + 8 * (3 + 3 + 3 + 9 if several else 3 + 3)
     forged = bytearray(payload)
     forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, 0.0)
     with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):

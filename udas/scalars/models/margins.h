@@ -28,13 +28,18 @@ bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
 bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);
 
+/* The margins of all classes of a row, (n_classes,), of a model of more than two. */
+bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
+                             char *sentence);
+/* One margin, or those of more than two classes. */
 bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                              char *sentence);
 
 /* Writes out a sparse row of d features; repeated ids add up, ids from d on weigh nothing. */
 bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence);
 
-/* For rows and nets (nets/nets.c): margins, or of several classes those of the rows or their places. */
+/* For rows and nets (nets/nets.c): margins, or of several classes those of the rows or their
+ * places. */
 bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                       char *sentence);
 /* The probabilities of the several classes of a net. */

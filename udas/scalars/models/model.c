@@ -87,7 +87,7 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
     s->n_classes = tusk_labels_in(&v->head);
     s->labels = v->weights;
     s->coef = v->weights + s->n_classes;
-    if (s->task == TUSK_NET)
+    if (s->task == TUSK_NET || s->task == TUSK_BOOSTED)
         s->n_coef = v->head.n_weights - s->n_classes;
     else
         s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
@@ -124,7 +124,8 @@ static bool check_sizes(const tusk_payload_head *h, const tusk_scorer *s, char *
         return (!s->n_coef && !s->labels) ||
                tusk_check_net(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
     if (s->task == TUSK_BOOSTED)
-        return !s->n_coef || tusk_check_trees(s->coef, s->n_coef, sentence);
+        return (!s->n_coef && !s->labels) ||
+               tusk_check_trees(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
     return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
 }
 

@@ -127,6 +127,9 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
             continue;
         h->task = (uint8_t)known->like;
         h->response = (uint8_t)known->response;
+        if (h->task == TUSK_BOOSTED &&
+            is_text(tusk_json_member(m->options, "objective"), "poisson"))
+            h->response = TUSK_EXP;
         return true;
     }
     if (name.data && read_own_task(m, h))
@@ -156,9 +159,9 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    bool net = p->head.task == TUSK_NET;
-    p->head.task = net ? TUSK_NET : TUSK_MULTINOMIAL;
-    p->head.flags |= net ? TUSK_HAS_LABELS : 0;
+    bool whole = p->head.task == TUSK_NET || p->head.task == TUSK_BOOSTED;
+    p->head.task = whole ? p->head.task : TUSK_MULTINOMIAL;
+    p->head.flags |= whole ? TUSK_HAS_LABELS : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
     if (!coef.complete || !classes.complete) {
         p->head.flags |= TUSK_HAS_NULLS;
@@ -168,8 +171,8 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->head.n_weights = classes.n + coef.n;
     p->labels = classes.items;
     p->weights = coef.items;
-    if (net || (coef.n && coef.n % classes.n == 0))
-        return true; /* those of a net are checked with its layers */
+    if (whole || (coef.n && coef.n % classes.n == 0))
+        return true; /* those of a net or of trees are checked with their layers or nodes */
     snprintf(sentence, TUSK_SENTENCE,
              "the model has %llu coefficients, expected as many for each of its %llu classes",
              (unsigned long long)coef.n, (unsigned long long)classes.n);
@@ -234,19 +237,24 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
+    bool several = h->flags & TUSK_HAS_LABELS;
+    uint64_t labels = tusk_labels_in(h), outputs = several ? labels : 1;
+    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED;
+    if (whole && (h->flags & TUSK_HAS_NULLS || (several && h->n_weights == labels)))
+        return true;
     if (h->task == TUSK_NET)
-        return (h->flags & TUSK_HAS_NULLS) ||
-               tusk_check_net((const tusk_weight *)p->weights, h->n_weights - tusk_labels_in(h),
-                              h->flags & TUSK_HAS_LABELS ? tusk_labels_in(h) : 1, sentence);
+        return tusk_check_net((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
+                              sentence);
     if (h->task == TUSK_BOOSTED)
-        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights, sentence);
+        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
+                                sentence);
     return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
 }
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
-    if (p->head.task == TUSK_LOGISTIC && m->classes.n > 2 && is_text(m->task, "logistic"))
-        return read_many_classes(m, p, sentence);
-    if (p->head.task == TUSK_NET && m->classes.n > 2)
+    uint8_t task = p->head.task;
+    bool many = task == TUSK_NET || task == TUSK_BOOSTED || is_text(m->task, "logistic");
+    if (many && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
@@ -313,14 +321,15 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
-    if (h->task == TUSK_NET && h->flags & TUSK_IN_STORE)
+    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED; /* all classes share weights */
+    if (whole && h->flags & TUSK_IN_STORE)
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
-        return !labels || h->task == TUSK_NET;
+        return !labels || whole;
     if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
         return false;
     uint64_t n = (uint64_t)h->classes[0];
-    return (double)n == h->classes[0] && (labels ? h->task == TUSK_NET : h->n_weights % n == 0);
+    return (double)n == h->classes[0] && (labels ? whole : h->n_weights % n == 0);
 }
 
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,

@@ -1,8 +1,8 @@
 /* The payload of a model: everything that predictions need, in one piece of bytes.
  *
  * A head of 64 bytes, then the weights as doubles (of more than two classes their labels, and
- * behind them the weights of one class after another, the intercept first), then the reference to
- * a store and the name of the task as text, then the preparation of rows with names
+ * behind them the weights of one class after another, the intercept first, or the trees), then the
+ * reference to a store and the name of the task as text, then the preparation of rows with names
  * (named/preparation.h). Numbers are little-endian. The CRC-32C covers all bytes except its own
  * four.
  */

@@ -94,12 +94,12 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
                   char *sentence) {
     if (s->task == TUSK_FACTORIZATION)
         return tusk_factor_margins(s, x, f64, d, n, out, sentence);
+    if (s->labels && s->task != TUSK_NET)
+        return tusk_best_classes(s, x, f64, d, n, out, sentence);
     if (s->task == TUSK_BOOSTED && s->n_coef)
         return tusk_tree_margins(s, x, f64, d, n, out, sentence);
     if (s->task == TUSK_NET && s->n_coef)
         return tusk_net_margins(s, x, f64, d, n, out, sentence);
-    if (s->task == TUSK_MULTINOMIAL)
-        return tusk_best_classes(s, x, f64, d, n, out, sentence);
     if (s->stored)
         return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
@@ -158,12 +158,12 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
                  "row has sparse features, a model of matrix_factorization expects [user, item]");
         return false;
     }
+    if (s->labels && s->task != TUSK_NET)
+        return tusk_best_class(s, row, f64, out, sentence);
     if (s->task == TUSK_BOOSTED && s->n_coef)
         return tusk_tree_sparse_margin(s, row, f64, out, sentence);
     if (s->task == TUSK_NET && s->n_coef)
         return tusk_net_of_sparse(s, row, f64, false, out, sentence);
-    if (s->task == TUSK_MULTINOMIAL)
-        return tusk_best_class(s, row, f64, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     int32_t bad = 0;

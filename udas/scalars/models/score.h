@@ -100,7 +100,8 @@ typedef struct tusk_scorer {
     bool classifies; /* whether it predicts classes */
     double negative, positive;
     uint64_t n_classes;
-    /* Of several classes, one each: n_coef weights, the intercept first. coef has all of them. */
+    /* Of more than two classes, one each; otherwise NULL. Each class has n_coef weights, the
+     * intercept first, and coef has all of them; of trees n_coef counts all of coef. */
     const tusk_weight *labels;
     bool places; /* whether it predicts places instead of classes */
 } tusk_scorer;
@@ -113,8 +114,11 @@ bool tusk_read_factors(const double counts[3], tusk_factors *f);
 /* Whether there are as many coefficients as the vectors of users and items need. */
 bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
 
-/* Whether the coefficients of a model of trees are as many as it has nodes. */
-bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence);
+#define TUSK_MOST_OUTPUTS 1000 /* margins of a model of trees */
+
+/* Whether the coefficients of a model of trees with so many margins are as many as it has nodes.
+ */
+bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
 
 /* Whether the coefficients of a net are as many as its layers have weights, the last of them with
  * this many outputs. */

@@ -41,8 +41,32 @@ static void to_labels(const tusk_scorer *s, double *place, uint64_t n) {
             place[i] = s->labels[(uint64_t)place[i] - 1];
 }
 
+/* The place of the largest of the margins of one row, from 1 on. */
+static void to_best(const tusk_scorer *s, const double *m, double *out) {
+    double best = -INFINITY;
+    *out = 1;
+    for (uint64_t k = 0; k < s->n_classes; k++)
+        keep_best(&best, out, m + k, 1, k);
+    to_labels(s, out, 1);
+}
+
+static bool best_of_trees(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                          double *out, char *sentence) {
+    const char *row = x;
+    size_t bytes = d * (f64 ? sizeof(double) : sizeof(float));
+    double m[TUSK_MOST_OUTPUTS];
+    for (uint64_t i = 0; i < n; i++, row += bytes) {
+        if (!tusk_tree_class_margins(s, row, f64, d, m, sentence))
+            return false;
+        to_best(s, m, out + i);
+    }
+    return true;
+}
+
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence) {
+    if (s->task == TUSK_BOOSTED)
+        return best_of_trees(s, x, f64, d, n, out, sentence);
     if (!check_width(s, d, sentence))
         return false;
     const char *row = x;
@@ -86,13 +110,19 @@ static bool check_ids(const tusk_sparse_row *row, char *sentence) {
 
 bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                      char *sentence) {
+    double m[TUSK_MOST_OUTPUTS], best = -INFINITY;
+    if (s->task == TUSK_BOOSTED) {
+        if (!tusk_tree_sparse_margin(s, row, f64, m, sentence))
+            return false;
+        to_best(s, m, out);
+        return true;
+    }
     if (!check_ids(row, sentence))
         return false;
-    double best = -INFINITY;
     *out = 1;
     for (uint64_t k = 0; k < s->n_classes; k++) {
-        double m = sparse_margin(class_at(s, k), s->n_coef, row, f64);
-        keep_best(&best, out, &m, 1, k);
+        double one = sparse_margin(class_at(s, k), s->n_coef, row, f64);
+        keep_best(&best, out, &one, 1, k);
     }
     to_labels(s, out, 1);
     return true;
@@ -129,8 +159,15 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
     if (s->task == TUSK_NET && s->labels)
         return sparse ? tusk_net_of_sparse(s, sparse, f64, true, out, sentence)
                       : tusk_net_shares(s, x, f64, d, out, sentence);
-    if (s->task != TUSK_MULTINOMIAL)
+    if (!s->labels)
         return of_margin(s, sparse, x, f64, d, out, sentence);
+    if (s->task == TUSK_BOOSTED) {
+        if (!(sparse ? tusk_tree_sparse_margin(s, sparse, f64, out, sentence)
+                     : tusk_tree_class_margins(s, x, f64, d, out, sentence)))
+            return false;
+        tusk_to_shares(out, s->n_classes);
+        return true;
+    }
     if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))
         return false;
     for (uint64_t k = 0; k < s->n_classes; k++) {

@@ -1,10 +1,13 @@
 /* Margins of boosted trees.
  *
- * The coefficients of a model of trees are d, the number of features; T, the number of trees; the
- * number of nodes of each tree; and then the nodes, tree by tree in preorder, five numbers each:
- * feature (-1: a leaf), value, right child, gain, rows. The value is the threshold of a split, up
- * to which rows go left, or what a leaf adds to the margin. The left child is the next node, and
- * the right child is counted from the root of its tree.
+ * The coefficients of a model of trees are d, the number of features; T, the number of trees; B,
+ * the number of margins before the first tree that follow, one for each of more than two classes,
+ * otherwise 0; the number of nodes of each tree; and then the nodes, tree by tree in preorder, six
+ * numbers each: feature (-1: a leaf), value, right child, gain, rows, missing. The value is the
+ * threshold of a split, up to which rows go left, or what a leaf adds to the margin. The left
+ * child is the next node, and the right child is counted from the root of its tree. Rows whose
+ * feature is missing go left if `missing` is 1. With B classes, tree t adds to the margin of class
+ * t % B.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +16,8 @@
 
 #include "margins.h"
 
-enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, NODE };
-enum { FEATURES, TREES, FIRST_TREE };
+enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
+enum { FEATURES, TREES, BASES, FIRST_BASE };
 #define MOST 4503599627370496.0 /* 2^52: a count above this is no count */
 
 static bool refuse(char *sentence) {
@@ -27,17 +30,21 @@ static bool is_count(double x, uint64_t most) {
     return x >= 0 && x <= (double)most && x == (double)(uint64_t)x;
 }
 
-bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence) {
-    if (n < FIRST_TREE || !is_count(coef[FEATURES], (uint64_t)MOST) ||
-        !is_count(coef[TREES], n - FIRST_TREE))
+bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence) {
+    uint64_t bases = outputs > 1 ? outputs : 0;
+    if (n < FIRST_BASE + bases || !is_count(coef[FEATURES], (uint64_t)MOST) ||
+        !is_count(coef[TREES], n) || coef[BASES] != (double)bases || outputs > TUSK_MOST_OUTPUTS)
         return refuse(sentence);
-    uint64_t trees = (uint64_t)coef[TREES], left = (n - FIRST_TREE - trees) / NODE, nodes = 0;
+    uint64_t first = FIRST_BASE + bases, trees = (uint64_t)coef[TREES], nodes = 0;
+    if (trees > n - first || trees % outputs)
+        return refuse(sentence);
+    uint64_t left = (n - first - trees) / NODE;
     for (uint64_t t = 0; t < trees; t++) {
-        if (!is_count(coef[FIRST_TREE + t], left - nodes) || coef[FIRST_TREE + t] < 1)
+        if (!is_count(coef[first + t], left - nodes) || coef[first + t] < 1)
             return refuse(sentence);
-        nodes += (uint64_t)coef[FIRST_TREE + t];
+        nodes += (uint64_t)coef[first + t];
     }
-    return FIRST_TREE + trees + nodes * NODE == n || refuse(sentence);
+    return first + trees + nodes * NODE == n || refuse(sentence);
 }
 
 /* Adds what a tree of n nodes says of a row of d features. False if a node points at none: then
@@ -55,7 +62,9 @@ bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence) {
             if (!(feature < (double)d))                                                           \
                 return false;                                                                     \
             double right = node[RIGHT], next = (double)(at + 1);                                  \
-            next = (double)x[(uint64_t)feature] <= node[VALUE] ? next : right;                    \
+            double value = (double)x[(uint64_t)feature];                                          \
+            bool left = value == value ? value <= node[VALUE] : node[MISSING] == 1;               \
+            next = left ? next : right;                                                           \
             if (!(next > (double)at && next < (double)n))                                         \
                 return false;                                                                     \
             at = (uint64_t)next;                                                                  \
@@ -65,36 +74,51 @@ bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence) {
 DEFINE_WALK(walk_f32, float)
 DEFINE_WALK(walk_f64, tusk_weight)
 
-/* A row with a missing feature has no margin. */
-static double first_margin(const void *x, bool f64, uint64_t d, double intercept) {
-    double sum = 0;
-    for (uint64_t k = 0; k < d; k++)
-        sum += 0 * (f64 ? ((const tusk_weight *)x)[k] : ((const float *)x)[k]);
-    return sum == sum ? intercept : NAN;
+static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
+    if (d == (uint64_t)s->coef[FEATURES])
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
+             (unsigned long long)s->coef[FEATURES], (unsigned long long)d);
+    return false;
 }
 
-bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
-                       double *out, char *sentence) {
-    if (d != (uint64_t)s->coef[FEATURES]) {
-        snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
-                 (unsigned long long)s->coef[FEATURES], (unsigned long long)d);
-        return false;
-    }
+/* Adds what the trees say of n rows to their margins, of which a row has one, or one
+ * for each of more than two classes. */
+static bool add_trees(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                      double *out, char *sentence) {
+    uint64_t trees = (uint64_t)s->coef[TREES], bases = (uint64_t)s->coef[BASES];
+    uint64_t outputs = bases ? bases : 1, first = FIRST_BASE + bases;
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = first_margin((const char *)x + i * size, f64, d, s->intercept);
-    uint64_t trees = (uint64_t)s->coef[TREES];
-    const tusk_weight *nodes = s->coef + FIRST_TREE + trees;
+    const tusk_weight *nodes = s->coef + first + trees;
     for (uint64_t t = 0; t < trees; t++) {
-        uint64_t size_of_tree = (uint64_t)s->coef[FIRST_TREE + t];
+        uint64_t size_of_tree = (uint64_t)s->coef[first + t];
         const char *row = x;
-        for (uint64_t i = 0; i < n; i++, row += size)
-            if (!(f64 ? walk_f64(nodes, size_of_tree, (const tusk_weight *)row, d, out + i)
-                      : walk_f32(nodes, size_of_tree, (const float *)row, d, out + i)))
+        double *sum = out + t % outputs;
+        for (uint64_t i = 0; i < n; i++, row += size, sum += outputs)
+            if (!(f64 ? walk_f64(nodes, size_of_tree, (const tusk_weight *)row, d, sum)
+                      : walk_f32(nodes, size_of_tree, (const float *)row, d, sum)))
                 return refuse(sentence);
         nodes += size_of_tree * NODE;
     }
     return true;
+}
+
+bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                       double *out, char *sentence) {
+    if (!check_width(s, d, sentence))
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = s->intercept;
+    return add_trees(s, x, f64, d, n, out, sentence);
+}
+
+bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
+                             char *sentence) {
+    if (!check_width(s, d, sentence))
+        return false;
+    for (uint64_t k = 0; k < s->n_classes; k++)
+        out[k] = s->coef[FIRST_BASE + k];
+    return add_trees(s, x, f64, d, 1, out, sentence);
 }
 
 /* A row of up to this many features is written out on the stack. */
@@ -122,7 +146,8 @@ bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f6
         return false;
     }
     bool done = tusk_spread(row, f64, d, whole, sentence) &&
-                tusk_tree_margins(s, whole, true, d, 1, out, sentence);
+                (s->labels ? tusk_tree_class_margins(s, whole, true, d, out, sentence)
+                           : tusk_tree_margins(s, whole, true, d, 1, out, sentence));
     if (whole != narrow)
         free(whole);
     return done;

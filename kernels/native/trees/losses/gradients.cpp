@@ -1,0 +1,240 @@
+// Takes losses with the formulas of the linear learners, `linear/losses.hpp`.
+#include "gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "../../linear/losses.hpp"
+#include "../../shared/pool.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr uint32_t STRETCH = 16384; // rows of one piece of work
+
+// Neighbouring rows of one segment.
+struct Piece {
+    const double *y;
+    int64_t first; // number of the first row in the group
+    uint32_t n;
+};
+
+std::vector<Piece> pieces_of(const tusk_group &group) {
+    std::vector<Piece> out;
+    int64_t first = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next)
+        for (uint32_t at = 0; at < s->n_rows; at += STRETCH) {
+            uint32_t n = std::min(STRETCH, s->n_rows - at);
+            out.push_back({tusk_labels(s) + at, first, n});
+            first += n;
+        }
+    return out;
+}
+
+// The integers for numbers of at most `most`, n of which must fit into a sum of 62 bits.
+double unit_for(double most, double n, int bits) {
+    int exponent = 0;
+    std::frexp(std::max(most, 1e-300) * n, &exponent);
+    return std::ldexp(1.0, exponent - bits);
+}
+
+// Reads margins and labels of up to eight rows. Rows beyond the last one repeat it.
+struct Eight {
+    v8d m, y;
+    int n;
+};
+Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t at) {
+    Eight e;
+    e.n = (int)std::min<uint32_t>(LANES, p.n - at);
+    if (e.n == LANES) {
+        e.m = load(margins + p.first + at), e.y = load(p.y + at);
+        if (labels.objective == TK_LOGISTIC)
+            e.y = select<v8d>(e.y == labels.positive, splat(1), splat(-1));
+        return e;
+    }
+    for (int i = 0; i < LANES; i++) {
+        uint32_t row = at + std::min(i, e.n - 1);
+        double y = p.y[row];
+        e.m[i] = margins[p.first + row];
+        e.y[i] = labels.objective != TK_LOGISTIC ? y : y == labels.positive ? 1 : -1;
+    }
+    return e;
+}
+
+// Losses as boosting takes them: what `linear/losses.hpp` has, and positive curvatures.
+// WIDEST, STEEPEST: the largest derivative and curvature; 0: it depends on the rows.
+struct BoostedSquares : Squared {
+    using Squared::Squared;
+    static constexpr double WIDEST = 0, STEEPEST = 1;
+};
+struct BoostedOdds : Logistic {
+    explicit BoostedOdds(double) : Logistic(0) {}
+    static constexpr double WIDEST = 1, STEEPEST = 0.25;
+};
+struct BoostedCounts : Poisson {
+    explicit BoostedCounts(double) {}
+    static constexpr double WIDEST = 0, STEEPEST = 0;
+    template <class V> LossValues<V> operator()(V m, V y) const {
+        LossValues<V> v = Poisson::operator()(m, y);
+        return {v.loss, v.derivative, v.curvature * 2.013752707470477}; // exp(0.7)
+    }
+};
+struct BoostedQuantile : Pinball {
+    explicit BoostedQuantile(double shape) : Pinball(shape, 0) {}
+    static constexpr double WIDEST = 1, STEEPEST = 1;
+    template <class V> LossValues<V> operator()(V m, V y) const {
+        LossValues<V> v = Pinball::operator()(m, y);
+        return {v.loss, select<V>(m >= y, V{} + (1 - t), V{} - t), V{} + 1.0};
+    }
+};
+struct BoostedHuber : Huber {
+    using Huber::Huber;
+    static constexpr double WIDEST = 0, STEEPEST = 1;
+    template <class V> LossValues<V> operator()(V m, V y) const {
+        LossValues<V> v = Huber::operator()(m, y);
+        return {v.loss, v.derivative, V{} + 1.0};
+    }
+};
+
+// The largest derivative and curvature of any row.
+struct Widest {
+    double derivative, curvature;
+};
+template <class Loss>
+Widest widest(const Loss &loss, const Labels &labels, const std::vector<Piece> &pieces,
+              const double *margins, int threads) {
+    Widest known{Loss::WIDEST, Loss::STEEPEST};
+    if (known.derivative > 0 && known.curvature > 0)
+        return known;
+    std::vector<Widest> most(pieces.size());
+    parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
+        v8d size{}, curve{};
+        for (uint32_t at = 0; at < pieces[i].n; at += LANES) {
+            Eight e = read(labels, pieces[i], margins, at);
+            LossValues<v8d> v = loss(e.m, e.y);
+            size = vmax(size, vabs(v.derivative));
+            curve = vmax(curve, v.curvature);
+        }
+        most[i] = {0, 0};
+        for (int k = 0; k < LANES; k++) {
+            most[i].derivative = std::max(most[i].derivative, size[k]);
+            most[i].curvature = std::max(most[i].curvature, curve[k]);
+        }
+    });
+    Widest found{0, 0};
+    for (const Widest &one : most) {
+        found.derivative = std::max(found.derivative, one.derivative);
+        found.curvature = std::max(found.curvature, one.curvature);
+    }
+    if (known.derivative > 0)
+        found.derivative = known.derivative;
+    if (known.curvature > 0)
+        found.curvature = known.curvature;
+    return found;
+}
+
+template <class Loss>
+double take(const Labels &labels, const double *margins, int threads, Addend *addends,
+            Units *units) {
+    auto pieces = pieces_of(*labels.group);
+    auto n = (double)labels.group->n_rows;
+    const Loss loss(labels.shape);
+    if (addends) {
+        Widest most = widest(loss, labels, pieces, margins, threads);
+        *units = Units{unit_for(most.derivative, n, 62),
+                       unit_for(most.curvature, 1, CURVATURE_BITS - 1)};
+    }
+    std::vector<double> losses(pieces.size());
+    parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
+        const Piece &p = pieces[i];
+        double total = 0;
+        for (uint32_t at = 0; at < p.n; at += LANES) {
+            Eight e = read(labels, p, margins, at);
+            LossValues<v8d> v = loss(e.m, e.y);
+            for (int k = 0; k < e.n; k++)
+                total += v.loss[k];
+            if (addends)
+                write_addends(v.derivative, v.curvature, *units, e.n, addends + p.first + at);
+        }
+        losses[i] = total;
+    });
+    double total = 0;
+    for (double part : losses)
+        total += part;
+    return total / n;
+}
+
+} // namespace
+
+void write_addends(v8d derivative, v8d curvature, const Units &units, int n, Addend *out) {
+    v8i first = __builtin_convertvector(derivative * (1 / units.gradient), v8i);
+    v8i second = __builtin_convertvector(curvature * (1 / units.curvature) + 0.5, v8i);
+    second |= INT64_C(1) << COUNT_SHIFT;
+    v8i pairs[2] = {
+        __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11),
+        __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15),
+    };
+    std::memcpy(out, pairs, n * sizeof *out);
+}
+
+void copy_labels(const tusk_group &group, double *out) {
+    for (const Piece &p : pieces_of(group))
+        out = std::copy(p.y, p.y + p.n, out);
+}
+
+double quantile_of(double *numbers, int64_t n, double t) {
+    double place = t * (double)(n - 1);
+    auto below = std::min((int64_t)place, n - 1);
+    std::nth_element(numbers, numbers + below, numbers + n);
+    double low = numbers[below];
+    if (below + 1 == n)
+        return low;
+    double high = *std::min_element(numbers + below + 1, numbers + n);
+    return low + (high - low) * (place - (double)below);
+}
+
+namespace {
+
+double quantile_of_labels(const Labels &labels) {
+    std::vector<double> y(labels.group->n_rows);
+    copy_labels(*labels.group, y.data());
+    return quantile_of(y.data(), (int64_t)y.size(), labels.shape);
+}
+
+} // namespace
+
+double best_constant(const Labels &labels) {
+    if (labels.objective == TK_QUANTILE_TREES)
+        return quantile_of_labels(labels);
+    bool classes = labels.objective == TK_LOGISTIC;
+    double sum = 0;
+    auto n = (double)labels.group->n_rows;
+    for (const Piece &p : pieces_of(*labels.group))
+        for (uint32_t i = 0; i < p.n; i++)
+            sum += classes ? p.y[i] == labels.positive : p.y[i];
+    if (labels.objective == TK_POISSON_TREES)
+        return std::log(std::max(sum / n, 1e-15));
+    if (!classes)
+        return sum / n;
+    double share = std::clamp(sum / n, 1e-15, 1 - 1e-15);
+    return std::log(share / (1 - share));
+}
+
+double take_losses(const Labels &labels, const double *margins, int threads, Addend *addends,
+                   Units *units) {
+    switch (labels.objective) {
+    case TK_LOGISTIC:
+        return take<BoostedOdds>(labels, margins, threads, addends, units);
+    case TK_POISSON_TREES:
+        return take<BoostedCounts>(labels, margins, threads, addends, units);
+    case TK_QUANTILE_TREES:
+        return take<BoostedQuantile>(labels, margins, threads, addends, units);
+    case TK_HUBER_TREES:
+        return take<BoostedHuber>(labels, margins, threads, addends, units);
+    default:
+        return take<BoostedSquares>(labels, margins, threads, addends, units);
+    }
+}
+
+} // namespace tusk

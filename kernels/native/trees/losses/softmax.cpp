@@ -1,0 +1,99 @@
+// Takes losses of more than two classes.
+#include "softmax.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "../../shared/pool.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr int64_t STRETCH = 8192; // rows of one piece of work, whole vectors of them
+
+// Up to eight neighbouring numbers; behind the last one, it again.
+v8d some_of(const double *at, int n) {
+    if (n == LANES)
+        return load(at);
+    v8d v{};
+    for (int i = 0; i < LANES; i++)
+        v[i] = at[std::min(i, n - 1)];
+    return v;
+}
+
+} // namespace
+
+int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double *classes,
+                      int64_t k) {
+    n_ = group.n_rows, k_ = k;
+    int code = place_.take(memory, n_);
+    code = code ? code : sum_.take(memory, n_);
+    if (code)
+        return code;
+    copy_labels(group, sum_.data());
+    for (int64_t i = 0; i < n_; i++) {
+        const double *found = std::lower_bound(classes, classes + k, sum_.data()[i]);
+        place_.data()[i] = (int32_t)std::min<int64_t>(found - classes, k - 1);
+    }
+    return TK_OK;
+}
+
+void ClassLosses::bases(double *out) const {
+    std::fill_n(out, k_, 0.0);
+    for (int64_t i = 0; i < n_; i++)
+        out[place_.data()[i]] += 1;
+    for (int64_t c = 0; c < k_; c++)
+        out[c] = std::log(std::max(out[c] / (double)n_, 1e-15));
+}
+
+double ClassLosses::losses(const double *margins, int threads) {
+    int64_t parts = (n_ + STRETCH - 1) / STRETCH;
+    std::vector<double> totals(parts);
+    parallel_for(parts, threads, [&](int64_t part) {
+        double total = 0;
+        int64_t end = std::min(n_, (part + 1) * STRETCH);
+        for (int64_t at = part * STRETCH; at < end; at += LANES) {
+            int n = (int)std::min<int64_t>(LANES, end - at);
+            v8d most = some_of(margins + at, n), sum{};
+            for (int64_t c = 1; c < k_; c++)
+                most = vmax(most, some_of(margins + c * n_ + at, n));
+            for (int64_t c = 0; c < k_; c++)
+                sum += exp_negative(some_of(margins + c * n_ + at, n) - most);
+            for (int i = 0; i < n; i++) {
+                double whole = most[i] + std::log(sum[i]);
+                sum_.data()[at + i] = whole;
+                total += whole - margins[place_.data()[at + i] * n_ + at + i];
+            }
+        }
+        totals[part] = total;
+    });
+    double total = 0;
+    for (double one : totals)
+        total += one;
+    return total / (double)n_;
+}
+
+void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend *out,
+                          Units *units) const {
+    // Of a derivative up to 1, n of which are added up, and a curvature up to 1/2.
+    int exponent = 0;
+    std::frexp((double)n_, &exponent);
+    *units = Units{std::ldexp(1.0, exponent - 62), 0x1p-24};
+    double factor = (double)k_ / (double)(k_ - 1);
+    const double *own = margins + of * n_;
+    int64_t parts = (n_ + STRETCH - 1) / STRETCH;
+    parallel_for(parts, threads, [&](int64_t part) {
+        int64_t end = std::min(n_, (part + 1) * STRETCH);
+        for (int64_t at = part * STRETCH; at < end; at += LANES) {
+            int n = (int)std::min<int64_t>(LANES, end - at);
+            v8d p = exp_negative(some_of(own + at, n) - some_of(sum_.data() + at, n));
+            v8d y{};
+            for (int i = 0; i < LANES; i++)
+                y[i] = place_.data()[at + std::min(i, n - 1)] == of;
+            write_addends(p - y, factor * p * (1.0 - p), *units, n, out + at);
+        }
+    });
+}
+
+} // namespace tusk

@@ -1,0 +1,30 @@
+// Losses of more than two classes: log sum_k exp(m_k) - m_y, with a margin per class.
+//
+// Its curvature for one margin is p (1 - p), which LightGBM takes K / (K - 1) times as large
+// (Friedman, Greedy Function Approximation, 2001, algorithm 6).
+#pragma once
+
+#include "../../shared/charged.hpp"
+#include "gradients.hpp"
+
+namespace tusk {
+
+// Of the rows of one group; margins are an array of all rows for each class.
+class ClassLosses {
+public:
+    // classes: (k,) labels, rising. Returns a tk_code.
+    int take(tusk_memory *memory, const tusk_group &group, const double *classes, int64_t k);
+    // The logarithms of the classes' shares of the rows. out: (k,).
+    void bases(double *out) const;
+    // The mean loss; keeps the logarithms of the sums over the classes for add().
+    double losses(const double *margins, int threads);
+    // What each row adds to the trees of one class, by the last call of losses().
+    void addends(const double *margins, int64_t of, int threads, Addend *out, Units *units) const;
+
+private:
+    int64_t n_ = 0, k_ = 0;
+    Charged<int32_t> place_; // of a row's class
+    Charged<double> sum_;
+};
+
+} // namespace tusk

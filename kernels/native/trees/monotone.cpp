@@ -1,0 +1,99 @@
+// Splits of features with a monotone effect.
+#include <cmath>
+
+#include "split.hpp"
+
+namespace tusk {
+namespace {
+
+// Twice what a leaf with these sums lowers the objective by if it says v.
+double score_of(const Rule &rule, const Sum &s, double v) {
+    double h = rule.curvature(s) + rule.boost->l2;
+    return -(2 * rule.gradient(s) * v + h * v * v) - 2 * rule.boost->l1 * std::fabs(v);
+}
+
+struct Task {
+    const Rule &rule;
+    const Sum &leaf;
+    const Limits &limits;
+    double parent;
+};
+
+bool large_enough(const Rule &rule, const Sum &s) {
+    double h = rule.curvature(s);
+    return s.rows >= rule.boost->min_child_rows && h >= rule.boost->min_child_hessian &&
+           h + rule.boost->l2 > 0;
+}
+
+// The gain of a split, at most 0 if it breaks a rule.
+double gain_of(const Task &task, const Sum &left, int8_t direction) {
+    const Rule &rule = task.rule;
+    Sum right = task.leaf - left;
+    if (!large_enough(rule, left) || !large_enough(rule, right))
+        return 0;
+    double l = rule.value(left, task.limits), r = rule.value(right, task.limits);
+    if (direction * (r - l) < 0)
+        return 0;
+    return score_of(rule, left, l) + score_of(rule, right, r) - task.parent;
+}
+
+template <class Cell>
+void search_feature(const Task &task, const Cell *bins, int32_t values, bool gaps, int32_t feature,
+                    Split *best) {
+    const Sum none{0, 0, 0};
+    Sum missing = gaps ? sum_of(bins[values]) : none;
+    int8_t direction = task.rule.boost->monotone[feature];
+    for (int side = 0; side < (missing.rows ? 2 : 1); side++) {
+        Sum left = side ? missing : none;
+        int32_t end = missing.rows && !side ? values : values - 1;
+        for (int32_t b = 0; b < end; b++) {
+            left += sum_of(bins[b]);
+            double gain = gain_of(task, left, direction);
+            if (gain <= best->gain)
+                continue;
+            bool larger = 2 * left.rows >= task.leaf.rows;
+            *best = Split{gain, feature, b, missing.rows ? side == 1 : larger, left};
+        }
+    }
+}
+
+template <class Cell>
+Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const Sum &leaf,
+              const std::vector<int32_t> &features, const Limits &limits) {
+    Task task{rule, leaf, limits, score_of(rule, leaf, rule.value(leaf, limits))};
+    Split best;
+    best.gain = std::max(rule.boost->min_gain, 1e-12 * std::fabs(task.parent));
+    for (int32_t f : features)
+        search_feature(task, histogram + bins.first[f], bins.values(f), bins.missing[f], f, &best);
+    return best.feature < 0 ? Split{} : best;
+}
+
+} // namespace
+
+Split best_monotone_split(const Rule &rule, const Bins &bins, const Sum *histogram,
+                          const Sum &leaf, const std::vector<int32_t> &features,
+                          const Limits &limits) {
+    return best_of(rule, bins, histogram, leaf, features, limits);
+}
+
+Split best_monotone_split(const Rule &rule, const Bins &bins, const Addend *histogram,
+                          const Sum &leaf, const std::vector<int32_t> &features,
+                          const Limits &limits) {
+    return best_of(rule, bins, histogram, leaf, features, limits);
+}
+
+ChildLimits limits_behind(const Rule &rule, const Split &split, const Sum &right,
+                          const Limits &limits) {
+    ChildLimits found{limits, limits};
+    int8_t direction = rule.boost->monotone ? rule.boost->monotone[split.feature] : (int8_t)0;
+    if (!direction)
+        return found;
+    double middle = (rule.value(split.left, limits) + rule.value(right, limits)) / 2;
+    if (direction > 0)
+        found.left.high = found.right.low = middle;
+    else
+        found.left.low = found.right.high = middle;
+    return found;
+}
+
+} // namespace tusk

@@ -1,0 +1,103 @@
+// The rows of a group as boosting has them.
+#pragma once
+
+#include <algorithm>
+
+#include "losses/softmax.hpp"
+#include "sampling.hpp"
+#include "tree.hpp"
+
+namespace tusk {
+
+// Rows of one group with their margins: an array of all rows for each output.
+class Sample {
+public:
+    Sample(const tusk_group &group, const tk_boost &boost, double positive, const double *classes)
+        : group_(group), labels_{&group, boost.objective, positive, boost.shape},
+          classes_(classes), outputs_(boost.objective == TK_SOFTMAX ? boost.n_classes : 1) {}
+
+    // grows: whether trees are grown on them. Returns a tk_code.
+    int take(const Bins &bins, int threads, bool grows, tusk_memory *memory) {
+        size_t n = group_.n_rows;
+        int code = codes_.take(memory, n * group_.dim);
+        code = code ? code : margins_.take(memory, n * outputs_);
+        if (!code && several())
+            code = softmax_.take(memory, group_, classes_, outputs_);
+        if (!code && grows)
+            code = addends_.take(memory, n);
+        if (!code && grows && labels_.objective == TK_QUANTILE_TREES) {
+            code = y_.take(memory, n);
+            code = code ? code : lacks_.take(memory, n);
+        }
+        if (code)
+            return code;
+        grows_ = grows;
+        if (y_.data())
+            copy_labels(group_, y_.data());
+        code_rows(group_, bins, threads, codes_.data());
+        return TK_OK;
+    }
+
+    // The constants that lower the mean loss most.
+    std::vector<double> bases() const {
+        std::vector<double> out(outputs_);
+        if (several())
+            softmax_.bases(out.data());
+        else
+            out[0] = best_constant(labels_);
+        return out;
+    }
+    void start(const std::vector<double> &bases) {
+        for (int64_t k = 0; k < outputs_; k++)
+            std::fill_n(margins(k), n(), bases[k]);
+    }
+
+    // The mean loss. Prepares what rows add to the trees of the next iteration.
+    double losses(int threads) {
+        if (several())
+            return softmax_.losses(margins(0), threads);
+        return take_losses(labels_, margins(0), threads, grows_ ? addends_.data() : nullptr,
+                           &units_);
+    }
+    // What rows add to the tree of one output, after losses().
+    Rows adding(int64_t output, const Bins &bins, int threads) {
+        if (several())
+            softmax_.addends(margins(0), output, threads, addends_.data(), &units_);
+        return {codes_.data(), addends_.data(), &bins};
+    }
+    // What the quantile's loss wants of a leaf.
+    double lacking(const uint32_t *which, int64_t n) const {
+        for (int64_t i = 0; i < n; i++)
+            lacks_.data()[i] = y_.data()[which[i]] - margins_.data()[which[i]];
+        return quantile_of(lacks_.data(), n, labels_.shape);
+    }
+
+    void add(const Tree &tree, int64_t output, int64_t row) {
+        margins(output)[row] += tree.of(codes_.data() + (size_t)row * group_.dim);
+    }
+
+    int64_t n() const { return group_.n_rows; }
+    double *margins(int64_t output) const { return margins_.data() + output * n(); }
+    bool several() const { return labels_.objective == TK_SOFTMAX; }
+    bool has_own_values() const { return y_.data() && labels_.objective == TK_QUANTILE_TREES; }
+    const Units &units() const { return units_; }
+    std::vector<uint64_t> keys() const {
+        std::vector<double> y(n());
+        copy_labels(group_, y.data());
+        return row_keys(codes_.data(), y.data(), n(), group_.dim);
+    }
+
+private:
+    const tusk_group &group_;
+    Labels labels_;
+    const double *classes_;
+    int64_t outputs_;
+    bool grows_ = false;
+    Units units_{};
+    ClassLosses softmax_;
+    Charged<uint8_t> codes_;
+    Charged<double> margins_, y_, lacks_;
+    Charged<Addend> addends_;
+};
+
+} // namespace tusk

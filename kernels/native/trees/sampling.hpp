@@ -1,0 +1,32 @@
+// What is drawn anew for each tree: rows and features.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tusk {
+
+// A number that looks random (Steele, Lea and Flood, Fast splittable pseudorandom number
+// generators, OOPSLA 2014).
+inline uint64_t mixed(uint64_t x) {
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+// The seed of the numbers that are drawn in an iteration.
+inline uint64_t seed_of(uint64_t seed, uint64_t iteration) {
+    return mixed(seed + UINT64_C(0x9e3779b97f4a7c15) * (iteration + 1));
+}
+
+// A share of d features, at least one, ascending.
+std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed);
+
+// A number for each row that depends on its bins, its label and how many of the same came before,
+// so which rows are drawn does not depend on the order of the rows. codes: (n, d); labels: (n,).
+std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, int64_t n, int32_t d);
+
+// Writes the numbers of the drawn rows, ascending, of all rows if none is. Returns how many.
+int64_t draw_rows(const std::vector<uint64_t> &keys, double share, uint64_t seed, uint32_t *out);
+
+} // namespace tusk
