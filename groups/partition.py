@@ -6,9 +6,11 @@ delivered them in; so is the sample, and so are the sketch's estimates.
 
 import base64
 import ctypes
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,15 @@ from tuskml.errors import DataError, Interrupted
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore import access, file_rules, hosting, keep_partitioning
+from tuskml.kvstore import (
+    access,
+    file_rules,
+    hosting,
+    keep_partitioning,
+    list_partitionings,
+)
 from tuskml.kvstore.roots.names import default_root, make_root
-from tuskml.learners.options.kinds import STORE, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import BOOLEAN, STORE, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import read
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.defaults import CACHE
@@ -88,6 +96,12 @@ PARTITION_OPTIONS = {
             "which rare features share keys: neighbours by id, or those that occur together",
         ),
         Option("name", _or_null(STORE), None, "the name under which the partitioning is kept"),
+        Option(
+            "list",
+            BOOLEAN,
+            False,
+            "whether to tell what is kept, as JSON in `explanation`, and to look at no rows",
+        ),
         Option("t_seek", real(0, open_low=True), WARM_LEVELDB.t_seek, "seconds that a key costs"),
         Option("t_unit", real(0), WARM_LEVELDB.t_unit, "seconds that each weight adds"),
     )
@@ -151,10 +165,11 @@ class Frequent:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """One group's answer to `partition_model`."""
+    """One group's answer to `partition_model`; told: in place of the explanation."""
 
     made: Partitioning
     rows_skipped: int
+    told: str | None = None
 
     def emit(self, library: Any, batch: Any, group: int) -> None:
         """Passes it to the database."""
@@ -172,7 +187,7 @@ class Partitioned:
             rows_seen=told.rows_seen,
             rows_skipped=self.rows_skipped,
             rows_sampled=told.rows_sampled,
-            explanation=as_text(told).encode(),
+            explanation=(as_text(told) if self.told is None else self.told).encode(),
             index_map=base64.b64encode(index.to_bytes()),
         )
         library.tusk_emit_partitioning(batch, ctypes.c_int64(group), ctypes.byref(struct))
@@ -244,6 +259,9 @@ def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
 def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
     """`partition_model` of each group."""
     options = read(call.options, PARTITION_OPTIONS)[0]
+    if options["list"]:
+        yield from _listed(groups, call)
+        return
     cost = Cost(options["t_seek"], options["t_unit"])
     with Rows(groups, call, options["seed"]) as rows:
         for group, skipped in zip(rows, groups["n_skipped"].tolist(), strict=True):
@@ -280,10 +298,26 @@ def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) 
     return Arranged(found.live, options["block"] or found.block)
 
 
+def _listed(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
+    """What is kept, for each group; nothing where there is no root yet."""
+    root = _root_of(call)
+    found = list_partitionings(root) if root.is_dir() else []
+    nothing = Profile(0, 1, 0).partition(Cost(1.0, 0.0))
+    for skipped in groups["n_skipped"].tolist():
+        yield Partitioned(nothing, skipped, json.dumps(found))
+
+
+def _root_of(call: Call) -> Path:
+    """The root of stores, which this database may use."""
+    access.serve(hosting.host)
+    root = call.root if call.root is not None else default_root()
+    file_rules.check(root, call.account)
+    return Path(root)
+
+
 def _keep(made: Partitioning, name: str, call: Call) -> None:
     """Writes the partitioning into the root of stores."""
-    access.serve(hosting.host)
-    file_rules.check(call.root if call.root is not None else default_root(), call.account)
+    _root_of(call)
     told = made.explanation
     facts = {
         "features": len(made.index.features),

@@ -179,6 +179,8 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_routes_close": ([_ADDRESS], None),
     "ks_routes_access": ([_ADDRESS, _ADDRESS], None),
     "ks_routes_count": ([_ADDRESS, _ADDRESS], None),
+    "ks_route_ranks": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
+    "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]

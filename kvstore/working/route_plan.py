@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kvstore import native
 from tuskml.kvstore.native import Ids
 from tuskml.kvstore.working.records import Records
 
@@ -147,6 +148,29 @@ def planned(
         resting_buckets=int(totals[3]),
         n_features=int(totals[4]),
     )
+
+
+def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
+    """For each chunk number, how often it came before, beyond first[number]; int32 of shape (n,).
+
+    first: uint32 of shape (C,), C above all numbers.
+    """
+    out, counts = np.empty(len(chunks), np.int32), first.astype(np.uint32)
+    at = native.address(np.ascontiguousarray(chunks, np.uint16))
+    native.library().ks_route_ranks(at, len(chunks), native.address(counts), native.address(out))
+    return out
+
+
+def neighbours(pairs: NDArray[np.uint64], lengths: Ids) -> Counts:
+    """The chunk that has the id of each pair before it, and 2^16 times the one after it, uint32.
+
+    pairs: id * 2^16 + chunk, rising, all those of their ids; lengths: pairs of each chunk. The
+    result is by chunk and by id.
+    """
+    out, next_ = np.empty(len(pairs), np.uint32), np.cumsum(lengths) - lengths
+    given = native.address(pairs), len(pairs), native.address(next_), native.address(out)
+    native.library().ks_route_neighbours(*given)
+    return out
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:

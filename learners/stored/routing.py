@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore.working.records import Records
-from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, planned
+from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, neighbours, planned, ranks
 from tuskml.kvstore.working.routes import Routes
 
 Ids = NDArray[np.int64]
@@ -29,7 +29,7 @@ BUFFER_SHARE = 1 / 2
 """Of memory for the regions of chunks; what is written behind them takes an eighth."""
 CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
 """Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
-ENTRY_BYTES, PAIR_BYTES = 16, 48
+ENTRY_BYTES, PAIR_BYTES = 16, 18
 """Of memory for each entry of a chunk and for each (chunk, feature) of a sort, while planning."""
 GRAIN_BITS = 16
 """Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
@@ -74,8 +74,8 @@ class Routing:
         self.memory, self._check, self.n_rows = memory, check, int(group["n_rows"])
         self.entries = sum(len(ids) for _, ids in sparse_segments(group))
         with ExitStack() as stack:
-            self._ids, self._before, self._next, self.moves = (
-                self._made(stack, folder, dtype) for dtype in ("i4", "u2", "u2", "i4")
+            self._ids, self._around, self.moves = (
+                self._made(stack, folder, dtype) for dtype in ("i4", "u4", "i4")
             )
             self.folder = folder
             self.rows = self._cut(group, fewest)
@@ -84,7 +84,6 @@ class Routing:
             self.plan = planned(self.n_chunks, self._takes, folder, memory, WEIGHT_BYTES)
             stack.callback(self.plan.links.file.close)
             self._order()
-            self._next.file.close()
             self._close = stack.pop_all()
 
     @staticmethod
@@ -169,7 +168,7 @@ class Routing:
 
     def _before_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
-        return self._before.read(int(first), int(end - first))
+        return self._around.read(int(first), int(end - first)).astype(np.uint16)
 
     def _ranges(self) -> Ids:
         """Ids that bound ranges with about as many pairs as a sort may have."""
@@ -187,12 +186,11 @@ class Routing:
     def _sort(self) -> None:
         """Writes which chunks have each feature before and after, range by range."""
         for begins, lengths in self._by_range(map(self._ids_of, range(self.n_chunks))):
-            before, after = self._neighbours(begins, lengths)
+            around = self._neighbours(begins, lengths)
             ends = np.cumsum(lengths)
-            for j in np.flatnonzero(lengths):
+            for j in np.flatnonzero(lengths).tolist():
                 part = slice(int(ends[j] - lengths[j]), int(ends[j]))
-                self._before.write(int(begins[j]), before[part])
-                self._next.write(int(begins[j]), after[part])
+                self._around.write(int(begins[j]), around[part])
 
     def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[Ids, Ids]]:
         """Range by range, where it begins in each list of rising ids, of all lists one after the
@@ -214,8 +212,8 @@ class Routing:
                     begins = slab[:, k].astype(np.int64)
                     yield first + begins, slab[:, k + 1] - begins
 
-    def _neighbours(self, begins: Ids, lengths: Ids) -> tuple[Array, Array]:
-        """The chunks before and after of the pairs of a range, by chunk and by id."""
+    def _neighbours(self, begins: Ids, lengths: Ids) -> Array:
+        """`neighbours` of the pairs of a range."""
         pairs, at = np.empty(int(lengths.sum()), np.uint64), 0
         for j in np.flatnonzero(lengths).tolist():
             n = int(lengths[j])
@@ -224,17 +222,7 @@ class Routing:
             pairs[at : at + n] |= np.uint64(j)
             at += n
         pairs.sort()  # by id, then by chunk
-        chunk = pairs.astype(np.uint16)
-        pairs >>= np.uint64(16)
-        begin = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
-        end = np.append(begin[1:], len(pairs)) - 1
-        if not len(pairs):
-            return chunk, chunk
-        del pairs
-        before, after = np.roll(chunk, 1), np.roll(chunk, -1)
-        before[begin], after[end] = chunk[end], chunk[begin]  # the order is a circle
-        back = np.argsort(chunk, kind="stable")
-        return before[back], after[back]
+        return neighbours(pairs, lengths)
 
     def _takes(self, chunk: int) -> NDArray[np.uint32]:
         """Weights that a chunk takes over from each."""
@@ -246,21 +234,17 @@ class Routing:
         for j in range(self.n_chunks):
             self._check()
             first, end = (int(at) for at in self._first[j : j + 2])
-            going = np.argsort(self._next.read(first, end - first), kind="stable")
-            self.moves.write(first, self.places(j)[going])
+            after = (self._around.read(first, end - first) >> 16).astype(np.uint16)
+            given = self.plan.gives(j)[0]
+            going = np.empty(end - first, np.int32)
+            going[ranks(after, np.cumsum(given) - given)] = self.places(j)
+            self.moves.write(first, going)
 
     # --- the weights of a chunk ---
 
     def places(self, chunk: int) -> Array:
         """Of a chunk's features by rising id, the places in its region, int32 of shape (n,)."""
-        before = self._before_of(chunk)
-        counts, starts = self.plan.takes(chunk)
-        gaps = starts.astype(np.int64) - (np.cumsum(counts, dtype=np.int64) - counts)
-        ranks = np.arange(len(before), dtype=np.int32)
-        ranks += np.repeat(gaps.astype(np.int32), counts)
-        places = np.empty(len(before), np.int32)
-        places[np.argsort(before, kind="stable")] = ranks
-        return places
+        return ranks(self._before_of(chunk), self.plan.takes(chunk)[1])
 
     def locator(self) -> "Locator":
         """Finds the places of features for `Chunks.map`."""
@@ -309,10 +293,11 @@ def _joined(ids: Records, weights: Records, begins: Ids, lengths: Ids) -> tuple[
     runs = [(b, n) for b, n in zip(begins.tolist(), lengths.tolist(), strict=True) if n]
     if not runs:
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    found = np.concatenate([ids.read(*run) for run in runs])
-    order = np.argsort(found, kind="stable")
-    values = np.concatenate([weights.read(*run) for run in runs])
-    return found[order].astype(np.int64), values[order]
+    found = np.concatenate([ids.read(*run) for run in runs]).astype(np.uint64)
+    found <<= np.uint64(32)  # the bits of a weight are below its id
+    found |= np.concatenate([weights.read(*run) for run in runs]).view(np.uint32)
+    found.sort()
+    return (found >> np.uint64(32)).astype(np.int64), found.astype(np.uint32).view(np.float32)
 
 
 class Locator:

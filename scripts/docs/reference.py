@@ -44,6 +44,7 @@ SENTENCES = {
     "model_summary": "One row per coefficient: estimate, standard error, z or t, p-value.",
     "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
     "partition_model": "Which features of a stored model share a key.",
+    "partitionings": "The versions that `partition_model` kept under names, as rows.",
     "log_loss": "The mean of -log of the predicted probability of the label, of any classes.",
     "auc": "The area under the ROC curve; ties count half.",
     "accuracy": "The share of rows whose prediction equals the label.",

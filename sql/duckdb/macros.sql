@@ -148,3 +148,11 @@ known AS (
 used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM tree_dump(model) WHERE feature IS NOT NULL GROUP BY feature)
 SELECT feature, coalesce(gain, 0) AS gain, coalesce(splits, 0) AS splits
 FROM known LEFT JOIN used USING (feature) ORDER BY gain DESC, place;
+
+-- The versions that partition_model kept under names, each a row; error says why one cannot be read.
+CREATE OR REPLACE TEMP MACRO partitionings() AS TABLE
+WITH told AS (SELECT (partition_model([]::INTEGER[], '{"list": true}')).explanation AS list)
+SELECT unnest(from_json(list, '[{"partitioning": "VARCHAR", "version": "BIGINT", "created": "TIMESTAMPTZ", "size": "BIGINT",
+    "features": "BIGINT", "keys": "BIGINT", "others": "VARCHAR", "rows_seen": "BIGINT", "requests_before": "DOUBLE",
+    "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
+FROM told;

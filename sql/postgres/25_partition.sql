@@ -29,3 +29,15 @@ CREATE AGGREGATE @extschema@.partition_model(indices anyarray) (
 CREATE AGGREGATE @extschema@.partition_model(indices anyarray, options text) (
     SFUNC = _tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+
+-- The versions that partition_model kept under names, each a row; error says why one cannot be read.
+CREATE FUNCTION partitionings()
+RETURNS TABLE (partitioning text, version bigint, created timestamptz, size bigint, features bigint, keys bigint, others text,
+               rows_seen bigint, requests_before float8, requests_after float8, error text)
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+SELECT kept.* FROM (
+    SELECT (@extschema@.partition_model('{}'::integer[], '{"list": true}')).explanation::json AS list) AS told,
+    json_to_recordset(list) AS kept (partitioning text, version bigint, created timestamptz, size bigint, features bigint,
+        keys bigint, others text, rows_seen bigint, requests_before float8, requests_after float8, error text)
+$$;
+COMMENT ON FUNCTION partitionings() IS 'The versions that partition_model kept under names';

@@ -103,7 +103,8 @@ def project(
     plugin.init(folder)
     with ExitStack() as stack:
         if request.param == "duckdb":
-            environment = {"TUSKML_DBT_TARGET": "duckdb"}
+            stores = str(tmp_path_factory.mktemp("stores"))
+            environment = {"TUSKML_DBT_TARGET": "duckdb", "TUSKML_STORE_ROOT": stores}
             found = Project(folder, environment, lambda: tuskml.connect(folder / "flights.duckdb"))
         else:
             cluster = request.getfixturevalue("cluster")

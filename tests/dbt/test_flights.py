@@ -136,6 +136,37 @@ def odd_models(project: Any) -> Iterator[None]:
         path.unlink()
 
 
+KEPT = {
+    "kept_ids.sql": """select arr_delay > 15 as late, {{ tuskml.array_of(['hour', 'hour + 100']) }} as ids, {{ tuskml.array_of(['1.0::float', '1.0::float']) }} as vals
+from {{ ref('flights') }} where dep_delay is not null""",
+    "kept_layout.sql": """{{ config(materialized='table') }}
+select (partition_model(ids, '{"name": "hours", "top": 4, "block": 8}')).partitions as n_keys from {{ ref('kept_ids') }}""",
+    "kept_models.sql": """-- depends_on: {{ ref('kept_layout') }}
+{{ config(materialized='model', task='logistic', label='late', features='sparse(ids, vals)', options={'store': 'hours', 'partition': 'hours', 'max_iter': 2, 'threads': 1}) }}
+select late, ids, vals from {{ ref('kept_ids') }}""",
+    "kept_list.sql": """-- depends_on: {{ ref('kept_layout') }}
+{{ config(materialized='table') }}
+select distinct keys, features from partitionings() where partitioning = 'hours'""",
+}
+"""A layout that one model keeps under a name and another one trains with."""
+
+
+def test_a_training_takes_a_partitioning_by_name(project: Any, built: dict[str, Any]) -> None:
+    paths = {project.folder / "models" / name: text for name, text in KEPT.items()}
+    for path, text in paths.items():
+        path.write_text(text)
+    nodes = project.dbt("run", "--select", "kept_*")["nodes"]
+    assert nodes["kept_models"] == ["success", "TRAIN 1 of 1"]
+    for path in paths:
+        path.unlink()
+    schema = project.schema
+    ((plan, store),) = project.sql(f"SELECT (model).plan, (model).store FROM {schema}.kept_models")
+    assert "blocks of 8" in plan
+    assert store.startswith("hours@")
+    ((keys,),) = project.sql(f"SELECT n_keys FROM {schema}.kept_layout")
+    assert project.sql(f"SELECT keys, features FROM {schema}.kept_list") == [(keys, 4)]
+
+
 def test_what_the_manual_shows_builds(project: Any, built: dict[str, Any], root: Path) -> None:
     """The models of docs/dbt.md, in this project."""
     found = re.findall(r"^```sql\n(-- models/.*?)^```", (root / "docs/dbt.md").read_text(), re.M | re.S)  # fmt: skip

@@ -55,6 +55,14 @@ KS_API void ks_routes_count(ks_routes *routes, ks_route_counters *counters);
  * become 0 if fold is set. */
 KS_API int ks_routes_rest(ks_routes *routes, int rest, int fold, char *error);
 
+/* Planning. out[k] is the number of times that chunks[k] came before in chunks, beyond what next,
+ * shape (chunks,), had for it; next counts on. */
+KS_API void ks_route_ranks(const uint16_t *chunks, int64_t n, uint32_t *next, int32_t *out);
+/* pairs: id * 2^16 + chunk, rising, all those of their ids. For each pair the chunk that has the
+ * id before, and 2^16 times that which has it after, in the order of chunks and of ids: next,
+ * shape (chunks,), is where those of each chunk begin in out. */
+KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32_t *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Ids, renumbered
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.stored.route import refuse_many
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.options.kinds import WarmStart
@@ -45,6 +47,11 @@ def train_in_memory(
             "this one trains in memory, and an interrupted one leaves nothing to go on with"
         )
     assert options.store is not None
+    if request.task.multinomial:
+        loss = request.task.loss
+        mark = passes.cancel_mark()
+        rows = Pass(groups, loss, None, None, options.fit_intercept, 1, cancel_mark=mark)
+        refuse_many(request.task, rows.labels())
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
         ids, width = seen.ids.get(0), int(groups["dim"][0])
         start = loaded(options, ids, width, root)

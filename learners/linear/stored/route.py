@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import DataError, OptionError, one_of
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.request import Request
@@ -25,6 +25,18 @@ def refuse_general(task: LinearTask) -> None:
         able = (name for name, one in LINEAR.items() if not one.general)
         raise OptionError(
             f"task '{task.name}' is not available with option 'store', expected {one_of(able)}"
+        )
+
+
+def refuse_many(task: LinearTask, labels: NDArray[np.void]) -> None:
+    """DataError where the labels (LABELS) of one group are of more than two classes."""
+    seen = labels[0]
+    if task.multinomial and seen["third_row"]:
+        raise DataError(
+            f"label is {seen['third']:g} in row {seen['third_row']}, after {seen['low']:g} and "
+            f"{seen['high']:g}; with option 'store' a '{task.name}' model has two classes, since "
+            "it keeps one weight for each feature: train one for each class, with label = class, "
+            "or leave out 'store'"
         )
 
 

@@ -37,7 +37,7 @@ from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
 from tuskml.learners.linear.stored.in_memory import train_in_memory
 from tuskml.learners.linear.stored.outcome import Trained
-from tuskml.learners.linear.stored.route import in_memory, refuse_general
+from tuskml.learners.linear.stored.route import in_memory, refuse_general, refuse_many
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Models, thinned
@@ -68,6 +68,7 @@ def train_stored(
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     refuse_labels(request.task, labels)
+    refuse_many(request.task, labels)
     check_classes(request.task, options, labels)
     rows = replace(
         rows,

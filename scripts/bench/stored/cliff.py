@@ -143,7 +143,7 @@ def train(
 
     options = {
         "threads": given.threads, "max_iter": given.epochs, "epsilon": 0, "step": 1 / ENTRIES,
-        "schedule": "constant", "algorithm": "hogbatch",
+        "schedule": "constant", "algorithm": "hogbatch", "l2": 0,
     } | (more or {})  # fmt: skip
     if cache is not None:
         options |= {"store": "cliff", "cache": cache}

@@ -10,8 +10,8 @@ is the same HogBatch on a memory-mapped float array of all ids, `mapped, random`
 and `memory` has no store. Pages of the store's files are dropped every 20 ms, so
 that `cache` is what there is; those of the memory-mapped array whenever they exceed twice the
 cache, so that on average it has as much. Seconds per epoch are the median after the first; total
-seconds are of the whole training with planning and sealing. Bytes are those of /proc/self/io, per
-pass over the rows, the one for the objective included.
+seconds, and those of the processor, are of the whole training with planning and sealing. Bytes are
+those of /proc/self/io, per pass over the rows, the one for the objective included.
 """
 
 from __future__ import annotations
@@ -109,14 +109,16 @@ def one(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
             stack.enter_context(mapped_weights.mapped(advice))
         memory = None if name == "memory" else cache
         more = {"partition": 0} if name == "KV" else {}
-        before, began = disk_bytes(), time.perf_counter()
+        before, began, busy = disk_bytes(), time.perf_counter(), time.process_time()
         with nullcontext() if name == "memory" else squeezed(root, limit):
             trained = cliff.train(con, memory, given, more)
-        total, after = time.perf_counter() - began, disk_bytes()
+        total, busy = time.perf_counter() - began, time.process_time() - busy
+        after = disk_bytes()
     passes = given.epochs + 1
     return {
         "s/epoch": round(trained["epoch"] / share, 3),
         "total s": round(total / share, 2),
+        "cpu s": round(busy / share, 2),
         "read MB": round((after[0] - before[0]) / passes / share / 1e6, 1),
         "written MB": round((after[1] - before[1]) / passes / share / 1e6, 1),
         "loss": round(trained["loss"], 5),

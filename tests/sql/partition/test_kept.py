@@ -112,6 +112,23 @@ def test_versions_are_listed_and_never_change(duck: Client, tmp_path: Path, caps
     assert StoreRoot(tmp_path).names() == [], "it is no store"
 
 
+def test_what_is_kept_is_a_table(client: Client) -> None:
+    """The facts of each version, as partition_model answered them."""
+    here = "FROM partitionings() WHERE partitioning = 'listed'"
+    assert client.run(f"SELECT * {here}") == []
+    made = [keep(client, name="listed", top=10, block=block) for block in (4, 16)]
+    columns = "version, features, keys, rows_seen, requests_before, requests_after, others, error"
+    found = client.run(f"SELECT {columns} {here} ORDER BY version")
+    names = ("features", "partitions", "rows_seen", "requests_before", "requests_after")
+    assert [row[:6] for row in found] == [
+        (number, *(one[name] for name in names)) for number, one in enumerate(made, 1)
+    ]
+    assert ["blocks of 4" in found[0][6], "blocks of 16" in found[1][6]] == [True, True]
+    assert [row[7] for row in found] == [None, None]
+    recent = client.run(f"SELECT now() - created < INTERVAL '1 hour', size > 100 {here}")
+    assert recent == [(True, True)] * 2
+
+
 def test_damage_is_found(duck: Client, tmp_path: Path) -> None:
     keep(duck, name="ads")
     path = tmp_path / ".partitionings" / "ads" / "1"

@@ -241,7 +241,7 @@ def test_losses_that_stores_lack_are_refused(con, task, features) -> None:
 @pytest.mark.parametrize("features", ["sparse([0], [x])", "[x]"])
 def test_more_than_two_classes_are_refused(con, features) -> None:
     rows = "(SELECT i % 3 AS y, sin(i) AS x FROM range(60) AS r(i))"
-    with pytest.raises(duckdb.Error, match="'logistic' needs two classes"):
+    with pytest.raises(duckdb.Error, match="has two classes, since it keeps one weight"):
         con.execute(
             f"SELECT train_model('logistic', y, {features}, '{{\"store\": \"s\"}}') FROM {rows}"
         )

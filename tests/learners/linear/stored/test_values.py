@@ -135,7 +135,7 @@ def test_refusals(con, tmp_path, task, features, options, told) -> None:
 
 
 def test_three_classes(con) -> None:
-    with pytest.raises(duckdb.Error, match="'logistic' needs two classes"):
+    with pytest.raises(duckdb.Error, match="has two classes, since it keeps one weight"):
         con.execute(f"SELECT {CALL.replace(', y,', ', i % 3,')} FROM t")
 
 
