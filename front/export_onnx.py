@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import TuskError
+from tuskml.errors import DataError, TuskError
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
