@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import TuskError
+from tuskml.errors import DataError, TuskError
+from tuskml.learners.nets.layers import layers_in
+from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import trees_in
 from tuskml.model.any_model import model_in
@@ -72,6 +74,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
+    if model.several and model.task in NETS:
+        raise DataError("the net has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
@@ -153,6 +157,8 @@ def linear(graph: Graph, model: Model) -> list[str]:
     if weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    elif model.task in NETS:
+        net(graph, model.weights())
     else:
         sum_of_trees(graph, trees_in(model.weights()))
     if not found.classifies and found.response == "identity":
@@ -169,12 +175,60 @@ def linear(graph: Graph, model: Model) -> list[str]:
     return ["prediction", "decision", "probability"]
 
 
-def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
-    """The margins of trees; a row with a missing feature has none."""
+def if_complete(graph: Graph) -> None:
+    """The intercept for each row, called `first`; no number where a feature is missing."""
     graph.constant("nothing", np.array(0.0))
     graph.add("Mul", ["features", "nothing"], "zeros")
     graph.add("ReduceSum", ["zeros", "second"], "missing", keepdims=1)
     graph.add("Add", ["missing", "intercept"], "first")
+
+
+def net(graph: Graph, numbers: list[float]) -> None:
+    """The margins of a net; a row with a missing feature has none."""
+    if_complete(graph)
+    if not numbers:
+        graph.add("Identity", ["first"], "margins")
+        return
+    activation, layers = layers_in(numbers)
+    values = "features"
+    for place, (weights, biases) in enumerate(layers):
+        graph.constant(f"weights{place}", weights)
+        graph.constant(f"biases{place}", biases)
+        of_layer = [values, f"weights{place}", f"biases{place}"]
+        values = graph.add("Gemm", of_layer, f"sums{place}", transB=1)
+        if place + 1 < len(layers):
+            values = ACTIVATED[activation](graph, values)
+    graph.add("Add", [values, "first"], "margins")
+
+
+def relu(graph: Graph, sums: str) -> str:
+    """max(0, z)."""
+    return graph.add("Relu", [sums], f"{sums}_relu")
+
+
+def tanh(graph: Graph, sums: str) -> str:
+    """tanh z."""
+    return graph.add("Tanh", [sums], f"{sums}_tanh")
+
+
+def gelu(graph: Graph, sums: str) -> str:
+    """z / 2 (1 + erf(z / sqrt 2)); the operator Gelu is younger than the others here."""
+    for name, value in (("root", np.sqrt(0.5)), ("one", 1.0), ("half", 0.5)):
+        graph.constant(f"{sums}_{name}", np.array(value))
+    graph.add("Mul", [sums, f"{sums}_root"], f"{sums}_z")
+    graph.add("Erf", [f"{sums}_z"], f"{sums}_erf")
+    graph.add("Add", [f"{sums}_erf", f"{sums}_one"], f"{sums}_twice")
+    graph.add("Mul", [f"{sums}_twice", f"{sums}_half"], f"{sums}_share")
+    return graph.add("Mul", [sums, f"{sums}_share"], f"{sums}_gelu")
+
+
+ACTIVATED = (relu, tanh, gelu)
+"""By the number of an activation."""
+
+
+def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
+    """The margins of trees; a row with a missing feature has none."""
+    if_complete(graph)
     if not trees:
         graph.add("Identity", ["first"], "margins")
         return
