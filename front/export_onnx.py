@@ -86,7 +86,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
-    shapes = {name: ["n"] for name in outputs}
+    shapes: dict[str, list[Any]] = {name: ["n"] for name in outputs}
     if model.several:
         shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
