@@ -66,16 +66,24 @@ static tusk_scores *list_of(tusk_scored *s, double label, char *sentence) {
     return NULL;
 }
 
-/* Appends the rows of a list. */
+/* The list for the label, with room for n more rows; NULL with a sentence if it is refused. */
+static tusk_scores *list_for(tusk_scored *s, double label, int64_t n, tusk_grow room,
+                             char *sentence) {
+    tusk_scores *l = list_of(s, label, sentence);
+    if (!l)
+        return NULL;
+    if (!reserve_rows(l, n, s->weighted, room)) {
+        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+        return NULL;
+    }
+    l->label = label;
+    return l;
+}
+
 static bool append(tusk_scored *s, const tusk_scores *rows, tusk_grow room, char *sentence) {
-    tusk_scores *l = list_of(s, rows->label, sentence);
+    tusk_scores *l = list_for(s, rows->label, rows->n, room, sentence);
     if (!l)
         return false;
-    if (!reserve_rows(l, rows->n, s->weighted, room)) {
-        snprintf(sentence, TUSK_SENTENCE, "out of memory");
-        return false;
-    }
-    l->label = rows->label;
     memcpy(l->keys + l->n, rows->keys, (size_t)rows->n * sizeof *l->keys);
     if (s->weighted)
         memcpy(l->weights + l->n, rows->weights, (size_t)rows->n * sizeof *l->weights);
@@ -139,9 +147,14 @@ bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *
     if (!good_number("label", row->y, sentence) || !good_number("score", row->score, sentence) ||
         (r->coded && !coded(s, row->y, sentence)))
         return false;
-    uint64_t key = tusk_key_of(row->score);
-    double weight = row->weight;
-    return append(s, &(tusk_scores){row->y, &key, &weight, 1, 1}, room, sentence);
+    tusk_scores *l = list_for(s, row->y, 1, room, sentence);
+    if (!l)
+        return false;
+    l->keys[l->n] = tusk_key_of(row->score);
+    if (s->weighted)
+        l->weights[l->n] = row->weight;
+    l->n++;
+    return true;
 }
 
 bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tusk_ranking *r,
