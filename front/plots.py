@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.learners.explaining.explanation import VERSION
 from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.plots_confusion import plot_confusion  # noqa: F401, users import it from here
 from tuskml.prediction.curves import CURVES
 
 if TYPE_CHECKING:
@@ -205,7 +206,9 @@ def curves_named(curves: Any, what: str, columns: Sequence[str]) -> dict[str, Fl
     return found
 
 
-def curve_axes(ax: "Axes | None", title: str | None, xlabel: str, ylabel: str) -> "Axes":
+def curve_axes(
+    ax: "Axes | None", title: str | None, xlabel: str, ylabel: str, diagonal: bool = True
+) -> "Axes":
     """Axes of shares, new ones where none are given."""
     import matplotlib.pyplot as plt
 
@@ -217,7 +220,8 @@ def curve_axes(ax: "Axes | None", title: str | None, xlabel: str, ylabel: str) -
     ax.grid(True, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+    if diagonal:
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
     return ax
 
 
@@ -240,6 +244,24 @@ def plot_roc(curves: Any, ax: "Axes | None" = None, *, title: str | None = "ROC"
     found = curves_named(curves, "roc_curve", CURVES["roc_curve"])
     ax = curve_axes(ax, title, "false positive rate", "true positive rate")
     return draw_curves(ax, {name: (fpr, tpr) for name, (_, tpr, fpr) in found.items()}, "")
+
+
+def plot_precision_recall(
+    curves: Any, ax: "Axes | None" = None, *, title: str | None = "Precision and recall"
+) -> "Axes":
+    """Draws precision by recall, as steps: a point's precision holds back to the recall before.
+
+    curves: rows of SQL's `precision_recall_curve`, or a mapping from names to such rows; a None is
+    left out. Returns the Axes; the figure is neither shown nor saved.
+    """
+    name = "precision_recall_curve"
+    found = curves_named(curves, name, CURVES[name])
+    ax = curve_axes(ax, title, "recall", "precision", diagonal=False)
+    steps = {key: (recall, precision) for key, (_, precision, recall) in found.items()}
+    draw_curves(ax, steps, "")
+    for line in ax.lines[-len(steps) :] if steps else ():
+        line.set_drawstyle("steps")
+    return ax
 
 
 def plot_calibration(

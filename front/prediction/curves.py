@@ -3,16 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tuskml.databases.database import Database
 from tuskml.model.scoring import Answers
 
 CURVES: Mapping[str, tuple[str, ...]] = {
     "roc_curve": ("threshold", "tpr", "fpr"),
+    "precision_recall_curve": ("threshold", "precision", "recall"),
     "calibration": ("bin", "lower", "upper", "mean_p", "rate", "n"),
     "confusion": ("label", "predicted", "n"),
     "lift": ("decile", "n", "positives", "rate", "lift", "cumulative_gain"),
 }
 """The columns of each, the first of which orders the rows."""
+RANKED = ("roc_curve", "precision_recall_curve")
+"""Curves by falling threshold."""
+Floats = NDArray[np.float64]
 Points = list[dict[str, Any]]
 
 
@@ -21,8 +28,34 @@ def curve_names(answers: Answers, several: bool = False) -> tuple[str, ...]:
     if several:
         return ("confusion",)
     if answers.has_probabilities:
-        return ("roc_curve", "calibration", "lift")
-    return ("roc_curve", "lift") if answers.classifies else ()
+        return (*RANKED, "calibration", "lift")
+    return (*RANKED, "lift") if answers.classifies else ()
+
+
+def confusion_matrix(cells: Any) -> tuple[list[str], Floats]:
+    """The classes in order, and how often each label (a row) is predicted as each of them.
+
+    cells: rows of SQL's `confusion`, dicts or tuples; with weights the numbers are these.
+    """
+    columns = CURVES["confusion"]
+    rows = [
+        tuple(cell.get(c) for c in (*columns, "weight")) if isinstance(cell, Mapping) else cell
+        for cell in cells or ()
+    ]
+    if any(len(row) not in (3, 4) or not isinstance(row[0], str) for row in rows):
+        raise ValueError(f"cells is not of confusion, expected rows of {', '.join(columns)}")
+    counts = {row[:2]: row[2] if row[3:] in ((), (None,)) else row[3] for row in map(tuple, rows)}
+    names = sorted({name for pair in counts for name in pair}, key=class_order)
+    found = [[float(counts.get((label, other), 0)) for other in names] for label in names]
+    return names, np.array(found, float).reshape(len(names), len(names))
+
+
+def class_order(name: str) -> tuple[bool, float, str]:
+    """Sorts classes that are numbers as such, and others after them by name."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name
 
 
 def fetch_curve(
@@ -45,5 +78,5 @@ def fetch_curve(
         key, values = tuple(row[: len(keys)]), row[len(keys) :]
         found.setdefault(key, []).append(dict(zip(columns, values, strict=True)))
     for points in found.values():
-        points.sort(key=lambda point: point[columns[0]], reverse=name == "roc_curve")
+        points.sort(key=lambda point: point[columns[0]], reverse=name in RANKED)
     return found

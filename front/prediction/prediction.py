@@ -103,9 +103,9 @@ def evaluate(
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
     default the one that the model was trained on. group_by: metrics per group, also for one model.
-    curves: adds the rows of `roc_curve` and `lift`, and with probabilities of `calibration`, of
-    more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
-    are empty where the rows do not determine them.
+    curves: adds the rows of `roc_curve`, `precision_recall_curve` and `lift`, and with
+    probabilities of `calibration`, of more than two classes those of `confusion`, as lists of
+    dicts; `tuskml.plots` draws them. They are empty where the rows do not determine them.
 
     Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
     for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for `svm`;

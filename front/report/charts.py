@@ -170,8 +170,8 @@ def against(pairs: Sequence[tuple[float, float, str]], label: str, unit: str) ->
     return svg(frame, label, parts)
 
 
-def unit_square(lines: Sequence[Line], across: str, down: str) -> str:
-    """Lines of shares over shares with the diagonal; '' without lines."""
+def unit_square(lines: Sequence[Line], across: str, down: str, diagonal: bool = True) -> str:
+    """Lines of shares over shares, with the diagonal; '' without lines."""
     if not lines:
         return ""
     frame = Frame(430, 400, 56, 14)
@@ -182,7 +182,8 @@ def unit_square(lines: Sequence[Line], across: str, down: str) -> str:
         parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}M{x:.1f} {y0}V{y1}"/>')
         parts.append(text(x0 - 8, y + 4, f"{tick:g}", "end"))
         parts.append(text(x, y1 + 18, f"{tick:g}"))
-    parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
+    if diagonal:
+        parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
     parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
     parts.append(upright((y0 + y1) / 2, down))
     for line in lines[::-1]:

@@ -65,9 +65,11 @@ class Group:
 
     @property
     def linear(self) -> bool:
-        """Whether coefficients are those of features."""
+        """Whether there is a coefficient for each feature, and not for each of many classes."""
         model = self.model
-        return model is not None and weighs_features(model.task) and bool(model.coef)
+        if model is None or model.several:
+            return False
+        return weighs_features(model.task) and bool(model.coef)
 
     @property
     def weights(self) -> NDArray[np.float64]:

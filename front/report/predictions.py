@@ -1,17 +1,18 @@
-"""The report's section on predictions of given rows: ROC, calibration and cumulative gain."""
+"""The report's section on predictions of given rows: curves, and confusion of many classes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tuskml.prediction.curves import confusion_matrix
 from tuskml.report import charts
 from tuskml.report.charts import Line
 from tuskml.report.pieces import figure, note, number, section, table
 
 Scores = Mapping[str, Mapping[str, Any]]
 """Of each group by name what `tuskml.evaluate(..., curves=True)` returns."""
-NAMED, LISTED = 6, 200
+NAMED, LISTED, CLASSES = 6, 200, 20
 
 
 def predictions(scores: Scores) -> str:
@@ -34,7 +35,22 @@ def predictions(scores: Scores) -> str:
         marks if len(order) > 1 else "",
         f'<div class="pair three">{"".join(parts)}</div>' if parts else "",
         metrics_table(scores, order[:LISTED]),
+        *(confusion_table(name, scores[name]) for name in drawn),
     )
+
+
+def confusion_table(name: str, scores: Mapping[str, Any]) -> str:
+    """How often each label of a group is predicted as each class; '' of two classes or numbers."""
+    names, counts = confusion_matrix(scores.get("confusion"))
+    if not names:
+        return ""
+    some = names[:CLASSES]
+    rows = [
+        [label, *(f"{n:,.0f}" for n in counts[i, : len(some)])] for i, label in enumerate(some)
+    ]
+    of = f" of {name}" if name else ""
+    more = f", the first {CLASSES} of {len(names)} classes" if len(names) > CLASSES else ""
+    return table(("label", *some), rows, f"Predicted classes{of}: a row a label{more}")
 
 
 def metrics_table(scores: Scores, names: Sequence[str]) -> str:
@@ -74,6 +90,11 @@ def roc(some: Named) -> str:
     return charts.unit_square(drawn, "false positive rate", "true positive rate")
 
 
+def precision_recall(some: Named) -> str:
+    drawn = lines(some, "precision_recall_curve", lambda c: c["recall"], lambda c: c["precision"])
+    return charts.unit_square(drawn, "recall", "precision", diagonal=False)
+
+
 def calibration(some: Named) -> str:
     drawn = lines(some, "calibration", lambda c: c["mean_p"], lambda c: c["rate"])
     return charts.unit_square(drawn, "mean probability", "share of positive rows")
@@ -89,9 +110,15 @@ def gain(some: Named) -> str:
     return charts.unit_square(drawn, "share of rows", "share of positive rows")
 
 
-DRAWINGS = {"roc": roc, "calibration": calibration, "gain": gain}
+DRAWINGS = {
+    "roc": roc,
+    "precision": precision_recall,
+    "calibration": calibration,
+    "gain": gain,
+}
 CAPTIONS = {
     "roc": "ROC: on the dotted line scores say nothing, in the upper left corner all.",
+    "precision": "Precision by recall: of the rows with high scores, the share that is positive.",
     "calibration": "Calibration: on the dotted line a probability means what it says.",
     "gain": "Cumulative gain: how many positive rows are among those with the highest scores.",
 }

@@ -16,7 +16,7 @@ TRAINING = (
     "the label a number or a boolean, " + FEATURES + ", the options JSON as text",
 )
 PREDICTION = ("(model, features)", FEATURES)
-SCORE = ("(label, score)", "both numbers or booleans")
+SCORE = ("(label, score [, weight])", "both numbers or booleans")
 CLASSES = "both numbers or booleans, or both text"
 CLASS_SCORE = ("(label, predicted [, average [, weight]])", CLASSES)
 SUM = ("(label, predicted [, weight])", "numbers, or the label a boolean")
@@ -51,12 +51,12 @@ EXPECTED = {
         "the names a list of texts, the values one of numbers, the bits 1 to 30",
     ),
     **dict.fromkeys(
-        ("auc", "average_precision", "roc_curve", "lift"), SCORE),
+        ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift"), SCORE),
     **dict.fromkeys(("rmse", "mae", "r2", "mape", "poisson_deviance", "gamma_deviance"), SUM),
     **dict.fromkeys(("log_loss", "brier"), PROBABILITIES),
     **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted [, weight])", CLASSES)),
     **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
-    "calibration": ("(label, p [, bins])", "numbers, or the label a boolean"),
+    "calibration": ("(label, p [, bins [, weight]])", "numbers, or the label a boolean"),
     "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
 }  # fmt: skip
 

@@ -216,6 +216,11 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
                 f"warm_start is the stored model '{options.warm_start.store}', expected a model "
                 "with coefficients, or option 'store' for the new one too"
             )
+        if options.warm_start.several:
+            raise DataError(
+                f"warm_start is a model of {options.warm_start.several} classes, expected one of "
+                "two classes or numbers as the labels"
+            )
         if len(coef) != problem.d and not (problem.rows.sparse and len(coef) < problem.d):
             raise DataError(
                 f"warm_start has {len(coef)} coefficients, expected {problem.d} as the features"

@@ -46,14 +46,16 @@ def own_start(options: LinearOptions, ids: Ids, width: int) -> LinearOptions:
     start = options.warm_start
     if start is None or start.store is not None:
         return options
-    if len(start.coef) > width:
-        raise DataError(
-            f"warm_start has {len(start.coef)} coefficients, expected {width} as the features"
-        )
-    known = ids[: int(np.searchsorted(ids, len(start.coef)))].tolist()
-    return replace(
-        options, warm_start=WarmStart(tuple(start.coef[i] for i in known), start.intercept)
-    )
+    rows, first = max(start.several, 1), int(start.several > 0)
+    coef = np.array(start.coef)
+    blocks = coef.reshape(rows, -1) if len(coef) % rows == 0 else coef[None]
+    own = blocks.shape[1] - first
+    if own > width:
+        raise DataError(f"warm_start has {own} coefficients, expected {width} as the features")
+    known = ids[: int(np.searchsorted(ids, own))]
+    kept = np.hstack([blocks[:, :first], blocks[:, first + known]]).ravel().tolist()
+    begin = WarmStart(tuple(kept), start.intercept, None, start.classes)
+    return replace(options, warm_start=begin)
 
 
 def restored(

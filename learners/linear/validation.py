@@ -18,14 +18,13 @@ class EarlyStop:
     problem: Problem
     held: NDArray[np.void]
     best: Floats = field(init=False)
-    best_v: Floats = field(init=False)
+    best_v: Floats | None = field(init=False, default=None)
     since: NDArray[np.int64] = field(init=False)
     stopped: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         n = len(self.held)
         self.best = np.full(n, np.inf)
-        self.best_v = np.zeros((n, self.problem.d + 1))
         self.since = np.zeros(n, np.int64)
         self.stopped = np.zeros(n, bool)
 
@@ -35,6 +34,8 @@ class EarlyStop:
             return
         rows = replace(problem.rows, groups=self.held).of(watched)
         part = replace(problem.of(watched), rows=rows, l1=0.0, l2=0.0)
+        if self.best_v is None:
+            self.best_v = np.zeros_like(state.v)
         loss = part.objective(state.v[watched])
         better = loss < self.best[watched] * (1 - 1e-6)
         self.best[watched[better]] = loss[better]
@@ -47,6 +48,8 @@ class EarlyStop:
     def restore(self, state: State) -> None:
         """Leaves stopped groups at the weights that did best on held-out rows."""
         state.stopped = self.stopped
+        if self.best_v is None:
+            return
         state.v[self.stopped] = self.best_v[self.stopped]
         if state.current is not None:
             state.current[self.stopped] = self.best_v[self.stopped]

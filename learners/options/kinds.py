@@ -202,12 +202,20 @@ def _classes(value: Any) -> tuple[float, float]:
 class WarmStart:
     """Where to start: coefficients in the caller's units and the intercept.
 
-    store: reference of a stored model, which has its coefficients; coef is empty then.
+    store: reference of a stored model, which has its coefficients; coef is empty then. classes: of
+    a model that says which it has, else none; with more than two coef has the numbers of one class
+    after another, each class's intercept first.
     """
 
     coef: tuple[float, ...]
     intercept: float
     store: str | None = None
+    classes: tuple[float, ...] = ()
+
+    @property
+    def several(self) -> int:
+        """The number of classes, where they are more than two, else 0."""
+        return len(self.classes) if len(self.classes) > 2 else 0
 
 
 def _warm_start(value: Any) -> WarmStart:
@@ -219,7 +227,11 @@ def _warm_start(value: Any) -> WarmStart:
         return WarmStart((), intercept, store)
     if not isinstance(coef, list) or not coef:
         raise ValueError
-    return WarmStart(tuple(_number(coefficient) for coefficient in coef), intercept)
+    classes = value.get("classes")
+    if classes is not None and not isinstance(classes, list):
+        raise ValueError
+    given_classes = tuple(_number(one) for one in classes or ())
+    return WarmStart(tuple(map(_number, coef)), intercept, None, given_classes)
 
 
 def _partition(value: Any) -> int | str:

@@ -62,6 +62,7 @@ SENTENCES = {
     "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
     "confusion": "How often each label is predicted as each class, as rows.",
     "roc_curve": "The rates of true and false positives by threshold, as rows.",
+    "precision_recall_curve": "Precision and recall by threshold, as rows.",
     "calibration": "Mean probability and share of positive labels by bin, as rows.",
     "lift": "Positive rows by decile of the score, against their share in all rows, as rows.",
 }

@@ -1,5 +1,6 @@
 -- Metrics that rank the scores of all rows by label; those that are tables return arrays of rows.
 CREATE TYPE @extschema@.tuskml_roc_point AS (threshold float8, tpr float8, fpr float8);
+CREATE TYPE @extschema@.tuskml_precision_recall_point AS (threshold float8, "precision" float8, recall float8);
 CREATE TYPE @extschema@.tuskml_calibration_bin AS (bin bigint, lower float8, upper float8, mean_p float8, rate float8, n bigint);
 CREATE TYPE @extschema@.tuskml_lift_decile AS (
     decile bigint, n bigint, positives bigint, rate float8, lift float8, cumulative_gain float8);
@@ -7,6 +8,8 @@ CREATE TYPE @extschema@.tuskml_lift_decile AS (
 CREATE FUNCTION _tuskml_scored_number(internal) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_scored_number' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_roc_curve_rows(internal) RETURNS tuskml_roc_point[]
+AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_pr_curve_rows(internal) RETURNS tuskml_precision_recall_point[]
 AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_calibration_rows(internal) RETURNS tuskml_calibration_bin[]
 AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -22,38 +25,68 @@ AS 'MODULE_PATHNAME', 'tuskml_scored_deserialize' LANGUAGE C IMMUTABLE STRICT PA
 -- The transitions: a label and a score, booleans or double precision.
 CREATE FUNCTION _tuskml_auc(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_auc(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_average_precision(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_average_precision' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_average_precision(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_average_precision' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_roc_curve(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_roc_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_roc_curve(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_roc_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_pr_curve(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_precision_recall_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_pr_curve(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_precision_recall_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_calibration(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_lift(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_lift' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_lift(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_lift' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_calibration(internal, "any", "any", bigint) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_calibration(internal, "any", "any", bigint, float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
 REVOKE ALL ON FUNCTION _tuskml_scored_number(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_roc_curve_rows(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_pr_curve_rows(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_calibration_rows(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_lift_rows(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_scored_combine(internal, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_scored_serialize(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_scored_deserialize(bytea, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_auc(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_auc(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_average_precision(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_average_precision(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_roc_curve(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_roc_curve(internal, "any", "any", float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_pr_curve(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_pr_curve(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_calibration(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_lift(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_lift(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_calibration(internal, "any", "any", bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_calibration(internal, "any", "any", bigint, float8) FROM PUBLIC;
 
 -- The area under the ROC curve, of any two labels; ties count half.
 CREATE AGGREGATE @extschema@.auc(label float8, score float8) (
     SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.auc(label float8, score float8, weight float8) (
+    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.auc(label boolean, score float8) (
+    SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.auc(label boolean, score float8, weight float8) (
     SFUNC = _tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
@@ -63,7 +96,15 @@ CREATE AGGREGATE @extschema@.average_precision(label float8, score float8) (
     SFUNC = _tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.average_precision(label float8, score float8, weight float8) (
+    SFUNC = _tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.average_precision(label boolean, score float8) (
+    SFUNC = _tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.average_precision(label boolean, score float8, weight float8) (
     SFUNC = _tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_scored_number,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
@@ -73,8 +114,34 @@ CREATE AGGREGATE @extschema@.roc_curve(label float8, score float8) (
     SFUNC = _tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_roc_curve_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.roc_curve(label float8, score float8, weight float8) (
+    SFUNC = _tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_roc_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.roc_curve(label boolean, score float8) (
     SFUNC = _tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_roc_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.roc_curve(label boolean, score float8, weight float8) (
+    SFUNC = _tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_roc_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+
+-- Precision by recall from the highest score down; labels as for log_loss; at most 1,000 points.
+CREATE AGGREGATE @extschema@.precision_recall_curve(label float8, score float8) (
+    SFUNC = _tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_pr_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_recall_curve(label float8, score float8, weight float8) (
+    SFUNC = _tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_pr_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_recall_curve(label boolean, score float8) (
+    SFUNC = _tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_pr_curve_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_recall_curve(label boolean, score float8, weight float8) (
+    SFUNC = _tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_pr_curve_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
@@ -91,7 +158,15 @@ CREATE AGGREGATE @extschema@.calibration(label float8, p float8, bins bigint) (
     SFUNC = _tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_calibration_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.calibration(label float8, p float8, bins bigint, weight float8) (
+    SFUNC = _tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_calibration_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.calibration(label boolean, p float8, bins bigint) (
+    SFUNC = _tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_calibration_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.calibration(label boolean, p float8, bins bigint, weight float8) (
     SFUNC = _tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_calibration_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
@@ -101,7 +176,15 @@ CREATE AGGREGATE @extschema@.lift(label float8, score float8) (
     SFUNC = _tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_lift_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.lift(label float8, score float8, weight float8) (
+    SFUNC = _tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_lift_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.lift(label boolean, score float8) (
+    SFUNC = _tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_lift_rows,
+    COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.lift(label boolean, score float8, weight float8) (
     SFUNC = _tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = _tuskml_lift_rows,
     COMBINEFUNC = _tuskml_scored_combine, SERIALFUNC = _tuskml_scored_serialize, DESERIALFUNC = _tuskml_scored_deserialize,
     PARALLEL = SAFE);

@@ -23,7 +23,7 @@ GOOD = [
     "SELECT train_model('linear', g, sparse(ids, x)) FROM t",
     "SELECT avg(predict_proba(m, x)) FROM t, (SELECT train_model('logistic', y, x, '{\\"validation\\": 0.2}') AS m FROM t)",
     "SELECT explain_training('svm', y, x), feature_frequencies(ids), partition_model(ids) FROM t",
-    "SELECT auc(y, x[1]), log_loss(y, 0.5), roc_curve(y, x[1]), confusion(g, x[1]), f1_score(g, x[1], 'macro') FROM t",
+    "SELECT auc(y, x[1]), log_loss(y, 0.5), roc_curve(y, x[1]), precision_recall_curve(y, x[1], 0.5), confusion(g, x[1]), f1_score(g, x[1], 'macro') FROM t",
     "FROM model_summary((SELECT train_model('linear', g, x) FROM t))",
     "SELECT sum(len((hash_features(['a', 'g' || g], 8)).indices)) FROM t",
 ]

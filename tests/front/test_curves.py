@@ -9,7 +9,13 @@ from sklearn import metrics
 
 import tuskml
 from tuskml import DataError, evaluate, train
-from tuskml.plots import plot_calibration, plot_lift, plot_roc
+from tuskml.plots import (
+    plot_calibration,
+    plot_confusion,
+    plot_lift,
+    plot_precision_recall,
+    plot_roc,
+)
 
 mpl.use("Agg")
 
@@ -19,7 +25,7 @@ ROWS = """
            CASE WHEN i * 7919 % 97 + 40 * sin(i * 12.9898) > 50 THEN 1 ELSE 0 END AS late
     FROM generate_series(1, 600) AS t(i)"""
 GIVEN = {"source": "trips", "label": "late", "features": ["x"], "l2": 0.01}
-CURVES = ("roc_curve", "calibration", "lift")
+CURVES = ("roc_curve", "precision_recall_curve", "calibration", "lift")
 
 
 @pytest.fixture
@@ -125,6 +131,31 @@ def test_several_curves_have_names(trips) -> None:
     same = plot_roc({"tuples": [tuple(row.values()) for row in found[0]["roc_curve"]]}, ax)
     assert same is ax
     assert ax.lines[-1].get_ydata().tolist() == ax.lines[1].get_ydata().tolist()
+
+
+def test_precision_by_recall_is_drawn_as_steps(trips) -> None:
+    ((rows,),) = trips.execute("SELECT precision_recall_curve(late, x) FROM trips").fetchall()
+    (line,) = plot_precision_recall(rows).lines
+    assert line.get_xdata().tolist() == [point["recall"] for point in rows]
+    assert line.get_ydata().tolist() == [point["precision"] for point in rows]
+    assert line.get_drawstyle() == "steps"
+    assert not plot_precision_recall({"none": None}).lines
+
+
+def test_a_picture_of_confusion(trips) -> None:
+    query = "SELECT confusion(city, city * late), confusion(city, city * late, 0.5) FROM trips"
+    ((cells, weighted),) = trips.execute(query).fetchall()
+    found = np.asarray(plot_confusion(cells).images[0].get_array())
+    rows = trips.execute("SELECT city, city * late FROM trips").fetchall()
+    counts = metrics.confusion_matrix(*zip(*rows, strict=True))
+    assert found == pytest.approx(counts / counts.sum(axis=1, keepdims=True))
+    ax = plot_confusion([tuple(cell.values()) for cell in cells])
+    assert [text.get_text() for text in ax.texts] == [str(n) for n in counts.ravel()]
+    half = [text.get_text() for text in plot_confusion(weighted).texts]
+    assert half == [f"{n / 2:g}" for n in counts.ravel()]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0", "1", "2"]
+    with pytest.raises(ValueError, match="cells is not of confusion, expected rows of label"):
+        plot_confusion([(1, 2)])
 
 
 def test_rows_of_another_curve_are_refused() -> None:

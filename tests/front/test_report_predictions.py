@@ -37,8 +37,8 @@ def test_curves_of_each_group(file: str, tmp_path: Path, models: str, groups: in
     page = made(file, tmp_path, "--models", models, "--rows", "trips", "--label", "late")
     section = re.search(r'<section id="predictions".*?</section>', page, re.DOTALL)
     assert section is not None
-    assert section[0].count("<figure>") == 3
-    assert section[0].count('class="curve series-') == 3 * groups
+    assert section[0].count("<figure>") == 4
+    assert section[0].count('class="curve series-') == 4 * groups
     assert section[0].count("<tr><th") == 1 + groups
     assert '<a href="#predictions">' in page
     with tuskml.connect(file) as con:
@@ -54,6 +54,29 @@ def test_numbers_have_metrics_only(file: str, tmp_path: Path) -> None:
     assert section is not None
     assert "<figure>" not in section[0]
     assert ">rmse<" in section[0]
+
+
+def test_many_classes_have_a_table_of_confusion(file: str, tmp_path: Path) -> None:
+    with tuskml.connect(file) as con:
+        con.execute(
+            "CREATE TABLE ages AS "
+            "SELECT *, ['new', 'old', '<b>'][1 + (x // 4 % 3)::INT] AS age FROM trips"
+        )
+        tuskml.train(
+            con, "logistic", source="ages", label="age", features=["x"], into="many", l2=0.01
+        )
+        cells = tuskml.evaluate(
+            con, "many", source="ages", label="age", features=["x"], curves=True
+        )
+    page = made(file, tmp_path, "--models", "many", "--rows", "ages", "--label", "age")
+    section = re.search(r'<section id="predictions".*?</section>', page, re.DOTALL)
+    assert section is not None
+    assert "Predicted classes: a row a label" in section[0]
+    assert "&lt;b&gt;" in section[0]
+    assert "<b>" not in section[0]
+    assert ">f1_macro<" in section[0]
+    for cell in cells["confusion"]:
+        assert f"<td>{cell['n']}</td>" in section[0]
 
 
 def test_without_rows_there_is_no_section(file: str, tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_metrics(con: duckdb.DuckDBPyConnection) -> None:
     for grouped in ("", "GROUP BY g", "GROUP BY hash(v) % 700"):
         con.execute(f"""SELECT log_loss(y, v), auc(y, v), accuracy(y, v > 0.5), rmse(v, x[1]), mae(v, x[1]), r2(v, x[1])
                         FROM t {grouped}""").fetchall()  # fmt: skip
-        con.execute(f"""SELECT roc_curve(y, v), calibration(y, v % 1, 3), lift(y, v), average_precision(y, v),
+        con.execute(f"""SELECT roc_curve(y, v), auc(y, v, v % 3), precision_recall_curve(y > 0, v, 2), calibration(y, v % 1, 3), lift(y, v), average_precision(y, v),
                                confusion(y, v > 0.5), confusion('g' || g, g::VARCHAR), f1_score(g, v // 1, 'macro'),
                                brier(y, v % 1), mape(v, x[1]), pinball(v, x[1], 0.9), poisson_deviance(g, v + 1)
                         FROM t {grouped}""").fetchall()  # fmt: skip

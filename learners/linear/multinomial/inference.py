@@ -76,6 +76,7 @@ def judge(
     mark(state.converged & dependent, "collinear features")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
+    code[state.stopped & ~state.converged] = STATUSES.index("early stop")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     if not problem.penalised:

@@ -56,6 +56,19 @@ class SoftmaxProblem(Problem):
         weights[:, :, -1] = given[:, :, -1] - moved
         return weights.reshape(v.shape)
 
+    def from_caller(self, weights: Floats) -> Floats:
+        """The inverse of `to_caller`, of weights that have the same probabilities."""
+        given = self.blocks(weights).copy()
+        if not self.penalised:
+            given -= given[:, :1]
+        given[:, :, -1] -= given[:, :1, -1]
+        v, used = np.zeros_like(given), self.scale > 0
+        kept = np.where(used[:, None, :], given[:, :, :-1], 0.0)
+        np.divide(kept, self.scale[:, None, :], out=v[:, :, :-1], where=used[:, None, :])
+        v[:, :, -1] = given[:, :, -1] + np.einsum("gkd,gd->gk", kept, self.shift)
+        v[:, :, -1] -= v[:, :1, -1]
+        return v.reshape(weights.shape)
+
     def free(self) -> Floats:
         """1 for coordinates that move and 0 for others, (K p,)."""
         found = np.ones((self.softmax.n_classes, self.p))

@@ -28,7 +28,8 @@ from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists, Models, joined, thinned
-from tuskml.learners.options.kinds import ByClass
+from tuskml.learners.options.kinds import ByClass, WarmStart
+from tuskml.learners.validation import held_out_counts
 
 MOST_CLASSES = 1000
 ENTRIES = 1 << 21
@@ -109,8 +110,6 @@ def refuse(options: LinearOptions) -> None:
             f"expected {one_of(able)}"
         )
     for name, given in (
-        ("validation", options.validation > 0),
-        ("warm_start", options.warm_start is not None),
         ("sampler", options.sampler is not None),
         ("device", options.device == "gpu"),
     ):
@@ -170,15 +169,18 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
     plan = plan_of(rows, request, given.classes.n_classes)
     with ExitStack() as stack, passes.watching_sigint():
         rows = replace(rows, charges=stack.enter_context(Charges(memory)))
+        held, n_rows = None, rows.groups["n_rows"]
         if plan.canonical:
-            none = np.zeros(rows.n_groups, np.int64)
-            kept, held = rows.shuffled(memory, request.options.seed, none)
-            stack.enter_context(held)
+            counts = held_out_counts(n_rows, request.options.validation)
+            kept, out = rows.shuffled(memory, request.options.seed, counts)
+            held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
         begin = start(problem, given.counts)
-        state = descend(problem, begin, None, plan, request.options, began, Timing())
-        return models_of(problem, state, plan, request, (given.widths, began))
+        if request.options.warm_start is not None:
+            begin = started_at(problem, request.options.warm_start)
+        state = descend(problem, begin, held, plan, request.options, began, Timing())
+        return models_of(problem, state, plan, request, (given.widths, n_rows, began))
 
 
 def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:
@@ -218,18 +220,45 @@ def start(problem: SoftmaxProblem, counts: Floats) -> Floats:
     return v.reshape(problem.n_groups, -1)
 
 
+def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
+    """The weights of a model with the same classes, (G, K p). DataError if it has others."""
+    k, p = problem.softmax.n_classes, problem.p
+    if given.store is not None or given.several != k:
+        what = f"the stored model '{given.store}'" if given.store else "a model of two classes"
+        if given.several:
+            what = f"a model of {given.several} classes"
+        raise DataError(
+            f"warm_start is {what}, expected one with coefficients and the {k} classes of the "
+            "labels"
+        )
+    others = np.flatnonzero((problem.softmax.label != given.classes).any(axis=1))
+    if len(others):
+        listed = ", ".join(f"{one:g}" for one in problem.softmax.label[others[0]][:12])
+        raise DataError(f"warm_start has other classes than the labels, expected {listed}")
+    n, left = divmod(len(given.coef), k)
+    if left or n > p or (n < p and not problem.rows.sparse):
+        raise DataError(
+            f"warm_start has {len(given.coef)} coefficients, expected {k * p:,}: of each class "
+            "an intercept and one for each feature"
+        )
+    weights = np.zeros((k, p))
+    blocks = np.array(given.coef).reshape(k, n)
+    weights[:, : n - 1], weights[:, -1] = blocks[:, 1:], blocks[:, 0]
+    return problem.from_caller(np.tile(weights.ravel(), (problem.n_groups, 1)))
+
+
 def models_of(
     problem: SoftmaxProblem,
     state: State,
     plan: Plan,
     request: Request,
-    about: tuple[NDArray[np.int64], float],
+    about: tuple[NDArray[np.int64], NDArray[np.int64], float],
 ) -> Models:
     """The models: `coef` and `std_err` class by class, each class's intercept first.
 
-    about: the groups' widths, and when the training began.
+    about: the groups' widths, their rows with those held out, and when the training began.
     """
-    widths, began = about
+    widths, n_rows, began = about
     groups, n = problem.rows.groups, problem.n_groups
     errors, dependent = std_errs(problem, state)
     status = judge(problem, state, plan, dependent)
@@ -247,6 +276,7 @@ def models_of(
         intercept=np.full(n, np.nan),
         std_err=by_class(errors, np.where(known, widths, -1)),
         **named_classes(classes),
+        n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
         history=thinned(state.history, n),
@@ -254,7 +284,7 @@ def models_of(
         converged=state.converged.astype(np.uint8),
         status=status,
         plan=f"{plan_line(plan)}, {k} classes",
-        seconds=groups["n_rows"] / groups["n_rows"].sum() * (time.monotonic() - began),
+        seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
         options=resolved(request.options, plan),
     )
 

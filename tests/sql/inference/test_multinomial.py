@@ -188,7 +188,18 @@ def test_answers_that_there_are_not(client: Client, call: str, sentence: str) ->
         ({"class_weight": [1, 2]}, "option 'class_weight' has 2 weights and a group 3 classes"),
         ({"class_weight": {"1": 1, "2": 2}}, "option 'class_weight' has no class 5"),
         ({"classes": [1, 2]}, "needs two classes"),
-        ({"validation": 0.1}, "option 'validation' is not available with more than two classes"),
+        (
+            {"warm_start": {"coef": [1, 2, 3], "intercept": 0}},
+            "warm_start is a model of two classes, expected one with coefficients and the 3 classes",
+        ),
+        (
+            {"warm_start": {"coef": [1.0] * 12, "classes": [1, 2, 6]}},
+            "warm_start has other classes than the labels, expected 1, 2, 5",
+        ),
+        (
+            {"warm_start": {"coef": [1.0] * 9, "classes": [1, 2, 5]}},
+            "warm_start has 9 coefficients, expected 12: of each class an intercept and one for",
+        ),
     ],
 )
 def test_options_that_are_for_two_classes(
@@ -197,6 +208,66 @@ def test_options_that_are_for_two_classes(
     with pytest.raises(Exception, match="train_model") as raised:
         client.fit("logistic", X, Y, **options)
     assert sentence in " ".join(str(raised.value).split())
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_a_training_continues_where_a_model_ended(client: Client, storage: str, l2: float) -> None:
+    """From the optimum there is no step to take, and from a rough model fewer."""
+    cold = client.fit("logistic", X, Y, storage, l2=l2, algorithm="lbfgs")
+    start = {"coef": cold.coef.tolist(), "classes": [1, 2, 5]}
+    warm = client.fit("logistic", X, Y, storage, l2=l2, algorithm="lbfgs", warm_start=start)
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-4)
+    assert iterations(client, storage, l2, start) <= 1 < iterations(client, storage, l2, None)
+    moved = blocks(cold) + np.array([0.5, -0.3, 0.2, 0.1])  # the same to all classes
+    again = start | {"coef": moved.ravel().tolist()}
+    if l2 == 0:
+        assert iterations(client, storage, l2, again) <= 1
+
+
+def iterations(client: Client, storage: str, l2: float, start: Any) -> int:
+    d = "ARRAY[c0, c1, c2]"
+    features = d if storage == "dense" else f"sparse(ARRAY[0, 1, 2], {d})"
+    given = {"l2": l2, "algorithm": "lbfgs"} | ({"warm_start": start} if start else {})
+    source, parameters = client.rows(X, Y)
+    call = f"train_model('logistic', y, {features}, '{json.dumps(given)}')"
+    ((found,),) = client.connection.execute(
+        f"SELECT ({call}).iterations FROM {source}", parameters
+    ).fetchall()
+    return int(found)
+
+
+def test_a_start_of_few_and_large_ids(client: Client) -> None:
+    """Ids that are numbered anew find their coefficients."""
+    source, parameters = client.rows(X, Y)
+    ids = "sparse(ARRAY[7, 100000, 250000], ARRAY[c0, c1, c2])"
+    cold = f"SELECT train_model('logistic', y, {ids}, '{{\"l2\": 0.01}}') AS m FROM {source}"
+    ((coef,),) = client.connection.execute(
+        f"SELECT (m).coef FROM ({cold}) AS t", parameters
+    ).fetchall()
+    short = np.array(coef).reshape(3, -1)[:, :20]
+    given = {"l2": 0.01, "warm_start": {"coef": short.ravel().tolist(), "classes": [1, 2, 5]}}
+    warm = f"SELECT train_model('logistic', y, {ids}, '{json.dumps(given)}') AS m FROM {source}"
+    ((found,),) = client.connection.execute(
+        f"SELECT (m).coef FROM ({warm}) AS t", parameters
+    ).fetchall()
+    assert np.array(found) == pytest.approx(np.array(coef), abs=1e-4)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_rows_are_held_out(client: Client, storage: str) -> None:
+    """Of features that are noise, held-out rows end the training before it fits them."""
+    random = np.random.default_rng(7)
+    x = random.normal(size=(150, 40))
+    y = (x[:, 0] * 2 + random.gumbel(size=150)).clip(-1, 1).round()
+    whole = client.fit("logistic", x, y, storage, algorithm="lbfgs", l2=1e-6)
+    model = client.fit(
+        "logistic", x, y, storage, algorithm="lbfgs", l2=1e-6, validation=0.3, epsilon=0
+    )
+    assert model.status == "early stop"
+    assert model.n_rows == 150
+    assert not model.converged
+    assert np.linalg.norm(model.coef) < np.linalg.norm(whole.coef) / 2
 
 
 def test_classes_that_are_apart_have_no_optimum(client: Client) -> None:

@@ -16,7 +16,11 @@ class Asked:
 
     def rows(self, rows: Sequence[Sequence[Any]], names: str) -> str:
         """What follows FROM: literals of text, numbers, truth values, dicts of shares and None."""
-        lines = ", ".join(f"({', '.join(map(self.literal, row))})" for row in rows)
+        texts = [[*map(self.literal, row)] for row in rows]
+        for place, column in enumerate(zip(*rows, strict=True)):
+            if self.postgres and all(value is None for value in column):
+                texts[0][place] = "NULL::float8"  # or it would be text
+        lines = ", ".join(f"({', '.join(row)})" for row in texts)
         return f"(VALUES {lines}) AS given ({names})"
 
     def literal(self, value: Any) -> str:

@@ -1,5 +1,5 @@
-/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve, calibration
- * and lift. */
+/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve,
+ * precision_recall_curve, calibration and lift. */
 #include "../../scalars/metrics/curves.h"
 #include "metrics.h"
 
@@ -22,8 +22,10 @@ static int64_t bins_of(const metric_row *row) {
 static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
                         const metric_row *row) {
     char sentence[TUSK_SENTENCE];
-    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), number_at(row, 0),
-                         number_at(row, 1), bins_of(row), HEAP, sentence))
+    tusk_ranked ranked = {number_at(row, 0), number_at(row, 1), bins_of(row), weight_at(row)};
+    scored_in(state)->weighted = row->o->weight;
+    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), &ranked, HEAP,
+                         sentence))
         return true;
     metric_refuse(info, sentence);
     return false;
@@ -42,8 +44,10 @@ static void scored_init(duckdb_function_info info, duckdb_aggregate_state state)
 static void scored_destroy(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         scored_state *s = (scored_state *)states[i];
-        for (int l = 0; l < 2; l++)
+        for (int l = 0; l < 2; l++) {
             free(s->scored.lists[l].keys);
+            free(s->scored.lists[l].weights);
+        }
         *s = (scored_state){0};
     }
 }
@@ -124,7 +128,7 @@ static bool register_ranking(duckdb_connection connection, database *d,
                           .kind = kind,
                           .n_arguments = n,
                           .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
-                          .unweighted = true,
+                          .unweighted = n == 2 && r->bins,
                           .table = tusk_ranking_table(kind)};
             done = done && add_overload(set, &o);
         }

@@ -11,9 +11,10 @@ typedef struct scored_state {
     tusk_scored scored;
 } scored_state;
 
-/* What parallel workers send: this header, then the keys of both lists. */
+/* What parallel workers send: this header, then of both lists the keys and, if rows have them, the
+ * weights. */
 typedef struct scored_image {
-    int64 kind, bins;
+    int64 kind, bins, weighted;
     double label[2];
     int64 n[2];
 } scored_image;
@@ -31,15 +32,17 @@ static const char *name_of(const scored_state *s) {
 static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
     MemoryContext context = aggregate_context(fcinfo);
     scored_state *s = state_at(fcinfo, A_STATE);
-    double label, score;
-    if (!read_row(fcinfo, &label, &score))
+    int weight_place = tusk_ranking_of(kind)->bins ? A_FOURTH : A_THIRD;
+    tusk_ranked row;
+    if (!read_row(fcinfo, &row.y, &row.score) || !read_weight(fcinfo, weight_place, &row.weight))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, kind);
-    int64 bins = has_third(fcinfo) ? PG_GETARG_INT64(A_THIRD) : TUSK_BINS;
+    bool bins = tusk_ranking_of(kind)->bins && has_third(fcinfo);
+    row.bins = bins ? PG_GETARG_INT64(A_THIRD) : TUSK_BINS;
+    s->scored.weighted = PG_NARGS() > weight_place;
     char sentence[TUSK_SENTENCE];
-    if (!tusk_scored_take(&s->scored, tusk_ranking_of(kind), label, score, bins,
-                          growth_in(context), sentence))
+    if (!tusk_scored_take(&s->scored, tusk_ranking_of(kind), &row, growth_in(context), sentence))
         refuse_row(name_of(s), sentence);
     PG_RETURN_POINTER(s);
 }
@@ -53,6 +56,7 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
 DEFINE_TAKE(tuskml_auc, TUSK_AUC)
 DEFINE_TAKE(tuskml_average_precision, TUSK_AVERAGE_PRECISION)
 DEFINE_TAKE(tuskml_roc_curve, TUSK_ROC_CURVE)
+DEFINE_TAKE(tuskml_precision_recall_curve, TUSK_PRECISION_RECALL)
 DEFINE_TAKE(tuskml_calibration, TUSK_CALIBRATION)
 DEFINE_TAKE(tuskml_lift, TUSK_LIFT)
 
@@ -116,9 +120,11 @@ Datum tuskml_scored_serialize(PG_FUNCTION_ARGS) {
     const tusk_scored *s = &state->scored;
     scored_image head = {state->kind,
                          s->bins,
+                         s->weighted,
                          {s->lists[0].label, s->lists[1].label},
                          {s->lists[0].n, s->lists[1].n}};
-    Size bytes = VARHDRSZ + sizeof head + (Size)(head.n[0] + head.n[1]) * sizeof(uint64);
+    Size each = s->weighted ? sizeof(uint64) + sizeof(double) : sizeof(uint64);
+    Size bytes = VARHDRSZ + sizeof head + (Size)(head.n[0] + head.n[1]) * each;
     if (!AllocSizeIsValid(bytes))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("%s: one parallel worker has " INT64_FORMAT
@@ -135,6 +141,9 @@ Datum tuskml_scored_serialize(PG_FUNCTION_ARGS) {
         if (size)
             memcpy(at, s->lists[i].keys, size);
         at += size;
+        if (size && s->weighted)
+            memcpy(at, s->lists[i].weights, size);
+        at += s->weighted ? size : 0;
     }
     PG_RETURN_BYTEA_P(image);
 }
@@ -144,10 +153,11 @@ static bool read_image(const bytea *image, scored_image *head) {
     if (bytes < sizeof *head)
         return false;
     memcpy(head, VARDATA_ANY(image), sizeof *head);
-    int64 room = (int64)((bytes - sizeof *head) / sizeof(uint64));
+    Size each = head->weighted ? sizeof(uint64) + sizeof(double) : sizeof(uint64);
+    int64 room = (int64)((bytes - sizeof *head) / each);
     return head->kind >= 0 && head->kind < TUSK_RANKINGS && head->n[0] >= 0 &&
            head->n[0] <= room && head->n[1] == room - head->n[0] &&
-           bytes == sizeof *head + (Size)room * sizeof(uint64);
+           bytes == sizeof *head + (Size)room * each;
 }
 
 PG_FUNCTION_INFO_V1(tuskml_scored_deserialize);
@@ -161,13 +171,19 @@ Datum tuskml_scored_deserialize(PG_FUNCTION_ARGS) {
                  errmsg("tuskml: %zu bytes are no scores", (size_t)VARSIZE_ANY_EXHDR(image))));
     scored_state *s = state_new(CurrentMemoryContext, (enum tusk_ranking_kind)head.kind);
     s->scored.bins = head.bins;
+    s->scored.weighted = head.weighted;
     const char *at = VARDATA_ANY(image) + sizeof head;
     for (int i = 0; i < 2; i++) {
         Size size = (Size)head.n[i] * sizeof(uint64);
-        tusk_scores scores = {head.label[i], palloc(size), head.n[i], head.n[i]};
-        memcpy(scores.keys, at, size);
-        s->scored.lists[i] = scores;
+        tusk_scores *l = &s->scored.lists[i];
+        *l = (tusk_scores){head.label[i], palloc(size), NULL, head.n[i], head.n[i]};
+        memcpy(l->keys, at, size);
         at += size;
+        if (head.weighted) {
+            l->weights = palloc(size);
+            memcpy(l->weights, at, size);
+            at += size;
+        }
     }
     PG_RETURN_POINTER(s);
 }

@@ -9,73 +9,94 @@
 /* Twice the Mann-Whitney statistic: each pair of a positive and a negative row counts 2 if the
  * positive has the higher score, 1 if they tie. It is an integer, so it is exact. */
 static uint64_t count_pairs(const tusk_ranks *r) {
+    const tusk_side *positive = &r->positive, *negative = &r->negative;
     uint64_t twice = 0;
     int64_t below = 0, up_to = 0; /* negatives with a lower score; with a lower or equal one */
-    for (int64_t i = 0; i < r->n_positive; i++) {
-        while (below < r->n_negative && r->negative[below] < r->positive[i])
+    for (int64_t i = 0; i < positive->n; i++) {
+        while (below < negative->n && negative->keys[below] < positive->keys[i])
             below++;
         if (up_to < below)
             up_to = below;
-        while (up_to < r->n_negative && r->negative[up_to] == r->positive[i])
+        while (up_to < negative->n && negative->keys[up_to] == positive->keys[i])
             up_to++;
         twice += (uint64_t)(below + up_to);
     }
     return twice;
 }
 
-static double auc_of(const tusk_ranks *r) {
-    return (double)count_pairs(r) / (2.0 * (double)r->n_positive * (double)r->n_negative);
+/* What the c highest rows of a side weigh. */
+static double mass_of(const tusk_side *side, int64_t c) {
+    return side->top ? side->top[c] : (double)c;
+}
+
+static double all_of(const tusk_side *side) {
+    return mass_of(side, side->n);
 }
 
 /* Walks the rows from the highest score down. Ties are taken together. */
 typedef struct descent {
     const tusk_ranks *ranks;
     int64_t positives, negatives; /* taken so far */
+    double p, n;                  /* what these weigh */
     double score;                 /* of the rows taken last */
 } descent;
 
-static int64_t take_ties(const uint64_t *keys, int64_t n, int64_t taken, uint64_t key) {
-    while (taken < n && keys[n - 1 - taken] == key)
+static int64_t take_ties(const tusk_side *side, int64_t taken, uint64_t key) {
+    while (taken < side->n && side->keys[side->n - 1 - taken] == key)
         taken++;
     return taken;
 }
 
 /* Takes the rows with the next lower score; false if none are left. */
 static bool descend(descent *d) {
-    const tusk_ranks *r = d->ranks;
+    const tusk_side *positive = &d->ranks->positive, *negative = &d->ranks->negative;
     uint64_t key = 0; /* below the key of any number */
-    if (d->positives < r->n_positive)
-        key = r->positive[r->n_positive - 1 - d->positives];
-    if (d->negatives < r->n_negative && r->negative[r->n_negative - 1 - d->negatives] > key)
-        key = r->negative[r->n_negative - 1 - d->negatives];
+    if (d->positives < positive->n)
+        key = positive->keys[positive->n - 1 - d->positives];
+    if (d->negatives < negative->n && negative->keys[negative->n - 1 - d->negatives] > key)
+        key = negative->keys[negative->n - 1 - d->negatives];
     if (!key)
         return false;
-    d->positives = take_ties(r->positive, r->n_positive, d->positives, key);
-    d->negatives = take_ties(r->negative, r->n_negative, d->negatives, key);
+    d->positives = take_ties(positive, d->positives, key);
+    d->negatives = take_ties(negative, d->negatives, key);
+    d->p = mass_of(positive, d->positives);
+    d->n = mass_of(negative, d->negatives);
     d->score = tusk_of_key(key);
     return true;
+}
+
+/* The same as count_pairs of rows with weights: each pair counts the product of its weights. */
+static double weigh_pairs(const tusk_ranks *r) {
+    tusk_sum sum = {0};
+    descent d = {.ranks = r}, before = d;
+    for (double all = all_of(&r->negative); descend(&d); before = d)
+        tusk_sum_add(&sum, (d.p - before.p) * (all - d.n + (d.n - before.n) / 2));
+    return tusk_sum_total(&sum);
+}
+
+static double auc_of(const tusk_ranks *r) {
+    double pairs = r->positive.top ? weigh_pairs(r) : (double)count_pairs(r) / 2.0;
+    return pairs / (all_of(&r->positive) * all_of(&r->negative));
 }
 
 /* The sum of precision times the increase of recall, without interpolation. */
 static double average_precision_of(const tusk_ranks *r) {
     tusk_sum sum = {0};
     descent d = {.ranks = r};
-    for (int64_t before = 0; descend(&d); before = d.positives) {
-        double precision = (double)d.positives / (double)(d.positives + d.negatives);
-        tusk_sum_add(&sum, (double)(d.positives - before) * precision);
-    }
-    return tusk_sum_total(&sum) / (double)r->n_positive;
+    for (double before = 0; descend(&d); before = d.p)
+        tusk_sum_add(&sum, (d.p - before) * (d.p / (d.p + d.n)));
+    return tusk_sum_total(&sum) / all_of(&r->positive);
 }
 
 double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, bool *null) {
     bool auc = kind == TUSK_AUC;
-    *null = !r->n_positive || (auc && !r->n_negative);
+    *null = !r->positive.n || (auc && !r->negative.n);
     if (*null)
         return 0;
     return auc ? auc_of(r) : average_precision_of(r);
 }
 
-/* --- roc_curve --- */
+/* --- roc_curve and precision_recall_curve --- */
 
 #define ROC_POINTS 1000
 /* The longest step of a thinned curve, measured as the sum along both axes. The whole curve is
@@ -84,17 +105,25 @@ double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, bool 
  * Half of its area is at most s * s / 8, so the areas differ by at most 2 * STEP / 8 = 0.001. */
 #define STEP 0.004
 
-static bool write_point(const tusk_ranks *r, const descent *d, tusk_writer to) {
-    const tusk_row row = {tusk_number(d->score),
-                          tusk_number((double)d->positives / (double)r->n_positive),
-                          tusk_number((double)d->negatives / (double)r->n_negative)};
-    return to.write(row, to.context);
+static double share(double part, double all) {
+    return all > 0 ? part / all : 0;
+}
+
+/* Writes a point of roc_curve, or of precision_recall_curve, where nothing is found yet with a
+ * precision of 1. */
+static bool write_point(const descent *d, bool precision, tusk_writer to) {
+    double recall = share(d->p, all_of(&d->ranks->positive));
+    double right = d->p + d->n > 0 ? d->p / (d->p + d->n) : 1;
+    double wrong = share(d->n, all_of(&d->ranks->negative));
+    const tusk_row roc = {tusk_number(d->score), tusk_number(recall), tusk_number(wrong)};
+    const tusk_row found = {tusk_number(d->score), tusk_number(right), tusk_number(recall)};
+    return to.write(precision ? found : roc, to.context);
 }
 
 static double length(const descent *from, const descent *to) {
     const tusk_ranks *r = from->ranks;
-    return (double)(to->positives - from->positives) / (double)r->n_positive +
-           (double)(to->negatives - from->negatives) / (double)r->n_negative;
+    return share(to->p - from->p, all_of(&r->positive)) +
+           share(to->n - from->n, all_of(&r->negative));
 }
 
 /* Whether the curve has more than ROC_POINTS points, including the first. */
@@ -107,10 +136,10 @@ static bool is_long(const tusk_ranks *r) {
 }
 
 /* The first point is above all scores. */
-static bool write_roc(const tusk_ranks *r, tusk_writer to) {
+static bool write_curve(const tusk_ranks *r, bool precision, tusk_writer to) {
     bool thin = is_long(r);
     descent kept = {.ranks = r, .score = INFINITY}, last = kept, d = kept;
-    if (!write_point(r, &kept, to))
+    if (!write_point(&kept, precision, to))
         return false;
     for (bool more = descend(&d); more;) {
         last = d;
@@ -118,7 +147,7 @@ static bool write_roc(const tusk_ranks *r, tusk_writer to) {
         if (more && thin && length(&kept, &d) <= STEP)
             continue;
         kept = last;
-        if (!write_point(r, &kept, to))
+        if (!write_point(&kept, precision, to))
             return false;
     }
     return true;
@@ -130,37 +159,48 @@ static bool write_roc(const tusk_ranks *r, tusk_writer to) {
 
 typedef struct decile {
     int64_t number, n, positives;
+    double mass, p; /* what these weigh */
 } decile;
 
-static bool write_decile(const tusk_ranks *r, const decile *d, int64_t found, tusk_writer to) {
-    double rate = (double)d->positives / (double)d->n, all = (double)r->n_positive;
+static bool write_decile(const tusk_ranks *r, const decile *d, double found, tusk_writer to) {
+    double rate = share(d->p, d->mass), all = all_of(&r->positive);
     const tusk_row row = {tusk_whole(d->number),
                           tusk_whole(d->n),
                           tusk_whole(d->positives),
                           tusk_number(rate),
-                          tusk_share(rate * (double)(r->n_positive + r->n_negative), all),
-                          tusk_share((double)found, all)};
+                          tusk_share(rate * (all + all_of(&r->negative)), all),
+                          tusk_share(found, all)};
     return to.write(row, to.context);
+}
+
+/* The decile of the row after those that were taken. */
+static int64_t decile_after(const descent *d) {
+    const tusk_ranks *r = d->ranks;
+    if (!r->positive.top)
+        return (int64_t)((__int128)(d->positives + d->negatives) * DECILES /
+                         (r->positive.n + r->negative.n)) +
+               1;
+    double above = (d->p + d->n) / (all_of(&r->positive) + all_of(&r->negative));
+    return above * DECILES < DECILES - 1 ? (int64_t)(above * DECILES) + 1 : DECILES;
 }
 
 /* Rows that tie share the decile of the first of them, because their order would be arbitrary. */
 static bool write_lift(const tusk_ranks *r, tusk_writer to) {
-    int64_t rows = r->n_positive + r->n_negative, above = 0, positives_above = 0;
     decile now = {.number = 1};
-    descent d = {.ranks = r};
-    while (descend(&d)) {
-        int64_t number = (int64_t)((__int128)above * DECILES / rows) + 1;
+    descent d = {.ranks = r}, above = d;
+    for (; descend(&d); above = d) {
+        int64_t number = decile_after(&above);
         if (number != now.number) {
-            if (!write_decile(r, &now, positives_above, to))
+            if (!write_decile(r, &now, above.p, to))
                 return false;
             now = (decile){.number = number};
         }
-        now.n += d.positives + d.negatives - above;
-        now.positives += d.positives - positives_above;
-        above = d.positives + d.negatives;
-        positives_above = d.positives;
+        now.n += d.positives + d.negatives - above.positives - above.negatives;
+        now.positives += d.positives - above.positives;
+        now.mass += d.p + d.n - above.p - above.n;
+        now.p += d.p - above.p;
     }
-    return write_decile(r, &now, positives_above, to);
+    return write_decile(r, &now, above.p, to);
 }
 
 /* --- calibration --- */
@@ -168,27 +208,33 @@ static bool write_lift(const tusk_ranks *r, tusk_writer to) {
 typedef struct bin {
     double lower, upper;
     int64_t positives, negatives; /* up to and including this bin */
-    tusk_sum p;
+    tusk_sum p;                   /* of the scores, each times its weight */
 } bin;
 
 /* Adds the scores of a bin, up to its upper end; returns how many have been taken in total. */
-static int64_t fill(bin *b, const uint64_t *keys, int64_t n, int64_t taken) {
-    for (uint64_t end = tusk_key_of(b->upper); taken < n && keys[taken] <= end; taken++)
-        tusk_sum_add(&b->p, tusk_of_key(keys[taken]));
+static int64_t fill(bin *b, const tusk_side *side, int64_t taken) {
+    for (uint64_t end = tusk_key_of(b->upper); taken < side->n && side->keys[taken] <= end;
+         taken++)
+        tusk_sum_add(&b->p,
+                     tusk_of_key(side->keys[taken]) * (side->weights ? side->weights[taken] : 1));
     return taken;
 }
 
-static bool write_bin(int64_t number, const bin *b, const bin *before, tusk_writer to) {
-    int64_t positives = b->positives - before->positives;
-    int64_t n = positives + b->negatives - before->negatives;
+/* What the rows from one place to another weigh, in ascending order. */
+static double mass_between(const tusk_side *side, int64_t from, int64_t to) {
+    return mass_of(side, side->n - from) - mass_of(side, side->n - to);
+}
+
+static bool write_bin(const tusk_ranks *r, int64_t number, const bin *b, const bin *before,
+                      tusk_writer to) {
+    int64_t n = b->positives - before->positives + b->negatives - before->negatives;
     if (!n)
         return true;
-    const tusk_row row = {tusk_whole(number),
-                          tusk_number(b->lower),
-                          tusk_number(b->upper),
-                          tusk_number(tusk_sum_total(&b->p) / (double)n),
-                          tusk_number((double)positives / (double)n),
-                          tusk_whole(n)};
+    double p = mass_between(&r->positive, before->positives, b->positives);
+    double mass = p + mass_between(&r->negative, before->negatives, b->negatives);
+    const tusk_row row = {tusk_whole(number),    tusk_number(b->lower),
+                          tusk_number(b->upper), tusk_share(tusk_sum_total(&b->p), mass),
+                          tusk_share(p, mass), tusk_whole(n)};
     return to.write(row, to.context);
 }
 
@@ -198,9 +244,9 @@ static bool write_calibration(const tusk_ranks *r, int64_t bins, tusk_writer to)
     bin before = {0};
     for (int64_t i = 1; i <= bins; i++) {
         bin b = {.lower = (double)(i - 1) / (double)bins, .upper = (double)i / (double)bins};
-        b.positives = fill(&b, r->positive, r->n_positive, before.positives);
-        b.negatives = fill(&b, r->negative, r->n_negative, before.negatives);
-        if (!write_bin(i, &b, &before, to))
+        b.positives = fill(&b, &r->positive, before.positives);
+        b.negatives = fill(&b, &r->negative, before.negatives);
+        if (!write_bin(r, i, &b, &before, to))
             return false;
         before = b;
     }
@@ -211,6 +257,8 @@ static bool write_calibration(const tusk_ranks *r, int64_t bins, tusk_writer to)
 
 static const tusk_table ROC = {
     3, {{"threshold", TUSK_NUMBER}, {"tpr", TUSK_NUMBER}, {"fpr", TUSK_NUMBER}}};
+static const tusk_table PRECISION_RECALL = {
+    3, {{"threshold", TUSK_NUMBER}, {"precision", TUSK_NUMBER}, {"recall", TUSK_NUMBER}}};
 static const tusk_table LIFT = {6,
                                 {{"decile", TUSK_WHOLE},
                                  {"n", TUSK_WHOLE},
@@ -230,6 +278,8 @@ const tusk_table *tusk_ranking_table(enum tusk_ranking_kind kind) {
     switch (kind) {
     case TUSK_ROC_CURVE:
         return &ROC;
+    case TUSK_PRECISION_RECALL:
+        return &PRECISION_RECALL;
     case TUSK_LIFT:
         return &LIFT;
     case TUSK_CALIBRATION:
@@ -241,15 +291,18 @@ const tusk_table *tusk_ranking_table(enum tusk_ranking_kind kind) {
 
 bool tusk_ranks_known(const tusk_ranks *r, enum tusk_ranking_kind kind) {
     if (kind == TUSK_ROC_CURVE)
-        return r->n_positive && r->n_negative;
-    return r->n_positive || r->n_negative;
+        return r->positive.n && r->negative.n;
+    if (kind == TUSK_PRECISION_RECALL)
+        return r->positive.n;
+    return r->positive.n || r->negative.n;
 }
 
 bool tusk_ranks_write(const tusk_ranks *r, enum tusk_ranking_kind kind, int64_t bins,
                       tusk_writer to) {
     switch (kind) {
     case TUSK_ROC_CURVE:
-        return write_roc(r, to);
+    case TUSK_PRECISION_RECALL:
+        return write_curve(r, kind == TUSK_PRECISION_RECALL, to);
     case TUSK_LIFT:
         return write_lift(r, to);
     default:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "metric.h"
+#include "sum.h"
 
 uint64_t tusk_key_of(double x) {
     uint64_t bits;
@@ -26,6 +27,7 @@ static const tusk_ranking RANKINGS[TUSK_RANKINGS] = {
     [TUSK_AUC] = {"auc"},
     [TUSK_AVERAGE_PRECISION] = {"average_precision", .coded = true},
     [TUSK_ROC_CURVE] = {"roc_curve"},
+    [TUSK_PRECISION_RECALL] = {"precision_recall_curve", .coded = true},
     [TUSK_CALIBRATION] = {"calibration", .coded = true, .bins = true},
     [TUSK_LIFT] = {"lift", .coded = true},
 };
@@ -34,7 +36,7 @@ const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind) {
     return &RANKINGS[kind];
 }
 
-static bool reserve_keys(tusk_scores *l, int64_t more, tusk_grow room) {
+static bool reserve_rows(tusk_scores *l, int64_t more, bool weighted, tusk_grow room) {
     if (l->n + more <= l->capacity)
         return true;
     int64_t capacity = l->capacity ? 2 * l->capacity : 8;
@@ -44,6 +46,12 @@ static bool reserve_keys(tusk_scores *l, int64_t more, tusk_grow room) {
     if (!keys)
         return false;
     l->keys = keys;
+    if (weighted) {
+        double *weights = room.grow(l->weights, (size_t)capacity * sizeof *weights, room.context);
+        if (!weights)
+            return false;
+        l->weights = weights;
+    }
     l->capacity = capacity;
     return true;
 }
@@ -58,18 +66,28 @@ static tusk_scores *list_of(tusk_scored *s, double label, char *sentence) {
     return NULL;
 }
 
-static bool append(tusk_scored *s, double label, const uint64_t *keys, int64_t n, tusk_grow room,
-                   char *sentence) {
+/* The list for the label, with room for n more rows; NULL with a sentence if it is refused. */
+static tusk_scores *list_for(tusk_scored *s, double label, int64_t n, tusk_grow room,
+                             char *sentence) {
     tusk_scores *l = list_of(s, label, sentence);
     if (!l)
-        return false;
-    if (!reserve_keys(l, n, room)) {
+        return NULL;
+    if (!reserve_rows(l, n, s->weighted, room)) {
         snprintf(sentence, TUSK_SENTENCE, "out of memory");
-        return false;
+        return NULL;
     }
     l->label = label;
-    memcpy(l->keys + l->n, keys, (size_t)n * sizeof *keys);
-    l->n += n;
+    return l;
+}
+
+static bool append(tusk_scored *s, const tusk_scores *rows, tusk_grow room, char *sentence) {
+    tusk_scores *l = list_for(s, rows->label, rows->n, room, sentence);
+    if (!l)
+        return false;
+    memcpy(l->keys + l->n, rows->keys, (size_t)rows->n * sizeof *l->keys);
+    if (s->weighted)
+        memcpy(l->weights + l->n, rows->weights, (size_t)rows->n * sizeof *l->weights);
+    l->n += rows->n;
     return true;
 }
 
@@ -118,24 +136,35 @@ static bool take_bins(tusk_scored *s, double p, int64_t bins, char *sentence) {
     return same_bins(s, bins, sentence);
 }
 
-bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, double y, double score, int64_t bins,
+bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *row,
                       tusk_grow room, char *sentence) {
-    if (r->bins && !take_bins(s, score, bins, sentence))
+    if (!tusk_good_weight(row->weight, sentence))
         return false;
-    if (!good_number("label", y, sentence) || !good_number("score", score, sentence) ||
-        (r->coded && !coded(s, y, sentence)))
+    if (row->weight == 0)
+        return true;
+    if (r->bins && !take_bins(s, row->score, row->bins, sentence))
         return false;
-    uint64_t key = tusk_key_of(score);
-    return append(s, y, &key, 1, room, sentence);
+    if (!good_number("label", row->y, sentence) || !good_number("score", row->score, sentence) ||
+        (r->coded && !coded(s, row->y, sentence)))
+        return false;
+    tusk_scores *l = list_for(s, row->y, 1, room, sentence);
+    if (!l)
+        return false;
+    l->keys[l->n] = tusk_key_of(row->score);
+    if (s->weighted)
+        l->weights[l->n] = row->weight;
+    l->n++;
+    return true;
 }
 
 bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tusk_ranking *r,
                        tusk_grow room, char *sentence) {
     if (source->bins && !same_bins(target, source->bins, sentence))
         return false;
+    target->weighted |= source->weighted;
     for (const tusk_scores *l = source->lists; l < source->lists + 2; l++)
         if (l->n && ((r->coded && !coded(target, l->label, sentence)) ||
-                     !append(target, l->label, l->keys, l->n, room, sentence)))
+                     !append(target, l, room, sentence)))
             return false;
     return true;
 }
@@ -195,20 +224,73 @@ static uint64_t *sort_keys(uint64_t *keys, uint64_t *other, int64_t n, void (*br
     return keys;
 }
 
+/* --- ranks of rows with weights --- */
+
+typedef struct weighed {
+    uint64_t key;
+    double weight;
+} weighed;
+
+/* By key, then by weight, so that sums do not depend on the order of rows. */
+static int compare_weighed(const void *a, const void *b) {
+    const weighed *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+/* Where a list's sorted keys and weights lie in the work memory. */
+typedef struct room_of {
+    uint64_t *keys;
+    double *weights, *top;
+} room_of;
+
+static room_of place_at(uint64_t *work, int64_t n, bool weighted) {
+    double *after = (double *)(work + n);
+    return (room_of){work, weighted ? after : NULL, weighted ? after + n : NULL};
+}
+
+/* The numbers of 8 bytes that a list's ranks take. */
+static int64_t size_of(int64_t n, bool weighted) {
+    return weighted ? 3 * n + 1 : n;
+}
+
+static void rank_weighed(const tusk_scores *l, room_of to, weighed *spare) {
+    for (int64_t i = 0; i < l->n; i++)
+        spare[i] = (weighed){l->keys[i], l->weights[i]};
+    qsort(spare, (size_t)l->n, sizeof *spare, compare_weighed);
+    for (int64_t i = 0; i < l->n; i++) {
+        to.keys[i] = spare[i].key;
+        to.weights[i] = spare[i].weight;
+    }
+    tusk_sum sum = {0};
+    to.top[0] = 0;
+    for (int64_t c = 1; c <= l->n; c++) {
+        tusk_sum_add(&sum, to.weights[l->n - c]);
+        to.top[c] = tusk_sum_total(&sum);
+    }
+}
+
+/* --- ranks --- */
+
 /* Room for copies of both lists, and for sorting the longer one. */
 size_t tusk_scored_work(const tusk_scored *s) {
-    int64_t p = s->lists[0].n, q = s->lists[1].n;
-    return (size_t)(p + q + (p > q ? p : q)) * sizeof(uint64_t);
+    int64_t p = s->lists[0].n, q = s->lists[1].n, longer = p > q ? p : q;
+    int64_t spare = s->weighted ? 2 * longer : longer;
+    return (size_t)(size_of(p, s->weighted) + size_of(q, s->weighted) + spare) * sizeof(uint64_t);
 }
 
 /* Sorts a copy of the list, made at `to`. */
-static void rank(const tusk_scores *l, uint64_t *to, uint64_t *spare, void (*breathe)(void)) {
-    if (!l->n)
-        return;
-    size_t bytes = (size_t)l->n * sizeof *to;
-    memcpy(to, l->keys, bytes);
-    if (sort_keys(to, spare, l->n, breathe) == spare)
-        memcpy(to, spare, bytes);
+static tusk_side rank(const tusk_scores *l, room_of to, uint64_t *spare, void (*breathe)(void)) {
+    size_t bytes = (size_t)l->n * sizeof *to.keys;
+    if (to.weights) {
+        rank_weighed(l, to, (weighed *)spare);
+    } else if (l->n) {
+        memcpy(to.keys, l->keys, bytes);
+        if (sort_keys(to.keys, spare, l->n, breathe) == spare)
+            memcpy(to.keys, spare, bytes);
+    }
+    return (tusk_side){to.keys, to.weights, to.top, l->n};
 }
 
 /* If there is only one label, its sign decides whether it is positive. */
@@ -220,7 +302,7 @@ tusk_ranks tusk_rank(const tusk_scored *s, uint64_t *work, void (*breathe)(void)
     bool second = second_is_positive(s);
     const tusk_scores *positive = &s->lists[second], *negative = &s->lists[!second];
     int64_t p = positive->n, q = negative->n;
-    rank(positive, work, work + p + q, breathe);
-    rank(negative, work + p, work + p + q, breathe);
-    return (tusk_ranks){work, work + p, p, q};
+    uint64_t *after = work + size_of(p, s->weighted), *spare = after + size_of(q, s->weighted);
+    return (tusk_ranks){rank(positive, place_at(work, p, s->weighted), spare, breathe),
+                        rank(negative, place_at(after, q, s->weighted), spare, breathe)};
 }

@@ -8,18 +8,21 @@
 
 #include "../sentence.h"
 
-/* The scores of the rows with one label, stored as integers that sort like the scores. */
+/* The scores of the rows with one label, stored as integers that sort like the scores, and what
+ * the rows weigh; weights is NULL where all weigh 1. */
 typedef struct tusk_scores {
     double label;
     uint64_t *keys;
+    double *weights;
     int64_t n, capacity;
 } tusk_scores;
 
 /* A list is in use if it has keys; the first list is used before the second. All zero bytes
- * means no rows. The caller frees the keys. */
+ * means no rows. The caller frees keys and weights. */
 typedef struct tusk_scored {
     tusk_scores lists[2];
-    int64_t bins; /* 0: not known yet */
+    int64_t bins;  /* 0: not known yet */
+    bool weighted; /* set before the first row, if rows have weights */
 } tusk_scored;
 
 /* How the caller allocates memory: like realloc; returns NULL if memory is out. */
@@ -32,6 +35,7 @@ enum tusk_ranking_kind {
     TUSK_AUC,
     TUSK_AVERAGE_PRECISION,
     TUSK_ROC_CURVE,
+    TUSK_PRECISION_RECALL,
     TUSK_CALIBRATION,
     TUSK_LIFT,
     TUSK_RANKINGS
@@ -48,8 +52,15 @@ typedef struct tusk_ranking {
 
 const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind);
 
-/* Adds a row; false with a sentence if it is refused. bins: for a ranking with bins. */
-bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, double y, double score, int64_t bins,
+/* A row: bins is for a ranking with bins; weight is 1 unless the state is weighted. */
+typedef struct tusk_ranked {
+    double y, score;
+    int64_t bins;
+    double weight;
+} tusk_ranked;
+
+/* Adds a row; one of weight 0 changes nothing. False with a sentence if it is refused. */
+bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *row,
                       tusk_grow room, char *sentence);
 /* Leaves the source unchanged. */
 bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tusk_ranking *r,
@@ -60,10 +71,17 @@ bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tus
 uint64_t tusk_key_of(double x);
 double tusk_of_key(uint64_t key);
 
-/* The keys of the rows with the higher label, and of the others, both in ascending order. */
+/* Rows with one label: their keys in ascending order, and where rows have weights these in the
+ * same order and top[c], the sum of the weights of the c highest keys. */
+typedef struct tusk_side {
+    const uint64_t *keys;
+    const double *weights, *top; /* NULL: all weigh 1 */
+    int64_t n;
+} tusk_side;
+
+/* The rows with the higher label, and the others. */
 typedef struct tusk_ranks {
-    const uint64_t *positive, *negative;
-    int64_t n_positive, n_negative;
+    tusk_side positive, negative;
 } tusk_ranks;
 
 /* The bytes of work memory that ranking needs. */
