@@ -16,7 +16,7 @@ from tuskml.terminal.rows_arguments import (
 )
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
-from tuskml.training.training import options_text, resolve
+from tuskml.training.training import options_text, resolve, with_extras
 
 EXAMPLES = """
 what would train on all flights, and what it is estimated to take:
@@ -61,6 +61,7 @@ def show_explanation(given: argparse.Namespace) -> None:
             expressions,
             text,
         )
+        asked = with_extras(database, asked, given.weight, given.offset)
         rows = database.fetch(asked.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):

@@ -243,6 +243,14 @@ class Scope:
         """The columns' names, the first dozen."""
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
+    def number(self, text: str, what: str) -> str:
+        """A column or an expression that is a number. DataError for other types."""
+        sql = self.sql(text, what)
+        (kind,) = self.types([sql], what)
+        if kind_of(kind) != "number":
+            raise DataError(f"{what} {bare(sql)!r} is {kind}, expected a number")
+        return f"CAST({sql} AS double precision)"
+
     def label(self, text: str, may_be_text: bool = False) -> str:
         """The label: a number or a boolean, or where that is allowed text."""
         sql = self.sql(text, "label")

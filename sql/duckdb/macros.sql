@@ -91,12 +91,15 @@ CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_s
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of numbers, or one expression that is an array or sparse(...). It returns one row, the model's fields, and can run
 -- no statement but one SELECT.
-CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '') AS TABLE
+CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
 SELECT unnest(tuskml_trained) FROM query(
     'SELECT train_model(''' || replace(task, '''', '''''') || ''', (' || label || chr(10) || '), '
     || CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || ']'
             ELSE to_json(features)->>'$' END
-    || chr(10) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
+    || chr(10) || ', ''' || replace(options, '''', '''''') || ''''
+    || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
+    || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
+    || ') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
     || chr(10) || ')');
 
