@@ -249,6 +249,18 @@ class Pass:
         check_code(library().tk_size_likelihood(self.struct, *given))
         return out
 
+    def squared_scores(
+        self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
+    ) -> Floats:
+        """The lower triangle of the sum of squared scores by z, (G, p (p + 1) / 2), each divided
+        by 1 - its leverage to a power; inverse: of the summed curvature, packed likewise.
+        """
+        out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
+        given = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
+        how = structures.Robust(*map(pointer, given), power)
+        check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
+        return out
+
     def curvature_apart(
         self, weights: Floats, shift: Floats, scale: Floats, precise: bool
     ) -> tuple[Floats, Triangles]:

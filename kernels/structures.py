@@ -145,6 +145,18 @@ class Open(ctypes.Structure):
     ]
 
 
+class Robust(ctypes.Structure):
+    """`tk_robust`."""
+
+    _fields_ = [
+        ("weights", ADDRESS),
+        ("shift", ADDRESS),
+        ("scale", ADDRESS),
+        ("inverse", ADDRESS),
+        ("power", INT32),
+    ]
+
+
 class Softmax(ctypes.Structure):
     """`tk_softmax`."""
 
@@ -369,6 +381,7 @@ STRUCTURES = {
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,
+    "tk_robust": Robust,
     "tk_softmax": Softmax,
     "tk_system": System,
     "tk_quadratic": Quadratic,

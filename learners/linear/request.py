@@ -26,6 +26,7 @@ class LinearOptions(Options):
     quantile: float
     delta: float
     dispersion: float | None
+    covariance: str
 
 
 Request = learner.Request[LinearTask, LinearOptions]

@@ -30,6 +30,7 @@ from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.robust import refuse_covariance
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
@@ -59,6 +60,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     """
     refuse_together(request.task, request.options)
     refuse_extras(groups, request)
+    refuse_covariance(request.task, request.options.covariance)
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
