@@ -155,6 +155,12 @@ OPTIONS = OptionTable(
             "standard errors: by the likelihood, or robust ones, with or without a correction for "
             "few rows",
         ),
+        Option(
+            "fit",
+            BOOLEAN,
+            False,
+            "whether the model keeps what `model_fit` shows: its likelihood and deviance",
+        ),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
         *("warm_start", "store", "cache", "partition", "layout", "sharing"),
         *("resume", "device", "explain", "format"),

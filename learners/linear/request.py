@@ -27,6 +27,7 @@ class LinearOptions(Options):
     delta: float
     dispersion: float | None
     covariance: str
+    fit: bool
 
 
 Request = learner.Request[LinearTask, LinearOptions]

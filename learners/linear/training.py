@@ -30,7 +30,7 @@ from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
-from tuskml.learners.linear.inference.robust import refuse_covariance
+from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
@@ -60,7 +60,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     """
     refuse_together(request.task, request.options)
     refuse_extras(groups, request)
-    refuse_covariance(request.task, request.options.covariance)
+    refuse_inference(request.task, request.options)
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
@@ -303,15 +303,18 @@ def fit_alike(
         ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
         ended = Ended(problem, state, plan, seen, ridge)
-        models = models_of(given, ended, shown, began)
+        more = members(problem, state, seen, labels, options)
+        models = models_of(given, ended, shown, began, more)
         if not options.explain:
             return models
         text = explained(rows.groups, request, chosen, question, state, began)
         return replace(models, plan=Strings.same(text, len(labels)))
 
 
-def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
-    """The models of groups where they ended; options: as JSON."""
+def models_of(
+    given: Inputs, ended: Ended, options: str, began: float, more: outcome.Members
+) -> Models:
+    """The models of groups where they ended; options: as JSON; more: of its members."""
     problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
     labels, widths, groups = given.labels, given.widths, given.rows.groups
     n, task = len(labels), problem.task
@@ -336,7 +339,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         status=finite.with_lost(status, lost),
         plan=plan_line(plan),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options, n, outcome.noted(problem, seen, n_rows, ended.ridge)),
+        options=by_group(options, n, outcome.noted(problem, seen, n_rows, ended.ridge) | more),
     )
 
 

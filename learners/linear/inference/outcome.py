@@ -22,6 +22,7 @@ from tuskml.learners.models import Strings
 from tuskml.learners.statuses import MEANINGS
 
 Bools = NDArray[np.bool_]
+Members = dict[str, tuple[Bools, Floats]]
 STATUSES = tuple(MEANINGS)
 """In rising order of what a person must know first."""
 
@@ -193,9 +194,7 @@ def _decide(
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 
 
-def noted(
-    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools
-) -> dict[str, tuple[Bools, Floats]]:
+def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools) -> Members:
     """Members of options that some of the groups have, which and what, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights

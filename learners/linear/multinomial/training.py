@@ -107,6 +107,8 @@ def refuse(options: LinearOptions) -> None:
             f"option 'covariance' is '{options.covariance}', expected '{CLASSIC}' with more than "
             "two classes"
         )
+    if options.fit:
+        raise OptionError("option 'fit' is not available with more than two classes")
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):
