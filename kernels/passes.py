@@ -29,6 +29,7 @@ from tuskml.kernels.library import (
 )
 from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
+from tuskml.kernels.robust import Robust
 from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
 
 __all__ = [
@@ -257,7 +258,7 @@ class Pass:
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
         given = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
-        how = structures.Robust(*map(pointer, given), power)
+        how = Robust(*map(pointer, given), power)
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.kernels.robust import Robust
+
 ADDRESS = ctypes.c_void_p
 INT32, INT64, UINT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 ERROR = ctypes.c_char * 512
@@ -43,6 +45,14 @@ class Preparing(ctypes.Structure):
         ("cancel_mark", INT64),
         ("classes", ctypes.c_char_p),
         ("n_classes", INT64),
+        ("dates", INT32),
+        ("word_bits", INT32),
+        ("categories", ctypes.c_char_p),
+        ("n_categories", INT64),
+        ("words", ctypes.c_char_p),
+        ("n_words", INT64),
+        ("interactions", ctypes.c_char_p),
+        ("n_interactions", INT64),
     ]
 
 
@@ -142,18 +152,6 @@ class Open(ctypes.Structure):
         ("row", ADDRESS),
         ("weight", ADDRESS),
         ("answered", ADDRESS),
-    ]
-
-
-class Robust(ctypes.Structure):
-    """`tk_robust`."""
-
-    _fields_ = [
-        ("weights", ADDRESS),
-        ("shift", ADDRESS),
-        ("scale", ADDRESS),
-        ("inverse", ADDRESS),
-        ("power", INT32),
     ]
 
 

@@ -2,9 +2,11 @@
 
 import argparse
 import json
+from dataclasses import replace
 from typing import Any
 
 from tuskml.databases.opening import opened
+from tuskml.databases.sources import scope_of
 from tuskml.learners.registry import options_of, task_named
 from tuskml.terminal.rows_arguments import (
     add_training,
@@ -16,7 +18,7 @@ from tuskml.terminal.rows_arguments import (
 )
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
-from tuskml.training.training import options_text, resolve, with_extras
+from tuskml.training.training import options_text, resolve
 
 EXAMPLES = """
 what would train on all flights, and what it is estimated to take:
@@ -61,7 +63,8 @@ def show_explanation(given: argparse.Namespace) -> None:
             expressions,
             text,
         )
-        asked = with_extras(database, asked, given.weight, given.offset)
+        extras = scope_of(database, asked.source).extras(given.weight, given.offset)
+        asked = replace(asked, extras=extras)
         rows = database.fetch(asked.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):

@@ -4,13 +4,13 @@ It writes the query of the aggregate `train_model` that a person would write, so
 and model values are those of SQL.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
-from tuskml.connection import connect
 from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
@@ -177,7 +177,8 @@ def train(
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
         training = resolve(database, chosen, rows, label, features, group_by, text)
-        training = with_extras(database, training, weight, offset)
+        extras = scope_of(database, training.source).extras(weight, offset)
+        training = dataclasses.replace(training, extras=extras)
         if into is None:
             model = streamed(database, training)
             if model is not None:
@@ -189,21 +190,6 @@ def train(
             refuse_same_names(database, [name for name, _ in training.keys])
             return keep(database, checked_into(into), query, replace)
         return collected(database.models(query), training)
-
-
-def with_extras(
-    database: Database, training: Training, weight: str | None, offset: str | None
-) -> Training:
-    """The same with the rows' weights and offsets, which are columns or expressions."""
-    if weight is None and offset is None:
-        return training
-    scope = scope_of(database, training.source)
-    found = ["1"]
-    if weight is not None:
-        found = [scope.number(one(weight, "weight", scope.columns), "weight")]
-    if offset is not None:
-        found.append(scope.number(one(offset, "offset", scope.columns), "offset"))
-    return replace(training, extras=tuple(found))
 
 
 def with_names(training: Training) -> Training:
@@ -284,14 +270,25 @@ def streamed(database: Database, training: Training) -> Model | None:
         return trained(
             row_groups_of(database, source.sql, source.files, label, features), request, n
         )
-    if not isinstance(database, Postgres):
-        return None
-    from tuskml.databases import postgres_row_groups as blocks  # needs psycopg
+    return sampled(database, training) if isinstance(database, Postgres) else None
 
-    n = training.n_features or blocks.width(database, source.sql, features)
-    with connect() as packer:
-        groups = blocks.row_groups_of(database, DuckDB(packer), source.sql, label, features)
-        return trained(groups, request, n)
+
+def sampled(database: Postgres, training: Training) -> Model | None:
+    """A model of some of a table's blocks, which the server reads and trains on."""
+    given = (training.task.name, training.label, training.features, training.options)
+    source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
+    token = database.fetch(
+        f"SELECT {database.function('_tuskml_sampled')}({source}, "
+        f"{', '.join(map(database.text, given))}, pg_catalog.current_setting('search_path'))"
+    )[0][0]
+    if token is None:
+        return None
+    query = (
+        f"SELECT {database.function('train_model')}({database.text(token)}, 0.0::float8, "
+        "ARRAY[0.0::float8]) AS model"
+    )
+    ((_, value),) = database.models(query)
+    return None if value is None else Model.of(value)
 
 
 def trained(

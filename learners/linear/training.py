@@ -150,13 +150,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training of G groups ended; ridge (G,): which got a small one."""
+    """How a training of G groups ended; ridge (G,): which got a small one; fit: `model_fit`'s."""
 
     problem: Problem
     state: State
     plan: Plan
     seen: outcome.Inference
     ridge: NDArray[np.bool_]
+    fit: outcome.Members
 
 
 def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
@@ -302,19 +303,17 @@ def fit_alike(
         seen = outcome.infer(problem, state, plan, deadline_of(options, began))
         ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
-        ended = Ended(problem, state, plan, seen, ridge)
-        more = members(problem, state, seen, labels, options)
-        models = models_of(given, ended, shown, began, more)
+        likely = members(problem, state, seen, labels, options)
+        ended = Ended(problem, state, plan, seen, ridge, likely)
+        models = models_of(given, ended, shown, began)
         if not options.explain:
             return models
         text = explained(rows.groups, request, chosen, question, state, began)
         return replace(models, plan=Strings.same(text, len(labels)))
 
 
-def models_of(
-    given: Inputs, ended: Ended, options: str, began: float, more: outcome.Members
-) -> Models:
-    """The models of groups where they ended; options: as JSON; more: of its members."""
+def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
+    """The models of groups where they ended; options: as JSON."""
     problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
     labels, widths, groups = given.labels, given.widths, given.rows.groups
     n, task = len(labels), problem.task
@@ -323,12 +322,13 @@ def models_of(
     weights = problem.to_caller(state.v)
     lost = finite.settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
+    noted = outcome.noted(problem, seen, n_rows, ended.ridge)
     return Models.built(
         groups,
         task.name,
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
-        std_err=std_err_lists(seen.std_err, widths),
+        std_err=finite.std_err_lists(seen.std_err, widths),
         **named_classes(classes_of(task, labels)),
         n_rows=n_rows,
         n_features=widths,
@@ -339,7 +339,7 @@ def models_of(
         status=finite.with_lost(status, lost),
         plan=plan_line(plan),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options, n, outcome.noted(problem, seen, n_rows, ended.ridge) | more),
+        options=by_group(options, n, noted | ended.fit),
     )
 
 
@@ -358,12 +358,6 @@ def explained(
     took = time.monotonic() - began
     actual = Actual(state.iterations, took, int(state.converged.sum()))
     return written(document(groups, request, chosen, actual), request.options.format)
-
-
-def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
-    """A list per group; none if no element has a meaning."""
-    known = ~np.isnan(std_err).all(axis=1)
-    return Lists.of_rows(std_err, np.where(known, widths + 1, 0))
 
 
 def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:

@@ -105,20 +105,26 @@ SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance
        CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
 FROM found;
 
+-- A label, and features, as SQL writes them: a list of numbers, or one expression.
+CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || label || chr(10) || ')';
+CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
+    CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || chr(10) || ']'
+         ELSE '(' || (to_json(features)->>'$') || chr(10) || ')' END;
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of numbers, or one expression that is an array or sparse(...). It returns one row, the model's fields, and can run
--- no statement but one SELECT.
+-- no statement but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
-SELECT unnest(tuskml_trained) FROM query(
-    'SELECT train_model(''' || replace(task, '''', '''''') || ''', (' || label || chr(10) || '), '
-    || CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || ']'
-            ELSE to_json(features)->>'$' END
-    || chr(10) || ', ''' || replace(options, '''', '''''') || ''''
+SELECT unnest(tuskml_trained) FROM query(coalesce(
+    CASE WHEN weight = '' AND "offset" = ''
+         THEN _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options) END,
+    'SELECT train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
+    || _tusk_features_sql(features) || ', ''' || replace(options, '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
     || ') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
-    || chr(10) || ')');
+    || chr(10) || ')'));
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
