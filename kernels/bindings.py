@@ -9,8 +9,8 @@ import ctypes
 from typing import Any
 
 from tuskml.kernels import structures as s
-from tuskml.kernels.robust import Robust
 from tuskml.kernels.nets import structures as nets
+from tuskml.kernels.robust import Robust
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 from tuskml.kernels.trees import structures as trees
 
