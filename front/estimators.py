@@ -17,7 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.options.other_names import hint
@@ -111,12 +115,15 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         X: Any,
         labels: list[NDArray[Any]],
         more: Sequence[Mapping[str, Any]] = (),
+        weight: Any = None,
     ) -> None:
-        """A model for each column of labels; more: options of each."""
+        """A model for each column of labels; more: options of each; weight: of the rows."""
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
         names = getattr(self, "feature_names_in_", ())
         settings = [{**self._settings(), **own} for own in more or [{}] * len(labels)]
         self.models_ = [
-            train_arrays(task, X, y, given, names)
+            train_arrays(task, X, y, given, names, weight)
             for y, given in zip(labels, settings, strict=True)
         ]
         self.n_iter_ = max(model.iterations for model in self.models_)
@@ -139,19 +146,22 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
 
     X: of shape (n_samples, n_features), dense or sparse, float32 or float64; others become
     float64. Fitted: `coef_` of shape (n_features,), `intercept_`, `n_iter_`, and `models_`, a list
-    of the one `tuskml.Model`. There are no sample weights.
+    of the one `tuskml.Model`. A sample weight of 2 equals the row twice.
 
     >>> X = np.arange(9.0)[:, None]
     >>> TuskRegressor().fit(X, 2 * X[:, 0] + 1).predict([[100.0]]).round(6).tolist()
     [201.0]
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,).
+
+        sample_weight: of shape (n_samples,), at least 0.
+        """
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
         )
-        self._train("linear", X, [np.asarray(y, np.float64)])
+        self._train("linear", X, [np.asarray(y, np.float64)], weight=sample_weight)
         self.coef_ = np.array(self.models_[0].weights(), np.float64)
         self.intercept_ = self.models_[0].intercept
         return self
@@ -258,8 +268,11 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         low = weights[0] if len(weights) == 2 else 1.0
         return [{"class_weight": [low, weights[place]]} for place in places]
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,).
+
+        sample_weight: of shape (n_samples,), at least 0.
+        """
         tasks = ("logistic", "svm")
         if self.task not in tasks:
             raise OptionError(f"task is {self.task!r}, expected {one_of(tasks)}")
@@ -278,7 +291,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             self.coef_, self.intercept_ = by_class[:, 1:].copy(), by_class[:, 0].copy()
             return self
         labels = [codes == code for code in positive]
-        self._train(self.task, X, labels, self._weights(positive))
+        self._train(self.task, X, labels, self._weights(positive), sample_weight)
         self.coef_ = np.array([model.weights() for model in self.models_], np.float64)
         self.intercept_ = np.array([model.intercept for model in self.models_], np.float64)
         return self

@@ -10,6 +10,7 @@ from typing import Any
 
 from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
+from tuskml.kernels.robust import Robust
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 from tuskml.kernels.trees import structures as trees
 
@@ -57,6 +58,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_gradient": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
     "tk_size_likelihood": (INT, [PASS, *[ADDRESS] * 3]),
+    "tk_squared_scores": (INT, [PASS, ctypes.POINTER(Robust), ADDRESS]),
     "tk_classes": (INT, [PASS, INT64, *[ADDRESS] * 3]),
     "tk_softmax_gradient": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 2]),
     "tk_softmax_curvature": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),

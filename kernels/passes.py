@@ -29,6 +29,7 @@ from tuskml.kernels.library import (
 )
 from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
+from tuskml.kernels.robust import Robust
 from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
 
 __all__ = [
@@ -247,6 +248,18 @@ class Pass:
         weights, size = np.ascontiguousarray(weights), np.ascontiguousarray(size)
         given = pointer(weights), pointer(size), pointer(out)
         check_code(library().tk_size_likelihood(self.struct, *given))
+        return out
+
+    def squared_scores(
+        self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
+    ) -> Floats:
+        """The lower triangle of the sum of squared scores by z, (G, p (p + 1) / 2), each divided
+        by 1 - its leverage to a power; inverse: of the summed curvature, packed likewise.
+        """
+        out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
+        given = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
+        how = Robust(*map(pointer, given), power)
+        check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 
     def curvature_apart(

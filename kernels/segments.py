@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.structures import SEGMENT
+from tuskml.kernels.structures import SEGMENT, WEIGHTS
 
 Number = TypeVar("Number", int, NDArray[np.int64])
 
@@ -80,6 +80,26 @@ def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
             at = place + SEGMENT.itemsize + 8 * cap_rows
             yield first, _view(at, dtype, rows * d).reshape(rows, d), labels
         first += rows
+        place = int(header["next"])
+
+
+def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+    """Labels and weights, None without, of each segment of a group, as views."""
+    size, place = value_size(int(group["kind"])), int(group["head"])
+    number = np.dtype(np.float64)
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+        begin = place + SEGMENT.itemsize
+        end = begin + 8 * cap_rows
+        if group["kind"] >= 2:
+            cap_nnz = int(header["cap_nnz"])
+            end += (4 * (cap_rows + 1) + 7) // 8 * 8 + (4 * cap_nnz + 7) // 8 * 8
+            end += (cap_nnz * size + 7) // 8 * 8
+        else:
+            end += (cap_rows * int(group["dim"]) * size + 7) // 8 * 8
+        weights = _view(end, number, rows) if group["extras"] & WEIGHTS else None
+        yield _view(begin, number, rows), weights
         place = int(header["next"])
 
 

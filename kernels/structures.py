@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.kernels.robust import Robust
+
 ADDRESS = ctypes.c_void_p
 INT32, INT64, UINT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 ERROR = ctypes.c_char * 512
@@ -377,6 +379,7 @@ STRUCTURES = {
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,
+    "tk_robust": Robust,
     "tk_softmax": Softmax,
     "tk_system": System,
     "tk_quadratic": Quadratic,

@@ -2,9 +2,11 @@
 
 import argparse
 import json
+from dataclasses import replace
 from typing import Any
 
 from tuskml.databases.opening import opened
+from tuskml.databases.sources import scope_of
 from tuskml.learners.registry import options_of, task_named
 from tuskml.terminal.rows_arguments import (
     add_training,
@@ -61,6 +63,8 @@ def show_explanation(given: argparse.Namespace) -> None:
             expressions,
             text,
         )
+        extras = scope_of(database, asked.source).extras(given.weight, given.offset)
+        asked = replace(asked, extras=extras)
         rows = database.fetch(asked.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):

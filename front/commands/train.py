@@ -95,6 +95,8 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         source=given.source,
         label=given.label,
         features=given.features,
+        weight=given.weight,
+        offset=given.offset,
         group_by=expressions,
         into=given.into,
         replace=given.replace,

@@ -243,6 +243,25 @@ class Scope:
         """The columns' names, the first dozen."""
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
+    def number(self, text: str, what: str) -> str:
+        """A column or an expression that is a number. DataError for other types."""
+        sql = self.sql(text, what)
+        (kind,) = self.types([sql], what)
+        if kind_of(kind) != "number":
+            raise DataError(f"{what} {bare(sql)!r} is {kind}, expected a number")
+        return f"CAST({sql} AS double precision)"
+
+    def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
+        """The SQL of rows' weights, or of weights and offsets; none without both."""
+        if weight is None and offset is None:
+            return ()
+        found = ["1"]
+        if weight is not None:
+            found = [self.number(one(weight, "weight", self.columns), "weight")]
+        if offset is not None:
+            found.append(self.number(one(offset, "offset", self.columns), "offset"))
+        return tuple(found)
+
     def label(self, text: str, may_be_text: bool = False) -> str:
         """The label: a number or a boolean, or where that is allowed text."""
         sql = self.sql(text, "label")

@@ -39,19 +39,25 @@ def train_arrays(
     y: NDArray[Any],
     options: Mapping[str, Any],
     features: Sequence[str] = (),
+    weight: NDArray[Any] | None = None,
 ) -> Model:
     """A model of rows in memory, with `train`'s options.
 
     X: finite float32 or float64 of shape (n, d), C-contiguous, or a SciPy CSR matrix of them,
     whose columns are feature ids. y: numbers or booleans of shape (n,). features: their names.
+    weight: of the rows, shape (n,).
     """
     import pyarrow as pa
 
     sparse = hasattr(X, "tocsr")
     columns = {"x": sparse_column(X) if sparse else dense_column(X), "y": pa.array(y)}
+    given = dict(options)
+    if weight is not None:
+        columns["w"] = pa.array(np.asarray(weight, np.float64))
+        given["weight"] = "w"
     with cursor() as connection:
         model: Model = train(
-            connection, task, source=pa.table(columns), label="y", features="x", **options
+            connection, task, source=pa.table(columns), label="y", features="x", **given
         )
     if sparse and model.coef is not None:  # up to the largest id that was seen
         model = widened(model, X.shape[1])

@@ -4,6 +4,7 @@ It writes the query of the aggregate `train_model` that a person would write, so
 and model values are those of SQL.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 
-KEYWORDS = ("source", "label", "features", "group_by", "into", "replace")
+KEYWORDS = ("source", "label", "features", "weight", "offset", "group_by", "into", "replace")
 """What `train` takes besides options."""
 
 
@@ -53,7 +54,7 @@ class Training:
     """A checked request: SQL expressions over the source's columns; keys have names and SQL.
 
     n_features: None where they are one array, 0 where they are a row with names; text_label:
-    whether labels are text.
+    whether labels are text; extras: SQL of the weight, or of the weight and the offset.
     """
 
     task: Task
@@ -65,13 +66,15 @@ class Training:
     n_features: int | None
     given: Given
     text_label: bool = False
+    extras: tuple[str, ...] = ()
 
     def query(self, database: Database, aggregate: str = "train_model") -> str:
         """The query that trains: the keys' columns, and the model's.
 
         aggregate: another with the same arguments, such as explain_training.
         """
-        given = f", {database.text(self.options)}" if self.options != "{}" else ""
+        plain = self.options == "{}" and not self.extras
+        given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
         model = (
             f"{database.function(aggregate)}({database.text(self.task.name)}, {self.label}, "
             f"{self.features}{given})"
@@ -91,6 +94,8 @@ def train(
     source: Rows,
     label: str,
     features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
     group_by: tuple[()] = (),
     into: None = None,
     **options: Any,
@@ -103,6 +108,8 @@ def train(
     source: Rows,
     label: str,
     features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
     group_by: str | Sequence[str],
     into: None = None,
     **options: Any,
@@ -115,6 +122,8 @@ def train(
     source: Rows,
     label: str,
     features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
     group_by: str | Sequence[str] = (),
     into: Into,
     replace: bool = False,
@@ -128,6 +137,8 @@ def train(
     source: Rows,
     label: str,
     features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
     group_by: str | Sequence[str] = (),
     into: Into | None = None,
     replace: bool = False,
@@ -141,9 +152,10 @@ def train(
     Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
     features, group_by: columns, or SQL expressions over the source's columns; features is a list
     of numbers, or one expression that is an array or `sparse(indices, values)`;
-    `month(date) AS month` names a key. into: keep the models in a new table of this name, or in
-    DuckDB in a Parquet file, "models.parquet". replace: whether into may replace an existing
-    one. options: as for `train_model`.
+    `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
+    added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
+    a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
+    into may replace an existing one. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
@@ -165,6 +177,8 @@ def train(
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
         training = resolve(database, chosen, rows, label, features, group_by, text)
+        extras = scope_of(database, training.source).extras(weight, offset)
+        training = dataclasses.replace(training, extras=extras)
         if into is None:
             model = streamed(database, training)
             if model is not None:
@@ -243,6 +257,7 @@ def streamed(database: Database, training: Training) -> Model | None:
     source = training.source
     if (
         training.keys
+        or training.extras
         or training.n_features == 0
         or training.text_label
         or not (source.files or source.table)

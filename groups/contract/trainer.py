@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
+from tuskml.groups.contract.weights import refuse_weights
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.kernels import passes
@@ -223,19 +224,6 @@ def answer_options(
     else:
         for place, text in zip(places, explained(groups, request, batch), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
-
-
-def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
-    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
-    if not groups["extras"].any():
-        return
-    if not learner_of(request.task).weighs:
-        raise OptionError(
-            f"weight and offset are not available with task '{request.task.name}', expected "
-            "(task, label, features [, options])"
-        )
-    if request.options.store is not None:
-        raise OptionError("option 'store' is not available with weight, expected one of them")
 
 
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:

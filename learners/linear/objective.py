@@ -48,6 +48,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
     size = label_size(labels) if task.quadratic or of_numbers(task) else None
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
+    problem = replace(problem, covariance=options.covariance)
     return transformed(with_units(problem, labels), plan)
 
 

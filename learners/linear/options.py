@@ -7,6 +7,7 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
+from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
 from tuskml.learners.linear.planner.asked import SPECULATE
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
@@ -146,6 +147,19 @@ OPTIONS = OptionTable(
             real(0, open_low=True),
             None,
             "task `negative_binomial`: a in the variance mu + a mu^2; estimated if not given",
+        ),
+        Option(
+            "covariance",
+            choice(*COVARIANCES),
+            CLASSIC,
+            "standard errors: by the likelihood, or robust ones, with or without a correction for "
+            "few rows",
+        ),
+        Option(
+            "fit",
+            BOOLEAN,
+            False,
+            "whether the model keeps what `model_fit` shows: its likelihood and deviance",
         ),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
         *("warm_start", "store", "cache", "partition", "layout", "sharing"),

@@ -111,6 +111,7 @@ class Problem:
 
     weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
     measured in, so that convergence does not depend on the units of labels or of class weights.
+    covariance: which standard errors are wanted, `inference/robust.py` has the others.
     """
 
     rows: Pass
@@ -124,6 +125,7 @@ class Problem:
     precise: bool = False
     weight_unit: Floats | None = None
     gradient_unit: Floats | None = None
+    covariance: str = "classic"
 
     @property
     def n_groups(self) -> int:

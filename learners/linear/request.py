@@ -26,6 +26,8 @@ class LinearOptions(Options):
     quantile: float
     delta: float
     dispersion: float | None
+    covariance: str
+    fit: bool
 
 
 Request = learner.Request[LinearTask, LinearOptions]

@@ -30,6 +30,7 @@ from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
@@ -59,6 +60,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     """
     refuse_together(request.task, request.options)
     refuse_extras(groups, request)
+    refuse_inference(request.task, request.options)
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
@@ -148,13 +150,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training of G groups ended; ridge (G,): which got a small one."""
+    """How a training of G groups ended; ridge (G,): which got a small one; fit: `model_fit`'s."""
 
     problem: Problem
     state: State
     plan: Plan
     seen: outcome.Inference
     ridge: NDArray[np.bool_]
+    fit: outcome.Members
 
 
 def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
@@ -300,7 +303,8 @@ def fit_alike(
         seen = outcome.infer(problem, state, plan, deadline_of(options, began))
         ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
-        ended = Ended(problem, state, plan, seen, ridge)
+        likely = members(problem, state, seen, labels, options)
+        ended = Ended(problem, state, plan, seen, ridge, likely)
         models = models_of(given, ended, shown, began)
         if not options.explain:
             return models
@@ -318,12 +322,13 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
     weights = problem.to_caller(state.v)
     lost = finite.settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
+    noted = outcome.noted(problem, seen, n_rows, ended.ridge)
     return Models.built(
         groups,
         task.name,
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
-        std_err=std_err_lists(seen.std_err, widths),
+        std_err=finite.std_err_lists(seen.std_err, widths),
         **named_classes(classes_of(task, labels)),
         n_rows=n_rows,
         n_features=widths,
@@ -334,7 +339,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         status=finite.with_lost(status, lost),
         plan=plan_line(plan),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options, n, outcome.noted(problem, seen, n_rows, ended.ridge)),
+        options=by_group(options, n, noted | ended.fit),
     )
 
 
@@ -353,12 +358,6 @@ def explained(
     took = time.monotonic() - began
     actual = Actual(state.iterations, took, int(state.converged.sum()))
     return written(document(groups, request, chosen, actual), request.options.format)
-
-
-def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
-    """A list per group; none if no element has a meaning."""
-    known = ~np.isnan(std_err).all(axis=1)
-    return Lists.of_rows(std_err, np.where(known, widths + 1, 0))
 
 
 def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:

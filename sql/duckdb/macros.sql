@@ -88,6 +88,23 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 -- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
+-- How well a model fits, of one that was trained with {"fit": true}.
+CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
+    CASE WHEN json_extract(options, '$.log_likelihood') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
+         ELSE error('model_fit: the model does not keep how well it fits, train it with the option "fit": true') END;
+CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+found AS (
+    SELECT m.task AS task, _tusk_fit_number(m.options, 'weight') AS n, _tusk_fit_number(m.options, 'parameters') AS p,
+           _tusk_fit_number(m.options, 'log_likelihood') AS likelihood, _tusk_fit_number(m.options, 'deviance') AS deviance,
+           _tusk_fit_number(m.options, 'null_deviance') AS null_deviance,
+           _tusk_fit_number(m.options, 'dispersion') AS dispersion
+    FROM given WHERE m IS NOT NULL)
+SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance, 2 * p - 2 * likelihood AS aic,
+       p * ln(n) - 2 * likelihood AS bic, CASE WHEN null_deviance > 0 THEN 1 - deviance / null_deviance END AS r2,
+       CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
+FROM found;
+
 -- A label, and features, as SQL writes them: a list of numbers, or one expression.
 CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || label || chr(10) || ')';
 CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
@@ -97,11 +114,15 @@ CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of numbers, or one expression that is an array or sparse(...). It returns one row, the model's fields, and can run
 -- no statement but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups.
-CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '') AS TABLE
+CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
 SELECT unnest(tuskml_trained) FROM query(coalesce(
-    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options),
+    CASE WHEN weight = '' AND "offset" = ''
+         THEN _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options) END,
     'SELECT train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
-    || _tusk_features_sql(features) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
+    || _tusk_features_sql(features) || ', ''' || replace(options, '''', '''''') || ''''
+    || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
+    || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
+    || ') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
     || chr(10) || ')'));
 

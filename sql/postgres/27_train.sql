@@ -16,12 +16,14 @@ $python$;
 -- A training on a table whose label and features are text: columns, or SQL expressions over the table's columns, in
 -- which names that are not PostgreSQL's own carry their schema. features: numbers, or one array or sparse(...) alone.
 -- Queries run with their caller's rights, and in FOR loops, whose cursors take one SELECT and no second statement.
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '') RETURNS tuskml_model
+CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '',
+    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
     x text;
     kind text;
+    extras text := '';
     label_sql text;
     sampled text;
     model @extschema@.tuskml_model;
@@ -32,11 +34,11 @@ BEGIN
     END IF;
     SELECT array_agg(CASE WHEN a.attname IS NULL THEN format(E'(%s\n)', t.term) ELSE quote_ident(t.term) END ORDER BY t.place)
     INTO terms
-    FROM unnest(label || features) WITH ORDINALITY AS t (term, place)
+    FROM unnest(label || features || coalesce(weight, '1') || coalesce("offset", '0')) WITH ORDINALITY AS t (term, place)
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
     x := format('ARRAY[%s]', (SELECT string_agg(t.term || '::float8', ', ' ORDER BY t.place)
-                              FROM unnest(terms[2:]) WITH ORDINALITY AS t (term, place)));
+                              FROM unnest(terms[2:cardinality(terms) - 2]) WITH ORDINALITY AS t (term, place)));
     IF cardinality(features) = 1 THEN
         FOR kind IN EXECUTE format('SELECT pg_typeof((SELECT %s FROM %s LIMIT 0))', terms[2], source) LOOP
             IF kind LIKE '%[]' OR kind LIKE '%tuskml\_sparse\_%' THEN
@@ -44,18 +46,26 @@ BEGIN
             END IF;
         END LOOP;
     END IF;
+    IF weight IS NOT NULL OR "offset" IS NOT NULL THEN
+        extras := format(', %s::float8', terms[cardinality(terms) - 1]);
+    END IF;
+    IF "offset" IS NOT NULL THEN
+        extras := extras || format(', %s::float8', terms[cardinality(terms)]);
+    END IF;
     label_sql := terms[1];
-    sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, coalesce(options, ''), current_setting('search_path'));
+    IF extras = '' THEN
+        sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, coalesce(options, ''), current_setting('search_path'));
+    END IF;
     IF sampled IS NOT NULL THEN
         SELECT (t.m).* INTO model FROM (SELECT @extschema@.train_model(sampled, 0.0::float8, ARRAY[0.0::float8]) AS m OFFSET 0) AS t;
         RETURN model;
     END IF;
     FOR model IN EXECUTE format(
-        'SELECT (t.m).* FROM (SELECT @extschema@.train_model($1, %s, %s, $2) AS m FROM %s OFFSET 0) AS t',
-        label_sql, x, source) USING task, coalesce(options, '') LOOP
+        'SELECT (t.m).* FROM (SELECT @extschema@.train_model($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
+        label_sql, x, extras, source) USING task, coalesce(options, '') LOOP
     END LOOP;
     RETURN CASE WHEN model IS NULL THEN NULL ELSE model END;
 END
 $$;
-COMMENT ON FUNCTION train(regclass, text, text, text[], text) IS
+COMMENT ON FUNCTION train(regclass, text, text, text[], text, text, text) IS
     'Trains on a table: label and features are columns or SQL expressions';

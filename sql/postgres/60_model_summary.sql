@@ -25,6 +25,35 @@ LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog,
 $python$;
 REVOKE ALL ON FUNCTION _tuskml_p_values_of(float8[], float8) FROM PUBLIC;
 
+-- How well a model fits, of one that was trained with {"fit": true}.
+CREATE FUNCTION model_fit(model tuskml_model)
+RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,
+               bic float8, r2 float8, dispersion float8)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := (model).options::jsonb;
+BEGIN
+    IF (model).task IS NULL THEN
+        RETURN;
+    END IF;
+    n := kept->>'weight';
+    parameters := kept->>'parameters';
+    log_likelihood := kept->>'log_likelihood';
+    IF log_likelihood IS NULL THEN
+        RAISE EXCEPTION 'model_fit: the model does not keep how well it fits, train it with the option "fit": true'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    deviance := kept->>'deviance';
+    null_deviance := kept->>'null_deviance';
+    aic := 2 * parameters - 2 * log_likelihood;
+    bic := parameters * ln(n) - 2 * log_likelihood;
+    r2 := CASE WHEN null_deviance > 0 THEN 1 - deviance / null_deviance END;
+    dispersion := CASE WHEN (model).task <> 'linear' THEN coalesce((kept->>'dispersion')::float8, 1)
+                       WHEN n > parameters THEN deviance / (n - parameters) END;
+    RETURN NEXT;
+END
+$$;
+
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
 -- some are missing.

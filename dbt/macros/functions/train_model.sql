@@ -1,25 +1,32 @@
 {# The aggregate that trains: an expression for a query with GROUP BY, or without. #}
-{% macro train_model(task, label, features, options={}) %}
-  {{ return(adapter.dispatch('train_model', 'tuskml')(task, label, features, options)) }}
+{% macro train_model(task, label, features, options={}, weight=none, offset=none) %}
+  {{ return(adapter.dispatch('train_model', 'tuskml')(task, label, features, options, weight, offset)) }}
 {% endmacro %}
 
-{% macro default__train_model(task, label, features, options={}) %}
-  {{ return('train_model(' ~ tuskml.training_arguments(task, label, features, options) ~ ')') }}
+{% macro default__train_model(task, label, features, options={}, weight=none, offset=none) %}
+  {{ return('train_model(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
 {% endmacro %}
 
 {# The plans for such a training, as text; nothing is trained. #}
-{% macro explain_training(task, label, features, options={}) %}
-  {{ return(adapter.dispatch('explain_training', 'tuskml')(task, label, features, options)) }}
+{% macro explain_training(task, label, features, options={}, weight=none, offset=none) %}
+  {{ return(adapter.dispatch('explain_training', 'tuskml')(task, label, features, options, weight, offset)) }}
 {% endmacro %}
 
-{% macro default__explain_training(task, label, features, options={}) %}
-  {{ return('explain_training(' ~ tuskml.training_arguments(task, label, features, options) ~ ')') }}
+{% macro default__explain_training(task, label, features, options={}, weight=none, offset=none) %}
+  {{ return('explain_training(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
 {% endmacro %}
 
-{% macro training_arguments(task, label, features, options) %}
+{% macro training_arguments(task, label, features, options, weight=none, offset=none) %}
   {% set arguments = [tuskml.literal(task), label, tuskml.features_of(features)] %}
-  {% if options %}
-    {% do arguments.append(tuskml.literal(tojson(options, sort_keys=true))) %}
+  {% set extras = weight is not none or offset is not none %}
+  {% if options or extras %}
+    {% do arguments.append(tuskml.literal(tojson(options or {}, sort_keys=true))) %}
+  {% endif %}
+  {% if extras %}
+    {% do arguments.append(weight if weight is not none else '1') %}
+  {% endif %}
+  {% if offset is not none %}
+    {% do arguments.append(offset) %}
   {% endif %}
   {{ return(arguments | join(', ')) }}
 {% endmacro %}

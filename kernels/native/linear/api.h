@@ -54,6 +54,15 @@ TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *
  * for log y!, of their first and second derivatives by t, and the number of rows. */
 TK_API int tk_size_likelihood(const tk_pass *pass, const double *weights, const double *size,
                               double *out);
+/* Squared scores by leverage: weights and coordinates of z as in tk_curvature. */
+typedef struct tk_robust {
+    const double *weights, *shift, *scale;
+    const double *inverse; /* the inverse of the summed curvature of z, packed as there */
+    int32_t power;         /* of 1 - leverage, which squared derivatives are divided by */
+} tk_robust;
+/* The lower triangle of sum(s^2 / (1 - h)^power z z'), row by row, shape (n_groups, (d + 1)(d +
+ * 2)/2), with the derivatives s of the losses by the margin. */
+TK_API int tk_squared_scores(const tk_pass *pass, const tk_robust *how, double *out);
 /* Several classes, whose loss is log sum_k exp(m_k) - m_y with a margin for each. */
 typedef struct tk_softmax {
     int64_t n_classes;

@@ -5,6 +5,7 @@ from typing import Any
 
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.models import FORMAT
@@ -68,6 +69,8 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
         shown["class_weight"] = shown_weights(options.class_weight)
     if options.classes is not None:
         shown["classes"] = getattr(options.classes, "names", options.classes)
+    if options.covariance != CLASSIC:
+        shown["covariance"] = options.covariance
     if options.validation:
         shown["validation"] = options.validation
     return json.dumps(shown | (more or {}), separators=(",", ":"))

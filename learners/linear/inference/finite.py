@@ -13,7 +13,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.objective import TINY, best_constant, label_size
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.models import Strings
+from tuskml.learners.models import Lists, Strings
 from tuskml.learners.statuses import MEANINGS
 
 STATUSES = tuple(MEANINGS)
@@ -52,3 +52,9 @@ def constants(problem: Problem, labels: NDArray[np.void]) -> Floats:
 def with_lost(status: Strings, lost: NDArray[np.bool_]) -> Strings:
     """The statuses, that of lost groups in the place of theirs."""
     return Strings(status.pool, np.where(lost, OUT_OF_RANGE, status.code).astype(np.int32))
+
+
+def std_err_lists(std_err: Floats, widths: NDArray[np.int64]) -> Lists:
+    """A list per group; none if no element has a meaning."""
+    known = ~np.isnan(std_err).all(axis=1)
+    return Lists.of_rows(std_err, np.where(known, widths + 1, 0))

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import KINDS, Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
-from tuskml.learners.linear.inference import determined, dispersion, separation
+from tuskml.learners.linear.inference import determined, dispersion, robust, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -21,6 +22,7 @@ from tuskml.learners.models import Strings
 from tuskml.learners.statuses import MEANINGS
 
 Bools = NDArray[np.bool_]
+Members = dict[str, tuple[Bools, Floats]]
 STATUSES = tuple(MEANINGS)
 """In rising order of what a person must know first."""
 
@@ -143,7 +145,7 @@ def _infer_some(
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
-    _put(problem, state, seen, which, solution)
+    _put(problem, state, seen, which, solution, end.hessian)
     odd = np.flatnonzero(suspect & ~seen.parted[which])  # without an optimum there is no norm
     for block in determined.blocks(len(odd), problem.d + 1):
         some = odd[block]
@@ -192,9 +194,7 @@ def _decide(
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 
 
-def noted(
-    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools
-) -> dict[str, tuple[Bools, Floats]]:
+def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools) -> Members:
     """Members of options that some of the groups have, which and what, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
@@ -224,13 +224,20 @@ def directions(problem: Problem) -> Floats:
 
 
 def _put(
-    problem: Problem, state: State, seen: Inference, which: Index, solution: Solution
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    which: Index,
+    solution: Solution,
+    hessian: Floats,
 ) -> None:
     """Standard errors of groups all of whose weights the rows determine."""
     part = problem.of(which)
     assert solution.inverse_diagonal is not None
     constant = np.einsum("gp,gp->g", directions(part), solution.step)
     own = solution.inverse_diagonal[:, :-1]
+    if problem.covariance != CLASSIC and wants_inference(problem):
+        own, constant = robust.variances(part, state.v[which], hessian, directions(part))
     _put_variances(problem, state, seen, which, own, constant, solution.rank)
 
 
@@ -256,6 +263,8 @@ def _settle(
     whole = np.flatnonzero(~seen.parted[which])
     refine(problem, state, which[whole], bent.of(whole).step)
     _put_variances(problem, state, seen, which, *bent.variances(part), spanned.rank)
+    if problem.covariance != CLASSIC:
+        seen.std_err[which] = np.nan
 
 
 def _put_variances(
@@ -269,7 +278,8 @@ def _put_variances(
 ) -> None:
     """Standard errors and their degrees of freedom.
 
-    own (n, d) and constant (n,): variances but for s2 / n of the weights of z, whose squares in
+    own (n, d) and constant (n,): variances but for s2 / n (robust ones: 1 / n) of z's weights,
+    whose squares in
     the caller's units may be no doubles, and of the intercept in the caller's units.
     """
     if not wants_inference(problem):
@@ -278,6 +288,7 @@ def _put_variances(
     freedom = n - rank
     variance = dispersion.scales(problem, state, which, freedom.astype(float))
     seen.scale[which] = variance
+    variance = variance if problem.covariance == CLASSIC else np.where(freedom > 0, 1.0, np.nan)
     with np.errstate(invalid="ignore"):
         scaled = np.sqrt(own * (variance / n)[:, None]) * problem.scale[which]
         seen.std_err[which, 0] = np.sqrt(constant * variance / n)

@@ -18,6 +18,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHO
 from tuskml.learners.linear.descent import descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.multinomial.inference import judge, std_errs
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
@@ -102,6 +103,13 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
 
 def refuse(options: LinearOptions) -> None:
     """OptionError where options are for two classes."""
+    if options.covariance != CLASSIC:
+        raise OptionError(
+            f"option 'covariance' is '{options.covariance}', expected '{CLASSIC}' with more than "
+            "two classes"
+        )
+    if options.fit:
+        raise OptionError("option 'fit' is not available with more than two classes")
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):

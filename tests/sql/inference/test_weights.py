@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from databases import Client, client, few, here, there
 
+import tuskml
+from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.tasks import LINEAR
 
@@ -271,3 +273,48 @@ def test_many_small_groups_have_their_own_weights(client: Client) -> None:
 
     repeated = found("", ", generate_series(1, CAST(w AS int)) AS n")
     assert found(", w", "") == pytest.approx(repeated, rel=1e-6, abs=1e-9)
+
+
+TABLE = (
+    "CREATE {temp} TABLE weighted AS SELECT i % 5 AS x, i % 3 AS w, 1 + i % 4 AS years, "
+    "i % 5 + i % 7 AS y FROM {range} AS t(i)"
+)
+
+
+def test_the_table_form_takes_weight_and_offset(client: Client) -> None:
+    here = client.mark == "?"
+    source = "range(90)" if here else "generate_series(0, 89)"
+    client.connection.execute("DROP TABLE IF EXISTS weighted")
+    client.connection.execute(TABLE.format(temp="" if here else "TEMP", range=source))
+    features, given = ("['x']", ":=") if here else ("ARRAY['x']", "=>")
+    how = f"weight {given} 'w', \"offset\" {given} 'ln(years)'"
+    sql = f"SELECT intercept, coef FROM train('weighted', 'poisson', 'y', {features}, {how})"
+    call = "train_model('poisson', y, ARRAY[x], '', w, ln(years))"
+    plain = f"SELECT (m).intercept, (m).coef FROM (SELECT {call} AS m FROM weighted) AS t"
+    assert client.connection.execute(sql).fetchall() == client.connection.execute(plain).fetchall()
+    for one in ("weight", "offset"):
+        model = tuskml.train(
+            client.connection,
+            "poisson",
+            source="weighted",
+            label="y",
+            features=["x"],
+            **{one: "w" if one == "weight" else "ln(years)"},
+        )
+        last = ", w" if one == "weight" else ", 1, ln(years)"
+        call = f"train_model('poisson', y, ARRAY[x], ''{last})"
+        plain = f"SELECT (m).coef FROM (SELECT {call} AS m FROM weighted) AS t"
+        assert client.connection.execute(plain).fetchall() == [(list(model.coef),)]
+    with pytest.raises(tuskml.DataError, match="weight names column 'ww'"):
+        tuskml.train(
+            client.connection, "poisson", source="weighted", label="y", features="x", weight="ww"
+        )
+
+
+@pytest.mark.parametrize("task", ["regressor", "classifier"])
+def test_estimators_take_sample_weights(task: str) -> None:
+    y = NUMBERS if task == "regressor" else SIDES
+    estimator = TuskRegressor() if task == "regressor" else TuskClassifier()
+    weighted = estimator.fit(X, y, sample_weight=WEIGHT).coef_.copy()
+    repeated = estimator.fit(np.repeat(X, WEIGHT, axis=0), np.repeat(y, WEIGHT)).coef_
+    assert weighted == pytest.approx(repeated, abs=1e-6)

@@ -49,6 +49,8 @@ INVALID: dict[str, tuple[object, str]] = {
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),
+    "covariance": ("hc3", "'classic', 'HC0', 'HC1', 'HC2' or 'HC3'; did you mean 'HC3'?"),
+    "fit": ("yes", "true or false"),
     "class_weight": (
         [1, -1],
         "'balanced', [weight of lower class, weight of higher class] or {class: weight} of all classes",

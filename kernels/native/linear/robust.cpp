@@ -1,0 +1,108 @@
+// Sums of squared scores, the middle of a sandwich covariance: sum_i w_i s_i^2 / (1 - h_i)^k z_i
+// z_i' with the derivative s_i of row i's loss and its leverage h_i. White, A
+// heteroskedasticity-consistent covariance matrix estimator, 1980 (k = 0); MacKinnon and White,
+// Some heteroskedasticity-consistent covariance matrix estimators, 1985 (k = 1, HC2, and k = 2,
+// HC3).
+#include <cmath>
+#include <vector>
+
+#include "api.h"
+#include "dense.hpp"
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr double LEAST = 1e-12; // of 1 - h
+
+// z = ((x - shift) * scale, 1) of one row.
+template <class T>
+void put_z(const SparseBlock<T> &x, int i, int64_t d, const double *, const double *scale,
+           double *z) {
+    std::fill(z, z + d, 0.0);
+    SparseRow<T> row = sparse_row(x, i);
+    for (uint32_t k = 0; k < row.n; k++)
+        z[row.index[k]] += row.value[k] * scale[row.index[k]];
+}
+void put_z(const auto &x, int i, int64_t d, const double *shift, const double *scale, double *z) {
+    const auto *row = x(i);
+    for (int64_t k = 0; k < d; k++)
+        z[k] = ((double)row[k] - shift[k]) * scale[k];
+}
+
+// What the rows of a group share.
+struct Group {
+    int64_t d;
+    int power;
+    const double *shift, *scale, *inverse;
+
+    // z'Az with the lower triangle of A, row by row.
+    double squared_length(const double *z) const {
+        const double *a = inverse;
+        double total = 0;
+        for (int64_t j = 0; j <= d; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < j; k++)
+                sum += *a++ * z[k];
+            total += z[j] * (2 * sum + *a++ * z[j]);
+        }
+        return total;
+    }
+
+    // Adds n rows, whose slopes and curvatures are times their weights.
+    void add(const auto &x, int n, const Targets &t, const double *slope, const double *curvature,
+             double *z, double *out) const {
+        for (int i = 0; i < n; i++) {
+            put_z(x, i, d, shift, scale, z);
+            double weight = t.weight ? t.weight[i] : 1, by = slope[i] * slope[i] / weight;
+            if (power) {
+                double left = 1 - curvature[i] / weight * squared_length(z);
+                by /= power == 1 ? std::max(left, LEAST) : std::pow(std::max(left, LEAST), power);
+            }
+            double *to = out;
+            for (int64_t j = 0; j <= d; j++)
+                for (int64_t k = 0; k <= j; k++)
+                    *to++ += by * z[j] * z[k];
+        }
+    }
+};
+
+template <class T> int robust(const tk_pass *pass, const tk_robust *how, double *out) {
+    int64_t d = pass->groups[0].dim, p = d + 1, triangle = p * (p + 1) / 2;
+    bool sparse = tusk_is_sparse(pass->groups[0].kind);
+    const PaddedWeights padded = sparse ? PaddedWeights() : PaddedWeights(pass, how->weights);
+    auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
+    return sum_over_chunks(pass, chunks, triangle, out, [&](const Chunk &c, double *acc) {
+        const Loss loss(pass, c.group);
+        const Labels labels(pass, c.group);
+        const double *w = how->weights + c.group * p;
+        const Group group{d, how->power, how->shift + c.group * d, how->scale + c.group * d,
+                          how->inverse + c.group * triangle};
+        std::vector<double> z(p, 1.0);
+        alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
+        auto add = [&](const auto &x, const Targets &t, int n) {
+            derivatives(loss, labels, m, t, n, r, h);
+            group.add(x, n, t, r, h, z.data(), acc);
+        };
+        if (sparse)
+            for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
+                margins(x, w, w[d], m);
+                add(x, x.y, x.n);
+            });
+        else
+            for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const Targets &t, int n) {
+                margins(x, n, d, padded.of(c.group), w[d], m);
+                add(x, t, n);
+            });
+    });
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_squared_scores(const tk_pass *pass, const tk_robust *how, double *out) {
+    using namespace tusk;
+    return code_of([&] {
+        return with_storage(pass, [&]<class T>(const T *) { return robust<T>(pass, how, out); });
+    });
+}

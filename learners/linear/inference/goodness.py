@@ -1,0 +1,150 @@
+"""How well a likelihood fits: what `model_fit` shows of a model.
+
+The deviance is twice what the log-likelihood lacks to that of a model with a parameter per row;
+the null deviance is that of the best constant (McCullagh and Nelder, Generalized linear models,
+1989, 2.3). All sums are by the rows' weights. Without a penalty, `parameters` are the
+coefficients that the rows determine, the intercept and an estimated dispersion of counts.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from tuskml.errors import OptionError, one_of
+from tuskml.kernels.passes import Floats
+from tuskml.kernels.segments import labels_of
+from tuskml.learners.linear.inference.dispersed import estimates_dispersion
+from tuskml.learners.linear.inference.outcome import Inference, Members
+from tuskml.learners.linear.inference.robust import refuse_covariance
+from tuskml.learners.linear.objective import best_constant
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LINEAR, LinearTask
+
+STEPS = 50
+SETTLED = 1e-12
+"""Change of the best constant."""
+
+
+def fits(task: LinearTask) -> bool:
+    """Whether a task has a likelihood."""
+    return task.own is None and task.test is not None and task.parameter != "delta"
+
+
+def refuse_inference(task: LinearTask, options: LinearOptions) -> None:
+    """OptionError where there is no likelihood to judge by, or no such standard errors."""
+    refuse_covariance(task, options.covariance)
+    if options.fit and not fits(task):
+        able = [name for name, one in LINEAR.items() if fits(one)]
+        raise OptionError(
+            f"option 'fit' is not available with task '{task.name}', expected {one_of(able)}"
+        )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of the labels y of n rows by weight: n, log y!, y log y, log y, and what the size 1/a of
+    counts adds."""
+
+    n: float
+    factorial: float
+    y_log_y: float
+    log_y: float
+    sized: float
+    saturated: float
+
+
+def sums_of(group: np.void, a: float) -> Sums:
+    """The sums of a group (passes.GROUP); a: the dispersion of counts, NaN without one."""
+    found = np.zeros(6)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for y, weight in labels_of(group):
+            size = 1 / a
+            terms = (
+                np.ones(len(y)),
+                gammaln(y + 1),
+                xlogy(y, y),
+                np.log(y),
+                gammaln(y + size) - gammaln(size) + y * np.log(a),
+                (y + size) * np.log1p(a * y),
+            )
+            found += [float(np.sum(one if weight is None else weight * one)) for one in terms]
+    return Sums(*found.tolist())
+
+
+def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> float:
+    """Of a group whose losses are summed; scale: the dispersion of `gamma`."""
+    if task.quadratic:
+        return float(-s.n / 2 * (np.log(2 * np.pi * 2 * loss / s.n) + 1))
+    if task.name == "poisson":
+        return -loss - s.factorial
+    if task.parameter == "dispersion":
+        return -loss + s.sized - s.factorial
+    if task.response == "exp":
+        k = 1 / scale
+        known = s.n * (k * np.log(k) - gammaln(k)) + (k - 1) * s.log_y
+        return float(known - k * loss)
+    return -loss
+
+
+def saturated(task: LinearTask, s: Sums, y: float) -> float:
+    """The summed loss of a model with a parameter per row; y: the sum of the labels."""
+    if task.name == "poisson":
+        return y - s.y_log_y
+    if task.parameter == "dispersion":
+        return s.saturated - s.y_log_y
+    return s.n + s.log_y if task.response == "exp" else 0.0
+
+
+def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
+    """Weights (G, p) of the best constant, by Newton's method from a first one."""
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    if not problem.rows.fit_intercept:
+        return v
+    v[:, -1] = best_constant(problem, labels)
+    none = np.zeros_like(problem.scale)
+    for _ in range(STEPS if problem.task.response == "exp" else 0):
+        sums = problem.rows.curvature(v, none, none, True)
+        step = sums[:, problem.d + 2] / sums[:, -1]
+        v[:, -1] -= np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < SETTLED:
+            break
+    return v
+
+
+def members(
+    problem: Problem,
+    state: State,
+    seen: Inference,
+    labels: NDArray[np.void],
+    options: LinearOptions,
+) -> Members:
+    """The members of a model's options that `model_fit` reads, where they are asked for."""
+    if not options.fit:
+        return {}
+    task, rows, n = problem.task, problem.rows, problem.rows.weight
+    weights = problem.to_caller(state.v)
+    summed = replace(rows, loss_only=True)
+    losses = summed.gradient(weights)[:, 0]
+    nulls = summed.gradient(null_margin(problem, labels))[:, 0]
+    given = rows.parameter
+    a = np.full(len(n), np.nan) if given is None else given[:, 0]
+    found: dict[str, Any] = {name: np.empty(len(n)) for name in NAMES}
+    found["weight"] = n
+    used = (problem.scale > 0).sum(axis=1) + int(rows.fit_intercept)
+    found["parameters"] = np.where(np.isnan(seen.freedom), used, n - seen.freedom)
+    found["parameters"] += estimates_dispersion(problem, options)
+    for g in range(len(n)):
+        s = sums_of(rows.groups[g], float(a[g]))
+        least = saturated(task, s, float(n[g] * labels["mean"][g]))
+        found["log_likelihood"][g] = log_likelihood(task, losses[g], s, float(seen.scale[g]))
+        found["deviance"][g] = 2 * (losses[g] - least)
+        found["null_deviance"][g] = 2 * (nulls[g] - least)
+    return {name: (np.isfinite(one), one) for name, one in found.items()}
+
+
+NAMES = ("weight", "parameters", "log_likelihood", "deviance", "null_deviance")

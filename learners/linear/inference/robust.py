@@ -1,0 +1,66 @@
+"""Standard errors that hold where the variance of the loss's derivative is not what a model says.
+
+The covariance is the sandwich H^-1 S H^-1 of the summed curvature H and the sum S of squared
+scores. HC0 (White, A heteroskedasticity-consistent covariance matrix estimator, 1980) is this
+itself. HC1 multiplies it by n / (n - p). HC2 and HC3 divide a row's squared score by 1 - h and
+(1 - h)^2, h its leverage (MacKinnon and White, Some heteroskedasticity-consistent covariance
+matrix estimators, 1985). A row of weight 2 is two rows.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.errors import OptionError, one_of
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.inference.determined import unpacked
+from tuskml.learners.linear.inference.names import CLASSIC
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.tasks import LINEAR, LinearTask
+
+POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
+"""Of 1 - h, that squared scores are divided by."""
+
+
+def takes(task: LinearTask) -> bool:
+    """Whether a task's standard errors may be robust ones; those of `huber` are anyway."""
+    return task.own is None and task.test is not None and task.parameter != "delta"
+
+
+def refuse_covariance(task: LinearTask, covariance: str) -> None:
+    """OptionError where a task has no such standard errors."""
+    if covariance != CLASSIC and not takes(task):
+        able = [name for name, one in LINEAR.items() if takes(one)]
+        raise OptionError(
+            f"option 'covariance' is not available with task '{task.name}', expected "
+            f"{one_of(able)}"
+        )
+
+
+def variances(
+    problem: Problem, v: Floats, hessian: Floats, directions: Floats
+) -> tuple[Floats, Floats]:
+    """n times the variances of the weights of z (G, d) and of the intercept in the caller's units
+    (G,), where the rows determine all weights of features that vary.
+
+    v (G, p): the weights; hessian: the packed mean curvature there; directions (G, p): the
+    intercept is v times these.
+    """
+    n, whole = problem.rows.weight, unpacked(hessian)
+    lost = ~np.isfinite(whole).all(axis=(1, 2))
+    whole[lost] = 0.0
+    used = np.diagonal(whole, axis1=1, axis2=2) > 0
+    inverse = np.linalg.pinv(whole, rcond=1e-15, hermitian=True)
+    loss = problem.task.expected if problem.task.expected is not None else problem.rows.loss
+    rows = replace(problem.rows, loss=loss)
+    row, column = np.tril_indices(used.shape[1])
+    packed = np.ascontiguousarray(inverse[:, row, column]) / n[:, None]
+    given = problem.to_caller(v), problem.shift, problem.scale
+    middle = unpacked(rows.squared_scores(*given, packed, POWERS[problem.covariance]))
+    found = inverse @ (middle / n[:, None, None]) @ inverse
+    if problem.covariance == "HC1":
+        weights = used.sum(axis=1)
+        found *= (n / np.maximum(n - weights, np.finfo(float).tiny))[:, None, None]
+    constant = np.einsum("gj,gjk,gk->g", directions, found, directions)
+    own = np.diagonal(found, axis1=1, axis2=2)[:, :-1]
+    return np.where(used[:, :-1], own, np.nan), np.where(lost, np.nan, constant)
