@@ -124,6 +124,12 @@ def rows_read() -> int:
     return int(library.tusk_rows_read())
 
 
+MADE_BY_LOAD = """
+SELECT path IS NULL AND database_oid = (
+    SELECT min(database_oid) FROM duckdb_databases() WHERE NOT internal
+) FROM duckdb_databases() WHERE database_name = current_database()
+"""
+"""LOAD makes macros.sql in the database that was opened, if that is in memory."""
 LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
 """What `load` leaves in a connection; LOAD alone makes the other macros in memory too."""
 
@@ -140,7 +146,11 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
     gets them by `load(cursor)`. In memory every cursor sees them.
     """
-    create_macros(connection, sql_text("macros.sql") + LOADED)
+    text = sql_text("macros.sql")
+    connection.execute(text + LOADED)
+    if holds(connection, IN_MEMORY):
+        made = holds(connection, MADE_BY_LOAD)
+        connection.execute(for_all_cursors(LOADED if made else text + LOADED))
     run_registry_macros(connection)
 
 
@@ -152,11 +162,26 @@ def sql_text(name: str) -> str:
 def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
     """Macros of the connection, and in memory of the database."""
     connection.execute(text)
-    row = connection.execute(IN_MEMORY).fetchone()
-    if row is not None and row[0]:
-        connection.execute(text.replace("TEMP MACRO", "MACRO"))
+    if holds(connection, IN_MEMORY):
+        connection.execute(for_all_cursors(text))
 
 
+def holds(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
+    """Whether the query's one answer is true."""
+    row = connection.execute(query).fetchone()
+    return row is not None and bool(row[0])
+
+
+def for_all_cursors(text: str) -> str:
+    """The macros as the database's own."""
+    return text.replace("TEMP MACRO", "MACRO")
+
+
+REGISTRY_SCHEMA = """
+SELECT 1 FROM duckdb_schemas()
+WHERE database_name = current_database() AND schema_name = 'tuskml'
+"""
+"""Asked first: the first look at `duckdb_columns` costs a new connection 15 ms."""
 REGISTRY = """
 SELECT contains(data_type, 'payload BLOB') FROM duckdb_columns()
 WHERE database_name = current_database() AND schema_name = 'tuskml' AND table_name = 'models'
@@ -178,6 +203,8 @@ COMMIT;
 
 def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Models by name, where the current database has a registry (sql/duckdb/registry.sql)."""
+    if not connection.execute(REGISTRY_SCHEMA).fetchall():
+        return
     found = connection.execute(REGISTRY).fetchone()
     if found is not None:
         text = sql_text("registry_macros.sql") if found[0] else OLDER_REGISTRY

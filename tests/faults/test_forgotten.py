@@ -13,7 +13,7 @@ import pytest
 
 import tuskml
 
-GROUPS = 20_000
+GROUPS = 6_000
 ROUNDS = 6
 MAKE = f"""CREATE TABLE t AS SELECT (hash(i) % {GROUPS})::BIGINT AS g, i // 10 AS sorted, (i * 7919) % 1000 < 400 AS y,
            [(i * 31) % 97, (i * 17) % 89, i % 83]::FLOAT[] AS x FROM range({10 * GROUPS}) r(i)"""

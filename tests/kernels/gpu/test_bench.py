@@ -39,6 +39,7 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
     assert max(off) < 1e-6
 
 
+@pytest.mark.nightly
 def test_it_runs_on_cupy_s_interface(root, tmp_path, monkeypatch):
     """As a machine with a GPU runs it, on a module with CuPy's signatures."""
     monkeypatch.syspath_prepend(str(root / "scripts" / "bench" / "gpu"))

@@ -75,7 +75,7 @@ def test_nothing_leaks_over_trainings_and_errors(connect: Connect) -> None:
     statements = [
         "SELECT train_model('linear', i, ARRAY[i, 1]) FROM generate_series(1, 100) AS i",
         "SELECT i % 50, train_model('linear', i, ARRAY[i, i % 7]) FROM generate_series(1, 1000) AS i GROUP BY i % 50",
-        "SELECT train_model('logistic', i, ARRAY[i]) FROM generate_series(1, 100) AS i",
+        "SELECT train_model('svm', i, ARRAY[i]) FROM generate_series(1, 100) AS i",
         "SELECT train_model('linear', i, ARRAY[i], '{\"l3\": 1}') FROM generate_series(1, 100) AS i",
         "SELECT train_model('linear', i, ARRAY[1 / (50 - i)]) FROM generate_series(1, 100) AS i",
         "SELECT explain_training('svm', i > 50, ARRAY[i]) FROM generate_series(1, 100) AS i",
