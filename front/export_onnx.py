@@ -1,6 +1,7 @@
 """Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
 
-Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
+Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item]; of
+rows with names an input per column (onnx_columns).
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
 classifiers with a logistic response `probability`. They are the values of SQL's functions, to
 rounding; a user or item below 0, which those refuse, gets NaN.
@@ -19,6 +20,7 @@ from tuskml.learners.trees.forest import trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import answers, classes_of
+from tuskml.onnx_columns import prepared_inputs, prepared_margins
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -80,14 +82,12 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     graph = Graph()
     factorizes = answers(model).factorizes
     outputs = rating(graph, model) if factorizes else linear(graph, model)
-    kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
-    width = 2 if factorizes else model.n_features
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
             f"tuskml {model.task}",
-            [helper.make_tensor_value_info("features", kind, ["n", width])],
+            inputs(model),
             [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in outputs],
             graph.constants,
         ),
@@ -104,6 +104,19 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     return proto
 
 
+def inputs(model: Model) -> list[Any]:
+    """The inputs of the graph."""
+    from onnx import TensorProto, helper
+
+    info = helper.make_tensor_value_info
+    if model.preparation is not None:
+        kinds = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE}
+        return [info(name, kinds[kind], ["n"]) for name, kind in prepared_inputs(model).items()]
+    factorizes = answers(model).factorizes
+    kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
+    return [info("features", kind, ["n", 2 if factorizes else model.n_features])]
+
+
 def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathLike[str]) -> None:
     """Writes the graph of a model to a file."""
     graph = to_onnx(model)
@@ -117,7 +130,14 @@ def linear(graph: Graph, model: Model) -> list[str]:
     found = answers(model)
     graph.constant("intercept", np.array([model.intercept], np.float64))
     graph.constant("second", np.array([1], np.int64))
-    if weighs_features(model.task):
+    if model.preparation is not None:
+        if not weighs_features(model.task):
+            raise DataError(
+                f"the model is '{model.task}' of rows with names, which ONNX graphs here are not: "
+                "expected a list of features"
+            )
+        prepared_margins(graph, model)
+    elif weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     else:
