@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.databases.database import Database, Row
+from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
 from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
@@ -117,7 +117,8 @@ def evaluate(
         text = scoring.models.label if label is None else label
         if text is None:
             raise DataError("label is not given, and the model does not know its own: give label")
-        sql = scoring.scope.label(one(text, "label", scoring.scope.columns))
+        given = one(text, "label", scoring.scope.columns)
+        sql = scoring.scope.label(given, scoring.models.answers().classifies)
         return scoring.metrics(sql, curves)
 
 
@@ -197,19 +198,28 @@ class Scoring:
         """The query of labels, classes, margins and probabilities.
 
         tusk_high: whether a label is the higher class; of a model that has seen one class, that
-        class is where it is above 0. tusk_third: whether it is neither of two.
+        class is where it is above 0, and NULL where labels are text. tusk_third: whether it is
+        neither of two.
         """
-        database, third, high = self.database, "false", "NULL"
-        y = database.as_double("rows.tusk_label", self.scope.types([label], "label")[0])
+        third, high = "false", "NULL"
+        (kind,) = self.scope.types([label], "label")
+        text = kind_of(kind) == "category"
+        y = (
+            "CAST(rows.tusk_label AS varchar)"
+            if text
+            else self.database.as_double("rows.tusk_label", kind)
+        )
         if answers.classifies:
-            low, other = "(models.tusk_model).classes[1]", "(models.tusk_model).classes[2]"
+            names = "class_names" if text else "classes"
+            low, other = (f"(models.tusk_model).{names}[{place}]" for place in (1, 2))
             third = f"{y} <> {low} AND {y} <> {other}"
             alone = f"CASE WHEN {low} > 0 THEN {y} >= {low} ELSE {y} > {low} END"
+            alone = "NULL" if text else alone
             high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
         shown = [
             *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
             f"{y} AS tusk_y",
-            f"{self.function('predict')} AS tusk_c",
+            f"{self.function('predict_class' if text else 'predict')} AS tusk_c",
             f"{high} AS tusk_high",
             f"{third} AS tusk_third",
         ]
