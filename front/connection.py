@@ -65,6 +65,8 @@ def load(
     The database must allow unsigned extensions, which DuckDB decides when it is opened.
     store_root: as for `connect`; None leaves it as it is.
     """
+    from tuskml.databases.duckdb_rounds import share_rounds  # imports this module
+
     path = extension_path()
     with _loading:
         refuse_signed_only(connection)
@@ -74,6 +76,7 @@ def load(
         attach(library, str(path))
         share_interrupts()
         share_limits(connection, library)
+        share_rounds(library)
         if store_root is not None:
             set_store_root(connection, store_root, library)
         run_macros(connection)

@@ -21,9 +21,13 @@ GROUP = np.dtype(
         ("dim", np.int32),
         ("kind", np.int32),
         ("parts", np.uintp),
+        ("extras", np.int32),
+        ("unused", np.int32),
     ]
 )
 """`tusk_group`."""
+WEIGHTS, OFFSETS = 1, 2
+"""Bits of a group's `extras`: what its rows have beside their labels."""
 
 
 class Preparing(ctypes.Structure):
@@ -71,6 +75,8 @@ LABELS = np.dtype(
         ("third", np.float64),
         ("mean", np.float64),
         ("variance", np.float64),
+        ("weight", np.float64),
+        ("weight_high", np.float64),
     ]
 )
 """`tk_label_stats`."""

@@ -19,7 +19,7 @@ from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import Options, OptionTable
-from tuskml.learners.row_groups import RowGroups
+from tuskml.learners.row_groups import Piece, RowGroups
 from tuskml.learners.tasks import Task
 
 OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
@@ -40,6 +40,28 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     options: OneOptions_co
     reading: float | None = None
     unasked: str | None = None
+
+
+class Rounds(Protocol):
+    """A training whose rows come in rounds that are laid out before the first one."""
+
+    @property
+    def rounds(self) -> Sequence[Sequence[Piece]]:
+        """The row groups of each round."""
+        ...
+
+    @property
+    def models(self) -> Models | None:
+        """The model, after a round that said DONE."""
+        ...
+
+    def take(self, number: int, groups: Groups, memory: int) -> str:
+        """Trains on the rows of a round: says MORE, DONE, or ALL where all rows are to train."""
+        ...
+
+
+MORE, DONE, ALL = "more", "done", "all"
+"""What a round says."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +120,11 @@ class Learner(ABC):
         """Limits that a user may meet, for the manual: of what, and how much."""
         return ()
 
+    @property
+    def weighs(self) -> bool:
+        """Whether its tasks take weights of rows; it says itself which of its trainings do not."""
+        return False
+
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
         """What its plans take on this machine, as `optimizer.constants.save` wants it.
 
@@ -147,4 +174,10 @@ class Learner(ABC):
         self, source: RowGroups, request: Request[Any, Any], n_features: int
     ) -> Models | None:
         """Trains on rows that are read by row group; None where they are too few for that."""
+        return None
+
+    def rounds(
+        self, sizes: Sequence[int], request: Request[Any, Any], n_features: int
+    ) -> Rounds | None:
+        """The same where one statement reads the rows; None where it is to read all of them."""
         return None

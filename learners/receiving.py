@@ -1,7 +1,8 @@
-"""Rows that a query packs for Python: the packers as they are, and no training at the end.
+"""Rows that a query packs for Python, and models that Python hands to a query.
 
 `explain_training(token, label, features)` hands the rows that it packed to whoever waits for the
 token. They live until the query ends, so a receiver copies what it wants to keep.
+`train_model(token, 0.0, [0.0])` returns the model that was finished under the token, once.
 """
 
 import secrets
@@ -11,11 +12,19 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import DataError
+from tuskml.learners.models import Models
+
 Receiver = Callable[[NDArray[np.void], int], None]
 """Gets the groups (kernels.GROUP) and the address of the account for copies of their rows."""
+Rounds = Callable[[int, NDArray[np.void], int], str]
+"""The same of the rows of a round, the first being 0; returns what the query shall know."""
 
 PREFIX = "rows for "
+RECEIVED = "received"
 _receivers: dict[str, Receiver] = {}
+MOST_STANDING = 64
+_standing: dict[str, Rounds] = {}
 
 
 @contextmanager
@@ -29,6 +38,53 @@ def receiving(receiver: Receiver) -> Iterator[str]:
         del _receivers[token]
 
 
-def receiver_of(task: str) -> Receiver | None:
-    """Who waits for the rows of a query with this task."""
-    return _receivers.get(task) if task.startswith(PREFIX) else None
+def standing(rounds: Rounds) -> str:
+    """The token under which the rows of several rounds come, each with its number after a slash.
+
+    It stands until MOST_STANDING others have come: nobody tells when a statement, which may be
+    prepared, is forgotten.
+    """
+    while len(_standing) >= MOST_STANDING:
+        del _standing[next(iter(_standing))]
+    token = PREFIX + secrets.token_hex(16)
+    _standing[token] = rounds
+    return token
+
+
+def receiver_of(task: str) -> Callable[[NDArray[np.void], int], str] | None:
+    """Who waits for the rows of a query with this task, and returns what it shall know."""
+    if not task.startswith(PREFIX):
+        return None
+    token, _, number = task.partition("/")
+    if number and token in _standing:
+        rounds = _standing[token]
+        return lambda groups, memory: rounds(int(number), groups, memory)
+    one = _receivers.get(task)
+    if one is None:
+        raise DataError("the statement was prepared too long ago: prepare it again")
+
+    def receive(groups: NDArray[np.void], memory: int) -> str:
+        one(groups, memory)
+        return RECEIVED
+
+    return receive
+
+
+FINISHED = "model of "
+MOST_FINISHED = 16
+"""Models that wait for their query; the oldest goes where a query failed before it asked."""
+_finished: dict[str, Models] = {}
+
+
+def finished(models: Models, token: str | None = None) -> str:
+    """The token under which a query gets these models, once; the one given, if there is one."""
+    while len(_finished) >= MOST_FINISHED:
+        del _finished[next(iter(_finished))]
+    token = token or FINISHED + secrets.token_hex(16)
+    _finished[token] = models
+    return token
+
+
+def finished_of(task: str) -> Models | None:
+    """The models that were finished under this token."""
+    return _finished.pop(task, None) if task.startswith(FINISHED) else None

@@ -5,7 +5,7 @@ picked at random, and the rows of what was picked are shuffled. A partition is a
 Parquet file or of a DuckDB table: the least that can be read by itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,6 +21,8 @@ from tuskml.learners.receiving import Receiver
 from tuskml.learners.tasks import Task
 
 Groups = NDArray[np.void]
+Held = int | Callable[[NDArray[np.void]], int]
+"""How many rows to hold out, or how many where the labels (LABELS, of all rows) are known."""
 
 
 class SeveralClasses(DataError):
@@ -62,6 +64,16 @@ class Chunk:
     labels: NDArray[np.void]
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Row groups of which only the sizes are known: others read them."""
+
+    sizes: Sequence[int]
+
+    def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
+        raise NotImplementedError
+
+
 @dataclass
 class Reader:
     """Reads row groups in random order, and counts what was read."""
@@ -86,6 +98,16 @@ class Reader:
         with ExitStack() as stack:
             yield self._read(stack, pieces, held)
 
+    @contextmanager
+    def received(
+        self, pieces: Sequence[Piece], groups: Groups, memory: int, held: Held = 0
+    ) -> Iterator[Chunk]:
+        """The same of rows that have come already."""
+        with ExitStack() as stack:
+            found = self._keep(stack, groups, memory, held)
+            self._count(pieces, [found])
+            yield found
+
     def _read(self, stack: ExitStack, pieces: Sequence[Piece], held: int) -> Chunk | None:
         found: list[Chunk] = []
         failed: list[BaseException] = []
@@ -106,7 +128,7 @@ class Reader:
         self._count(pieces, found)
         return found[0] if found else None
 
-    def _keep(self, stack: ExitStack, groups: Groups, memory: int, held: int) -> Chunk:
+    def _keep(self, stack: ExitStack, groups: Groups, memory: int, held: Held) -> Chunk:
         groups = groups.astype(GROUP, copy=True)
         mark = self.cancel_mark
         kind = int(self.task.classifies)  # of the loss: what labels are
@@ -114,7 +136,8 @@ class Reader:
         labels = rows.labels()
         if self.task.classifies:
             self._check_classes(labels)
-        out = np.minimum(np.full(1, held, np.int64), 3 * groups["n_rows"] // 4)
+        wanted = held if isinstance(held, int) else held(labels)
+        out = np.minimum(np.full(1, wanted, np.int64), 3 * groups["n_rows"] // 4)
         kept, apart = rows.shuffled(memory, self.seed, out)
         return Chunk(self._owned(stack, kept), self._owned(stack, apart), labels)
 

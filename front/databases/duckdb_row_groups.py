@@ -21,6 +21,7 @@ class Place:
     relation: str
     column: str
     first: int
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,18 @@ class DuckRowGroups:
 
     def select(self, piece: Piece) -> str:
         """Label and features of one piece's rows."""
+        return f"SELECT {self.label} AS y, {self.features} AS x {self.where(piece)}"
+
+    def rows_of(self, piece: Piece) -> str:
+        """All columns of one piece's rows."""
+        return f"SELECT * {self.where(piece)}"
+
+    def where(self, piece: Piece) -> str:
+        """One piece's rows."""
         place = self.places[piece.row_group]
         begin = place.first + piece.first
-        return (
-            f"SELECT {self.label} AS y, {self.features} AS x FROM {place.relation} "
-            f"WHERE {place.column} BETWEEN {begin} AND {begin + piece.n_rows - 1}"
-        )
+        end = begin + piece.n_rows - 1
+        return f"FROM {place.relation} WHERE {place.column} BETWEEN {begin} AND {end}"
 
 
 def row_groups_of(
@@ -74,7 +81,7 @@ def parquet_row_groups(database: DuckDB, files: Sequence[str]) -> list[tuple[Pla
         if name != before:
             before, first = name, 0
         relation = f"read_parquet({database.text(name)}, file_row_number = true) AS source"
-        found.append((Place(relation, "file_row_number", first), int(size)))
+        found.append((Place(relation, "file_row_number", first, name), int(size)))
         first += int(size)
     return found
 

@@ -9,8 +9,8 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,15 @@ def _look(account: int) -> None:
 
 
 _callback = LOOK(_look)
+
+
+@contextmanager
+def cursor_of(account: int) -> Iterator[duckdb.DuckDBPyConnection | None]:
+    """A connection of its own to the database with this account; None where all are closed."""
+    limits = _databases.get(account)
+    found = limits.cursors() if limits is not None else iter(())
+    yield next(found, None)
+    found.close() if isinstance(found, Generator) else None
 
 
 def refused(account: int, path: str, move: bool = False) -> str | None:

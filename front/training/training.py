@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
-from tuskml.connection import connect
 from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
@@ -256,14 +255,25 @@ def streamed(database: Database, training: Training) -> Model | None:
         return trained(
             row_groups_of(database, source.sql, source.files, label, features), request, n
         )
-    if not isinstance(database, Postgres):
-        return None
-    from tuskml.databases import postgres_row_groups as blocks  # needs psycopg
+    return sampled(database, training) if isinstance(database, Postgres) else None
 
-    n = training.n_features or blocks.width(database, source.sql, features)
-    with connect() as packer:
-        groups = blocks.row_groups_of(database, DuckDB(packer), source.sql, label, features)
-        return trained(groups, request, n)
+
+def sampled(database: Postgres, training: Training) -> Model | None:
+    """A model of some of a table's blocks, which the server reads and trains on."""
+    given = (training.task.name, training.label, training.features, training.options)
+    source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
+    token = database.fetch(
+        f"SELECT {database.function('_tuskml_sampled')}({source}, "
+        f"{', '.join(map(database.text, given))}, pg_catalog.current_setting('search_path'))"
+    )[0][0]
+    if token is None:
+        return None
+    query = (
+        f"SELECT {database.function('train_model')}({database.text(token)}, 0.0::float8, "
+        "ARRAY[0.0::float8]) AS model"
+    )
+    ((_, value),) = database.models(query)
+    return None if value is None else Model.of(value)
 
 
 def trained(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
@@ -25,7 +25,7 @@ from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.options.table import Options, refuse_format
-from tuskml.learners.receiving import receiver_of
+from tuskml.learners.receiving import finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
@@ -183,9 +183,15 @@ def answer_training(
     task = texts.task.decode()
     receive = receiver_of(task) if batch.request == EXPLAIN else None
     if receive is not None:
-        receive(groups, batch.memory)
+        said = receive(groups, batch.memory).encode()
         for place in places:
-            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), b"received")
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), said)
+        return
+    made = finished_of(task) if batch.request == TRAIN else None
+    if made is not None:
+        last_training.note(made, None, batch.statement)
+        emission = Emission(made.numbered(places[made.group]))
+        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
         return
     chosen = task_named(task)
     with options_of(chosen, texts.options, batch.memory or 0) as options:
@@ -207,6 +213,7 @@ def answer_options(
         options = replace(options, threads=batch.threads)
     reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
     request = Request(task, options, reading)
+    refuse_weights(groups, request)
     if batch.request == TRAIN:
         refuse_format(options)
         for found in trained(groups, request, batch, account):
@@ -216,6 +223,19 @@ def answer_options(
     else:
         for place, text in zip(places, explained(groups, request, batch), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
 
 
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
@@ -282,7 +302,9 @@ def trained_on(
     learner, memory = learner_of(request.task), batch.memory or 0
     if request.options.store is not None:
         return stored(groups, request, batch, account)
-    if large := outgrown(groups, learner, request, memory, root_of(batch), account):
+    if not groups["extras"].any() and (
+        large := outgrown(groups, learner, request, memory, root_of(batch), account)
+    ):
         return apart(groups, request, batch, account, large)
     return learner.train(groups, request, memory)
 

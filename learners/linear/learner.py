@@ -11,6 +11,7 @@ from tuskml.learners.learner import (
     Groups,
     Learner,
     Outgrown,
+    Rounds,
 )
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
@@ -49,6 +50,10 @@ class Linear(Learner):
             ("features of a model with standard errors", f"{determined.MOST_WEIGHTS - 1:,}"),
             (f"features up to which the rule of `auto` takes {first}", f"{FEW_FEATURES:,}"),
         )
+
+    @property
+    def weighs(self) -> bool:
+        return True
 
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
         from tuskml.learners.linear.planner.calibration import measure
@@ -94,3 +99,8 @@ class Linear(Learner):
             if request.task.multinomial and may_skip(request):
                 return None  # nobody asked for it
             raise
+
+    def rounds(self, sizes: Sequence[int], request: Request, n_features: int) -> Rounds | None:
+        from tuskml.learners.linear.streamed.rounds import laid_out
+
+        return laid_out(tuple(sizes), request, n_features)

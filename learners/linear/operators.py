@@ -10,7 +10,7 @@ so the result of a group is always a point whose optimality was measured.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -161,6 +161,14 @@ def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) 
 
 def loop(problem: Problem, state: State, operators: Operators, monitor: Monitor | None) -> None:
     """Iterations until the operators say that it is enough. Raises OutOfTime."""
+    for _ in steps(problem, state, operators, monitor):
+        pass
+
+
+def steps(
+    problem: Problem, state: State, operators: Operators, monitor: Monitor | None
+) -> Iterator[None]:
+    """The same, with a stop before each Update, at which what it needs may be made ready."""
     while True:
         part = operators.sample(problem, state)
         found = operators.compute(part, state)
@@ -170,6 +178,7 @@ def loop(problem: Problem, state: State, operators: Operators, monitor: Monitor 
             found = watched(problem, state, found, monitor)
         if not operators.loop(state):
             return
+        yield
         active = state.active
         part = operators.sample(problem, state)
         operators.update(part, state, found)

@@ -88,23 +88,28 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 -- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
--- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
--- a list of numbers, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
--- returns one row, the model's fields, and can run no statement but one SELECT.
+-- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS
     '{' || array_to_string(list_transform(json_keys(features), lambda name:
         '''' || replace(name, '''', '''''') || ''': ('
         || json_extract_string(features, '/' || replace(replace(name, '~', '~0'), '/', '~1')) || chr(10) || ')'
     ), ', ') || '}';
+CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || label || chr(10) || ')';
+CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
+    CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || chr(10) || ']'
+         WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
+         ELSE '(' || (to_json(features)->>'$') || chr(10) || ')' END;
+
+-- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
+-- a list of numbers, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
+-- returns one row, the model's fields, and can run no statement but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '') AS TABLE
-SELECT unnest(tuskml_trained) FROM query(
-    'SELECT train_model(''' || replace(task, '''', '''''') || ''', (' || label || chr(10) || '), '
-    || CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || ']'
-            WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
-            ELSE to_json(features)->>'$' END
-    || chr(10) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
+SELECT unnest(tuskml_trained) FROM query(coalesce(
+    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options),
+    'SELECT train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
+    || _tusk_features_sql(features) || ', ''' || replace(options, '''', '''''') || ''') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
-    || chr(10) || ')');
+    || chr(10) || ')'));
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS

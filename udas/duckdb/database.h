@@ -54,6 +54,7 @@ void look_again(database *d);
 /* Each function registers its functions in the database; false if DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, database *d);
 bool register_partition(duckdb_connection connection, database *d);
+bool register_rounds(duckdb_connection connection, database *d);
 bool register_predict(duckdb_connection connection, database *d);
 bool register_metrics(duckdb_connection connection, database *d);
 bool register_hash_features(duckdb_connection connection);

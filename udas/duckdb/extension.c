@@ -68,12 +68,12 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
     bool done = d && d->memory && d->specs && d->eras && d->models && d->plans &&
                 store_root_default(d) && (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
                 register_train_model(connection, d) && register_partition(connection, d) &&
-                register_predict(connection, d) && register_metrics(connection, d) &&
-                register_hash_features(connection) && register_distribution(connection) &&
-                register_settings(connection, d) && register_store_root(connection, d) &&
-                register_summary(connection) && register_sparse_ids(connection) &&
-                register_sparse(connection) && register_payload(connection) &&
-                create_macros(connection);
+                register_rounds(connection, d) && register_predict(connection, d) &&
+                register_metrics(connection, d) && register_hash_features(connection) &&
+                register_distribution(connection) && register_settings(connection, d) &&
+                register_store_root(connection, d) && register_summary(connection) &&
+                register_sparse_ids(connection) && register_sparse(connection) &&
+                register_payload(connection) && create_macros(connection);
     if (d)
         database_release(d);
     if (!done)

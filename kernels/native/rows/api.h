@@ -15,10 +15,11 @@ typedef struct tk_label_stats {
                                that the loss is not defined for; 0 if there is none */
     double third;
     double mean, variance;
+    double weight, weight_high; /* of all rows, and of those with the largest label of two */
 } tk_label_stats;
 TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
-/* Mean and standard deviation of dense features, shape (n_groups, d), from a sample of about
- * `sample` rows per group. The deviation of a constant feature is 0. */
+/* Weighted mean and standard deviation of dense features, shape (n_groups, d), from a sample of
+ * about `sample` rows per group. The deviation of a constant feature is 0. */
 TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
                               double *deviation);
 /* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape

@@ -25,7 +25,8 @@ struct Expansion {
     tusk_segment *to;
     size_t part;
     bool sparse;
-    int32_t width; // columns of the rows
+    tusk_shape shape; // of the rows to be
+    int32_t width;    // columns of the rows
 };
 
 // Expands the rows of one segment.
@@ -143,6 +144,7 @@ void expand(const Expansion &e, const tusk_group *group) {
     bool f64 = group->parts->schema->f64;
     e.to->n_rows = e.from->n_rows;
     copy_labels(e);
+    tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -172,7 +174,7 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
     const tusk_schema *schema = group->parts->schema;
     int32_t width = schema->n_columns;
     tusk_segment **link = const_cast<tusk_segment **>(&out->head);
-    int code = each_part_segment(group, [&](const tusk_segment *s, size_t part) -> int {
+    auto begin = [&](const tusk_segment *s, size_t part) -> int {
         uint64_t entries = !sparse  ? 0
                            : listed ? s->nnz
                                     : entries_in(columns, s, part, (size_t)width, schema->f64);
@@ -180,14 +182,15 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
         if (entries > UINT32_MAX)
             return TK_NO_MEMORY;
         tusk_segment *to =
-            tusk_segment_new(memory, out->kind, out->dim, s->n_rows, (uint32_t)entries, &failed);
+            tusk_segment_new(memory, tusk_shape_of(out), s->n_rows, (uint32_t)entries, &failed);
         if (!to)
             return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
         *link = to;
         link = &to->next;
-        all.push_back({columns, s, to, part, sparse, width});
+        all.push_back({columns, s, to, part, sparse, tusk_shape_of(out), width});
         return TK_OK;
-    });
+    };
+    int code = each_part_segment(group, begin);
     if (code)
         return code;
     parallel_for((int64_t)all.size(), threads, [&](int64_t i) {

@@ -60,7 +60,7 @@ def row_groups(own: Plan) -> Candidate:
     return refused(
         own,
         "row groups",
-        f"an aggregate gets all rows; tuskml.train with algorithm '{own.algorithm}' on a table "
+        f"an aggregate gets all rows; train(...) with algorithm '{own.algorithm}' on a table "
         "reads some",
     )
 

@@ -48,6 +48,7 @@ def statistics(groups: NDArray[np.void]) -> Statistics:
         max(entries, 1),
         len(groups),
         bool(groups["kind"][0] % 2),
+        bool(groups["extras"].any()),
     )
 
 
@@ -55,7 +56,10 @@ def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Questi
     """The rule's plan, and the question to the optimizer where it is asked."""
     options = request.options
     seen = Statistics(
-        passes.most_rows(groups), int(groups["dim"].max()), bool(groups["kind"][0] >= 2)
+        passes.most_rows(groups),
+        int(groups["dim"].max()),
+        bool(groups["kind"][0] >= 2),
+        weighted=bool(groups["extras"].any()),
     )
     plan = choose(request.task, options, seen)
     if options.algorithm != "auto" or named(options):

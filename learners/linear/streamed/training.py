@@ -19,13 +19,15 @@ epsilon that would need more rows than fit, as with rare events, is not for this
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels import passes
+from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Pass
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, named_classes
@@ -50,7 +52,7 @@ from tuskml.learners.linear.operators import (
     Tolerance,
     all_rows,
     as_given,
-    run,
+    steps,
 )
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.own.tasks import refuse_classes
@@ -168,11 +170,11 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 if first is None or not usable(first, request):
                     return None
                 check_classes(request.task, options, first.labels)
-                wanted = held_rows(request, n_features, rarer_share(first))
+                wanted = held_rows(request, n_features, rarer_share(first.labels))
                 if wanted is not None and wanted <= SLACK * held:
                     confirm = least == skipping.FEW_ROW_GROUPS and tried
                     training = Training(request, layout, reader, began, mark, most_iter, confirm)
-                    models = training.run(first, rng)
+                    models = pulled(training.run(first, layout.chunks(rng)), reader)
                     if models is not None:
                         return None if tried and not models.converged.all() else models
                     least = skipping.FIRST_ROW_GROUPS  # row groups are not alike
@@ -180,9 +182,25 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     return None
 
 
-def rarer_share(first: Chunk) -> float:
-    """The share of the rarer class in the rows that were read first."""
-    high = float(first.labels["n_high"][0] / first.labels["n_rows"][0])
+Run = Generator[list[Piece], Chunk | None, Models | None]
+"""A training that asks for pieces, gets their rows, and returns the model."""
+
+
+def pulled(run: Run, reader: Reader) -> Models | None:
+    """What a training returns that reads what it asks for."""
+    try:
+        pieces = next(run)
+        while True:
+            with reader.chunk(pieces) as chunk:
+                pieces = run.send(chunk)
+    except StopIteration as end:
+        models: Models | None = end.value
+        return models
+
+
+def rarer_share(labels: NDArray[np.void]) -> float:
+    """The share of the rarer class in the rows that were read first, of LABELS."""
+    high = float(labels["n_high"][0] / labels["n_rows"][0])
     return min(high, 1 - high)
 
 
@@ -195,27 +213,15 @@ def usable(first: Chunk, request: Request) -> bool:
 
 @dataclass
 class StreamedEpoch:
-    """Update: one chunk of rows, the first of which is in memory."""
+    """Update: the epoch of `sgd` on one chunk of rows, which is there when it is called."""
 
     inner: RunEpoch
-    reader: Reader
-    chunks: Iterator[list[Piece]]
-    first: Chunk | None
+    chunk: Chunk | None
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
-        first, self.first = self.first, None
-        if first is not None:
-            self.train(first, part, state, found)
-            return
-        while True:
-            with self.reader.chunk(next(self.chunks)) as chunk:
-                if chunk is not None:
-                    self.train(chunk, part, state, found)
-                    return
-
-    def train(self, chunk: Chunk, part: Problem, state: State, found: Found | None) -> None:
-        """The epoch of `sgd` on the chunk's rows."""
-        self.inner(part.on(replace(part.rows, groups=chunk.rows)), state, found)
+        assert self.chunk is not None
+        groups, self.chunk = self.chunk.rows, None
+        self.inner(part.on(replace(part.rows, groups=groups)), state, found)
 
 
 @dataclass(frozen=True)
@@ -233,8 +239,11 @@ class Training:
     most_iter: int | None = None
     confirm: bool = False
 
-    def run(self, first: Chunk, rng: np.random.Generator) -> Models | None:
-        """Trains from the first chunk on; None where other rows do not confirm the result."""
+    def run(self, first: Chunk, chunks: Iterator[list[Piece]]) -> Run:
+        """Trains from the first chunk on; returns None where other rows do not confirm the result.
+
+        What it yields are the pieces that it needs next, in the order of chunks.
+        """
         options, task = self.request.options, self.request.task
         plan = self.plan(first)
         rows = Pass(
@@ -243,7 +252,7 @@ class Training:
         described = describe(rows, first.labels, plan, self.request)
         problem = varying(described)
         v = start(problem, first.labels, options)
-        update = StreamedEpoch(RunEpoch(plan), self.reader, self.layout.chunks(rng), first)
+        update = StreamedEpoch(RunEpoch(plan), first)
         operators = Operators(
             as_given,
             StageEpochs(plan, v),
@@ -255,9 +264,17 @@ class Training:
             else Tolerance.of(problem, plan),
             Budget(plan.max_iter, None if options.time is None else self.began + options.time),
         )
-        state = run(problem, operators, report)
-        if self.confirm and state.converged.all() and not self.confirmed(problem, state, update):
-            return None
+        state = operators.stage(problem)
+        try:
+            for _ in steps(problem, state, operators, report):
+                while update.chunk is None:
+                    update.chunk = yield next(chunks)
+        except OutOfTime:  # the weights are those before the pass that it came in
+            state.out_of_time = True
+        if self.confirm and state.converged.all():
+            other = yield next(chunks)[:1]
+            if other is None or not self.confirmed(problem, state, other):
+                return None
         if not state.converged.all():  # else where it was measured
             finish(problem, state)
         settle_unknown(problem, state)
@@ -266,13 +283,10 @@ class Training:
         status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
         return self.model(problem, state, plan, first, status)
 
-    def confirmed(self, problem: Problem, state: State, update: StreamedEpoch) -> bool:
-        """Whether the gradient is small on the rows of a row group that had no part in it."""
-        with self.reader.chunk(next(update.chunks)[:1]) as other:
-            if other is None:
-                return False
-            elsewhere = problem.on(replace(problem.rows, groups=other.rows))
-            violation = elsewhere.evaluate(state.v).violation
+    def confirmed(self, problem: Problem, state: State, other: Chunk) -> bool:
+        """Whether the gradient is small on rows of a row group that had no part in it."""
+        elsewhere = problem.on(replace(problem.rows, groups=other.rows))
+        violation = elsewhere.evaluate(state.v).violation
         epsilon = self.request.options.epsilon
         return bool((violation <= skipping.CONFIRMED * epsilon).all())
 

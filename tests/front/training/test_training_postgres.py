@@ -1,9 +1,11 @@
 """`tuskml.train` on PostgreSQL: the same models, and the caller's session as it was."""
 
+import json
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import namedtuple_row
 
 import tuskml
 from tuskml import DataError, train
@@ -89,6 +91,45 @@ def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
     pg.execute("CREATE VIEW seen AS SELECT * FROM many LIMIT 1000")
     seen = train(pg, "logistic", **given | {"source": "seen", "max_iter": 1, "label": "x > 500"})
     assert seen.n_rows == 1000
+
+
+def test_train_in_sql_reads_some_blocks(pg, con) -> None:
+    """The call that reads all rows and the one that reads some agree within the tolerance."""
+    pg.execute(
+        "CREATE TABLE IF NOT EXISTS many WITH (autovacuum_enabled = false) AS "
+        "SELECT i AS x, i * 37 % 1000 AS z, "
+        "CASE WHEN i % 8 < 7 THEN i * 37 % 1000 + hashint4(i) % 500 > 400 END AS late "
+        "FROM generate_series(1, 400000) AS i"
+    )
+    pg.execute("ANALYZE many")
+    query = "SELECT * FROM train('many', 'logistic', 'late', ARRAY['x', 'z'], %s)"
+
+    def asked(options: str) -> tuple[Any, int]:
+        read = blocks_read(pg)
+        with pg.cursor(row_factory=namedtuple_row) as cursor:
+            row = cursor.execute(query, (options,)).fetchone()
+        return row, blocks_read(pg) - read
+
+    some, read = asked('{"algorithm": "sgd", "epsilon": 0.02, "feature_names": ["x", "z"]}')
+    counters = json.loads(some.options)["counters"]
+    assert (some.status, some.features) == ("ok", ["x", "z"])
+    assert counters["rows_read"] == some.n_rows + some.n_skipped < 120_000
+    assert read < 0.4 * blocks_of(pg, "many")
+    every, read = asked("")
+    assert every.n_rows == 350_000
+    assert read >= blocks_of(pg, "many")
+    spread = [115_470, 288.7]  # standard deviations of x and z
+    off = [(a - b) * s for a, b, s in zip(some.coef, every.coef, spread, strict=True)]
+    assert max(map(abs, off)) < 0.2
+    for label, state in (("z / 0 > 1", "22012"), ("missing", "42703"), ("late; DROP", "42601")):
+        given = (label, '{"algorithm": "sgd"}')
+        with pytest.raises(psycopg.Error) as refused:
+            pg.execute("SELECT train('many', 'logistic', %s, ARRAY['x'], %s)", given)
+        assert refused.value.sqlstate == state
+    with pg.transaction(force_rollback=True):  # it sees what its own transaction has written
+        pg.execute("UPDATE many SET late = true")
+        own, _ = asked('{"algorithm": "sgd", "epsilon": 0.02}')
+        assert own.status == "one class"
 
 
 def blocks_read(pg: psycopg.Connection) -> int:

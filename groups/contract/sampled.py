@@ -1,0 +1,160 @@
+"""Trainings that read some blocks of a PostgreSQL table, inside the server.
+
+A range of ctid is a TID range scan: the server reads those blocks and no others, and packs their
+rows where it reads them. Queries run with the rights of the caller and in its transaction, each as
+a cursor, which takes one SELECT and no second statement.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuskml.errors import TuskError
+from tuskml.groups.contract import backend
+from tuskml.groups.contract.refusal import sentence, shown, state
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, Names
+from tuskml.learners.receiving import Receiver, finished, receiving
+from tuskml.learners.registry import learner_of, options_of, task_named
+from tuskml.learners.row_groups import Piece
+
+GROUP_ROWS = 8192
+"""About how many rows the blocks of a range have."""
+TABLE = """
+SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint AS blocks,
+       CASE WHEN c.relpages > 0 AND c.reltuples > 0 THEN c.reltuples / c.relpages END AS density
+FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam
+WHERE c.oid = {}::regclass AND c.relkind = 'r' AND a.amname = 'heap'
+"""
+IN_BLOCKS = "SELECT count(*)::float8 AS n FROM ONLY {} AS source WHERE ctid < '({},0)'::tid"
+KINDS = "SELECT pg_typeof(({}\n))::text AS y, pg_typeof(({}\n))::text AS x FROM {} LIMIT 1"
+WIDTH = "SELECT max(cardinality(x)) AS n FROM (SELECT ({}\n) AS x FROM {} LIMIT 100) AS first_rows"
+HEIRS = "SELECT count(*) AS n FROM pg_inherits WHERE inhparent = {}::regclass"
+NUMBERS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
+LABELS = ("boolean", *NUMBERS)
+ARRAYS = tuple(f"{name}[]" for name in NUMBERS)
+
+Ask = Callable[[str], list[dict[str, Any]]]
+"""Runs a query and returns its rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a call of `train` asks for: a table, and SQL expressions over its columns."""
+
+    table: str
+    task: str
+    label: str
+    features: str
+    options: str
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Ranges of `blocks` blocks of a table; sizes: about how many rows each has."""
+
+    ask: Ask
+    schema: str
+    asked: Asked
+    blocks: int
+    sizes: Sequence[int]
+
+    def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
+        """Packs the rows of the pieces, a part of a range by its share of the blocks."""
+        parts = " UNION ALL ".join(map(self.select, pieces))
+        with receiving(receiver) as token:
+            self.ask(
+                f"SELECT {self.schema}.explain_training('{token}', y, x) FROM ({parts}) AS packed"
+            )
+
+    def select(self, piece: Piece) -> str:
+        """Label and features of the rows in a piece's blocks."""
+        size = max(1, self.sizes[piece.row_group])
+        first = piece.row_group * self.blocks
+        begin = first + self.blocks * piece.first // size
+        end = first + -(-self.blocks * (piece.first + piece.n_rows) // size)
+        return (
+            f"SELECT ({self.asked.label}\n) AS y, ({self.asked.features}\n) AS x "
+            f"FROM ONLY {self.asked.table} AS source "
+            f"WHERE source.ctid >= '({begin},0)'::tid AND source.ctid < '({end},0)'::tid"
+        )
+
+
+def blocks_of(ask: Ask, schema: str, asked: Asked) -> Blocks | None:
+    """The block ranges of an ordinary table; None for a view and the like, and for few rows."""
+    name = text(asked.table)
+    found = ask(TABLE.format(name))
+    if not found or ask(HEIRS.format(name))[0]["n"]:
+        return None
+    n_blocks, density = int(found[0]["blocks"]), found[0]["density"]
+    if density is None and n_blocks:  # never analysed: what its first blocks say
+        seen = min(64, n_blocks)
+        density = ask(IN_BLOCKS.format(asked.table, seen))[0]["n"] / seen
+    if not density:
+        return None
+    blocks = max(1, round(GROUP_ROWS / float(density)))
+    sizes = [
+        round(min(blocks, n_blocks - first) * float(density))
+        for first in range(0, n_blocks, blocks)
+    ]
+    return Blocks(ask, schema, asked, blocks, sizes)
+
+
+def text(value: str) -> str:
+    """A text as SQL writes it, whatever `standard_conforming_strings` is."""
+    return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def width(ask: Ask, asked: Asked) -> int | None:
+    """How many features an array of numbers has; None for other features, or other labels."""
+    kinds = ask(KINDS.format(asked.label, asked.features, asked.table))
+    if not kinds or kinds[0]["y"] not in LABELS or kinds[0]["x"] not in ARRAYS:
+        return None
+    n = ask(WIDTH.format(asked.features, asked.table))[0]["n"]
+    return None if n is None else int(n)
+
+
+def trained(ask: Ask, schema: str, asked: Asked) -> Models | None:
+    """A model that has read some of the table; None where all rows are to be read."""
+    try:
+        task = task_named(asked.task)
+        request = Request(task, options_of(task, asked.options))
+    except TuskError:
+        return None  # the training on all rows says why
+    learner, names = learner_of(task), request.options.feature_names
+    if not learner.streams(request):
+        return None
+    source = blocks_of(ask, schema, asked)
+    if source is None or not source.sizes:
+        return None
+    n_features = width(ask, asked)
+    if n_features is None or (names is not None and len(names) != n_features):
+        return None
+    models = learner.train_streamed(source, request, n_features)
+    if models is None or names is None:
+        return models
+    return replace(models, features=Names.same(names, 1))
+
+
+def trainer(version: str) -> Callable[..., str | None]:
+    """What the PL/Python function calls: the token of a model, or None; version: the package's."""
+    backend.trainer(version)  # lets kernels see when the statement is cancelled
+
+    def call(plpy: Any, schema: str, asked: Asked) -> str | None:
+        def ask(query: str) -> list[dict[str, Any]]:
+            return [dict(row) for row in plpy.cursor(query)]
+
+        try:
+            models = trained(ask, schema, asked)
+        except KeyboardInterrupt as error:
+            plpy.execute("SELECT pg_sleep(0)")  # raises what the server has to say, if anything
+            plpy.error(shown(sentence(error)), sqlstate=state(error))
+        except TuskError as error:
+            plpy.error(shown(sentence(error)), sqlstate=state(error))
+        except plpy.SPIError as error:  # a query's, in its own words
+            plpy.error(str(error), sqlstate=error.sqlstate)
+        else:
+            return None if models is None else finished(models)
+        return None
+
+    return call
