@@ -19,7 +19,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_consistent_length,
     check_is_fitted,
+    column_or_1d,
     validate_data,
 )
 
@@ -28,7 +30,7 @@ from tuskml.learners.options.other_names import hint
 from tuskml.learners.registry import all_options
 from tuskml.model.model import Model
 from tuskml.model.scoring import Floats, Kind, probabilities, scored
-from tuskml.training.arrays import train_arrays
+from tuskml.training.arrays import named_rows, train_arrays, train_frame
 
 Init = TypeVar("Init", bound=Callable[..., None])
 FLOATS = [np.float64, np.float32]
@@ -123,7 +125,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", ())
         settings = [{**self._settings(), **own} for own in more or [{}] * len(labels)]
         self.models_ = [
-            train_arrays(task, X, y, given, names, weight)
+            train_frame(task, X, y, given, weight)
+            if hasattr(X, "columns")
+            else train_arrays(task, X, y, given, names, weight)
             for y, given in zip(labels, settings, strict=True)
         ]
         self.n_iter_ = max(model.iterations for model in self.models_)
@@ -131,9 +135,25 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             message = f"the training ended as '{status}': {UNFINISHED[status]}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
+    def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
+        """X and y; a frame with columns that are not numbers stays one."""
+        frame = named_rows(X)
+        if frame is None:
+            return validate_data(  # type: ignore[no-any-return]
+                self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", **more
+            )
+        validate_data(self, frame, skip_check_array=True)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(frame, labels)
+        return frame, labels
+
     def _rows(self, X: Any) -> Any:
         """Rows to predict, checked."""
         check_is_fitted(self)
+        if self.models_[0].preparation is not None:
+            frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+            validate_data(self, frame, reset=False, skip_check_array=True)
+            return frame
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
 
@@ -145,8 +165,10 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     that fits can be repeated. options: any others, such as `{"threads": 1}`.
 
     X: of shape (n_samples, n_features), dense or sparse, float32 or float64; others become
-    float64. Fitted: `coef_` of shape (n_features,), `intercept_`, `n_iter_`, and `models_`, a list
-    of the one `tuskml.Model`. A sample weight of 2 equals the row twice.
+    float64. A frame with columns of text, categories or times is trained on by name, as SQL trains
+    on rows with names; `models_[0].feature_names` are the features. Fitted: `coef_` of shape
+    (n_features,), `intercept_`, `n_iter_`, and `models_`, a list of the one `tuskml.Model`. A
+    sample weight of 2 equals the row twice.
 
     >>> X = np.arange(9.0)[:, None]
     >>> TuskRegressor().fit(X, 2 * X[:, 0] + 1).predict([[100.0]]).round(6).tolist()
@@ -158,9 +180,7 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
 
         sample_weight: of shape (n_samples,), at least 0.
         """
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", y_numeric=True
-        )
+        X, y = self._checked(X, y, y_numeric=True)
         self._train("linear", X, [np.asarray(y, np.float64)], weight=sample_weight)
         self.coef_ = np.array(self.models_[0].weights(), np.float64)
         self.intercept_ = self.models_[0].intercept
@@ -168,7 +188,10 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Numbers of shape (n_samples,)."""
-        return np.asarray(self._rows(X) @ self.coef_ + self.intercept_, np.float64)
+        rows = self._rows(X)
+        if hasattr(rows, "columns"):
+            return self.models_[0].predict(rows)
+        return np.asarray(rows @ self.coef_ + self.intercept_, np.float64)
 
 
 def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float]:
@@ -276,7 +299,7 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         tasks = ("logistic", "svm")
         if self.task not in tasks:
             raise OptionError(f"task is {self.task!r}, expected {one_of(tasks)}")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C")
+        X, y = self._checked(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

@@ -4,6 +4,7 @@
 the whole of mlflow works as well.
 """
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 from tuskml.errors import DataError, TuskError, nearest, one_of
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
-from tuskml.model.scoring import Floats, answers, array_name, column_names
+from tuskml.model.scoring import Floats, answers, array_name, column_names, source_kinds
 from tuskml.version import VERSION
 
 FILE = "model.json"
@@ -129,6 +130,18 @@ def columns(types: Any, model: Model) -> list[Any]:
 
     Of a model that was trained on one array expression either the array or its items will do.
     """
+    if model.preparation is not None:
+        dates = {
+            column["column"]
+            for column in json.loads(model.preparation)["columns"]
+            if "part" in column
+        }
+        return [
+            types.ColSpec(
+                "datetime" if name in dates else "string" if kind == "text" else "double", name
+            )
+            for name, kind in source_kinds(model.preparation).items()
+        ]
     if answers(model).factorizes:
         return [types.ColSpec("long", name) for name in model.features or ("user", "item")]
     names, array = column_names(model), array_name(model)

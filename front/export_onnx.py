@@ -1,6 +1,7 @@
 """Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
 
-Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
+Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item]; of
+rows with names an input per column (onnx_columns).
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
 classifiers with a logistic response `probability`. Models of more than two classes have
 `prediction` and `probability`, the latter of shape (n, n_classes). They are the values of SQL's
@@ -22,6 +23,7 @@ from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import answers, classes_of
+from tuskml.onnx_columns import prepared_inputs, prepared_margins
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -78,20 +80,23 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    if model.several and model.preparation is not None:
+        raise DataError(
+            "the model has more than two classes and rows with names, which ONNX graphs here do "
+            "not have together"
+        )
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)
-    kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
-    width = 2 if factorizes else model.n_features
-    shapes: dict[str, list[str | int]] = {name: ["n"] for name in outputs}
+    shapes: dict[str, list[Any]] = {name: ["n"] for name in outputs}
     if model.many_classes:
         shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
             f"tuskml {model.task}",
-            [helper.make_tensor_value_info("features", kind, ["n", width])],
+            inputs(model),
             [make_output(name, TensorProto.DOUBLE, shape) for name, shape in shapes.items()],
             graph.constants,
         ),
@@ -108,6 +113,19 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
     helper.set_model_props(proto, about)
     checker.check_model(proto)
     return proto
+
+
+def inputs(model: Model) -> list[Any]:
+    """The inputs of the graph."""
+    from onnx import TensorProto, helper
+
+    info = helper.make_tensor_value_info
+    if model.preparation is not None:
+        kinds = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE}
+        return [info(name, kinds[kind], ["n"]) for name, kind in prepared_inputs(model).items()]
+    factorizes = answers(model).factorizes
+    kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
+    return [info("features", kind, ["n", 2 if factorizes else model.n_features])]
 
 
 def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathLike[str]) -> None:
@@ -158,7 +176,14 @@ def linear(graph: Graph, model: Model) -> list[str]:
     found = answers(model)
     graph.constant("intercept", np.array([model.intercept], np.float64))
     graph.constant("second", np.array([1], np.int64))
-    if weighs_features(model.task):
+    if model.preparation is not None:
+        if not weighs_features(model.task):
+            raise DataError(
+                f"the model is '{model.task}' of rows with names, which ONNX graphs here are not: "
+                "expected a list of features"
+            )
+        prepared_margins(graph, model)
+    elif weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     elif model.task in NETS:

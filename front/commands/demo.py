@@ -23,20 +23,20 @@ from tuskml.terminal.bar import bar
 from tuskml.terminal.usage import Commands, add_command, add_json, files, positive
 from tuskml.text.table import table
 
-FEATURES = ("delay", "distance", "hour", "weekend", "summer")
+OPTIONS = '"categories": ["hour"], "l2": 0.0001'
 
 TRIPS = """\
 CREATE TABLE trips AS
 SELECT carrier, arr_delay > 15 AS late,
-       [dep_delay, distance, hour,                                -- delay, distance, hour
-        isodow(date) >= 6, month(date) IN (6, 7, 8)]::FLOAT[]     -- weekend, summer
-       AS features,
+       {'delay': dep_delay, 'distance': distance, 'origin': origin,
+        'weekday': strftime(date, '%a'), 'hour': hour} AS features,
        day(date) % 5 = 0 AS held_out
 FROM flights"""
 
-TRAIN = """\
+TRAIN = f"""\
 CREATE TABLE models AS
-SELECT carrier, train_model('logistic', late, features) AS model
+SELECT carrier,
+       train_model('logistic', late, features, '{{{OPTIONS}}}') AS model
 FROM trips WHERE NOT held_out GROUP BY carrier"""
 
 SCORES = """\
@@ -45,18 +45,32 @@ SELECT carrier, auc(late, predict_proba(model, features)) AS auc
 FROM trips JOIN models USING (carrier) WHERE held_out GROUP BY carrier"""
 
 EFFECTS = """\
-CREATE TABLE spreads AS
-SELECT carrier, [{}] AS spread
-FROM trips WHERE NOT held_out AND late IS NOT NULL GROUP BY carrier""".format(
-    ", ".join(f"stddev_pop(features[{k}])" for k in range(1, len(FEATURES) + 1))
-)
+CREATE TABLE effects AS
+WITH seen AS (FROM trips WHERE NOT held_out AND late IS NOT NULL),
+levels AS (
+    SELECT carrier, unnest(['origin', 'weekday', 'hour']) AS name,
+           unnest([features.origin, features.weekday, features.hour::VARCHAR]) AS level
+    FROM seen),
+shares AS (
+    SELECT carrier, name || '[' || level || ']' AS term,
+           count(*) / sum(count(*)) OVER (PARTITION BY carrier, name) AS share
+    FROM levels GROUP BY carrier, name, level),
+spreads AS (
+    SELECT carrier, term, sqrt(share * (1 - share)) AS spread FROM shares
+    UNION ALL
+    SELECT carrier, unnest(['delay', 'distance']),
+           unnest([stddev_pop(features.delay), stddev_pop(features.distance)])
+    FROM seen GROUP BY carrier),
+terms AS (
+    SELECT carrier, unnest(model.features) AS term, unnest(model.coef) AS coef FROM models)
+SELECT carrier, map(list(term ORDER BY term), list(coef * spread ORDER BY term)) AS effects
+FROM terms JOIN spreads USING (carrier, term) GROUP BY carrier"""
 
 REPORT = """\
 SELECT coalesce(name, carrier) AS carrier, model.n_rows, model.n_skipped,
        split_part(model.plan, ',', 1) AS plan, model.iterations, auc, model.status,
-       list_transform(range(1, len(spread) + 1),
-                      lambda k: model.coef[k] * spread[k]) AS effects
-FROM models JOIN scores USING (carrier) JOIN spreads USING (carrier)
+       coalesce(effects, MAP {}) AS effects
+FROM models JOIN scores USING (carrier) LEFT JOIN effects USING (carrier)
 LEFT JOIN airlines USING (carrier)
 ORDER BY model.n_rows DESC, carrier"""
 
@@ -65,11 +79,14 @@ SELECT train_model('logistic', late, features, $options)
 FROM trips WHERE NOT held_out"""
 
 CONTENDERS = {
-    "newton": '{"algorithm": "newton", "epsilon": 0, "max_iter": 9}',
-    "lbfgs": '{"algorithm": "lbfgs", "epsilon": 0, "max_iter": 30}',
-    "svrg": '{"algorithm": "svrg", "epsilon": 1e-12, "max_iter": 30, "threads": 1}',
-    "bgd": '{"algorithm": "bgd", "epsilon": 1e-12, "max_iter": 30}',
-    "mgd": '{"algorithm": "mgd", "epsilon": 1e-12, "max_iter": 30, "threads": 1}',
+    name: f'{{"algorithm": "{name}", {OPTIONS}, {how}}}'
+    for name, how in {
+        "newton": '"epsilon": 0, "max_iter": 9',
+        "lbfgs": '"epsilon": 0, "max_iter": 30',
+        "svrg": '"epsilon": 1e-12, "max_iter": 30, "threads": 1',
+        "bgd": '"epsilon": 1e-12, "max_iter": 30',
+        "mgd": '"epsilon": 1e-12, "max_iter": 30, "threads": 1',
+    }.items()
 }
 """epsilon 0 keeps newton and lbfgs from starting on a sample: their curves are of all rows."""
 
@@ -187,7 +204,6 @@ def findings(connection: duckdb.DuckDBPyConnection) -> Findings:
     rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     for row in rows:
         row["carrier"] = SUFFIX.sub("", row["carrier"])
-        row["effects"] = dict(zip(FEATURES, row["effects"], strict=True))
     return rows
 
 
@@ -234,8 +250,7 @@ def draw(connection: duckdb.DuckDBPyConnection, output: Path) -> None:
     import matplotlib.pyplot as plt
 
     fitted = connection.execute(
-        "SELECT carrier || CASE model.status WHEN 'separable' THEN ' (separable)' ELSE '' END,"
-        " model FROM models ORDER BY model.n_rows DESC, carrier"
+        "SELECT carrier, model FROM models ORDER BY model.n_rows DESC, carrier"
     ).fetchall()
     contest: dict[str, Any] = {
         name: connection.execute(COMPARE, {"options": options}).fetchall()[0][0]

@@ -3,6 +3,7 @@
 The rows go from the arrays' own memory into the aggregate: no text, no copy of the whole.
 """
 
+import datetime
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tuskml.connection import connect
 from tuskml.errors import DataError
 from tuskml.model.model import Model
+from tuskml.model.scoring import as_text
 from tuskml.training.training import train
 
 MOST_IN_AN_ARRAY = 100_000
@@ -97,3 +99,57 @@ def sparse_column(X: Any) -> Any:
     indices = pa.array(X.indices.astype(np.int32, copy=False))
     lists = [pa.LargeListArray.from_arrays(offsets, part) for part in (indices, pa.array(X.data))]
     return pa.StructArray.from_arrays(lists, names=["indices", "values"])
+
+
+def named_rows(X: Any) -> Any:
+    """The frame, as pandas has it, if a column of it is text, a category or a time; else None."""
+    if not hasattr(X, "columns"):
+        return None
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not hasattr(frame, "dtypes") or frame.columns.has_duplicates:
+        return None
+    return frame if any(is_no_number(frame[name]) for name in frame.columns) else None
+
+
+def is_no_number(column: Any) -> bool:
+    """Whether a column of pandas is text, a category or a time."""
+    if getattr(column.dtype, "kind", "O") != "O":
+        return bool(column.dtype.kind in "MU")
+    if column.dtype.name != "object":
+        return True
+    known = column.dropna()
+    return len(known) > 0 and isinstance(known.iloc[0], str | datetime.date)
+
+
+def train_frame(
+    task: str,
+    frame: Any,
+    y: NDArray[Any],
+    options: Mapping[str, Any],
+    weight: NDArray[Any] | None = None,
+) -> Model:
+    """The same of a frame of pandas whose columns are features by name; y: labels (n,)."""
+    import pyarrow as pa
+
+    names = [str(name) for name in frame.columns]
+    label = "y" * (1 + max(map(len, names)))
+    columns = {name: arrow_column(frame.iloc[:, place]) for place, name in enumerate(names)}
+    columns[label] = pa.array(y)
+    given = dict(options)
+    if weight is not None:
+        given["weight"] = "w" * (1 + len(label))  # no column's name either
+        columns[given["weight"]] = pa.array(np.asarray(weight, np.float64))
+    with cursor() as connection:
+        model: Model = train(
+            connection, task, source=pa.table(columns), label=label, features=names, **given
+        )
+    return replace(model, label="y")
+
+
+def arrow_column(column: Any) -> Any:
+    """A column of a frame; categories, also of numbers, are text, and NaN is missing."""
+    import pyarrow as pa
+
+    if column.dtype.name == "category":
+        return pa.array([as_text(value) for value in column.astype(object)], pa.string())
+    return pa.Array.from_pandas(column)

@@ -105,15 +105,22 @@ SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance
        CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
 FROM found;
 
--- A label, and features, as SQL writes them: a list of numbers, or one expression.
+-- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
+CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS
+    '{' || array_to_string(list_transform(json_keys(features), lambda name:
+        '''' || replace(name, '''', '''''') || ''': ('
+        || json_extract_string(features, '/' || replace(replace(name, '~', '~0'), '/', '~1')) || chr(10) || ')'
+    ), ', ') || '}';
 CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || label || chr(10) || ')';
 CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
     CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || chr(10) || ']'
+         WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
          ELSE '(' || (to_json(features)->>'$') || chr(10) || ')' END;
 
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
--- a list of numbers, or one expression that is an array or sparse(...). It returns one row, the model's fields, and can run
--- no statement but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups.
+-- a list of numbers, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
+-- returns one row, the model's fields, and can run no statement but one SELECT. Where the options allow it, _tusk_rounds
+-- writes a statement that reads some row groups.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
 SELECT unnest(tuskml_trained) FROM query(coalesce(
     CASE WHEN weight = '' AND "offset" = ''

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -181,11 +182,52 @@ def test_what_the_manual_shows_builds(project: Any, built: dict[str, Any], root:
         path.unlink()
 
 
+NAMED = {
+    "zz_named": """{{{{ config(materialized='model', task='logistic', label="case when late then 'late' when not late then 'in time' end",
+    features={features}, held_out='held_out', options={{'l2': 0.01, 'categories': ['hour'], 'dates': 'parts'}}) }}}}
+select * from {{{{ ref('flight_features') }}}}""",
+    "zz_scored": """select f.late, f.held_out, {{{{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'hour', 'carrier', 'date'], 'f'), answer='probability') }}}} as p
+from {{{{ ref('flight_features') }}}} as f cross join {{{{ ref('zz_named') }}}} as m""",
+}
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        "['dep_delay', 'hour', 'carrier', 'date']",
+        "{'hour': 'hour', 'date': 'date', 'carrier': 'carrier', 'dep_delay': 'dep_delay'}",
+    ],
+)
+def test_columns_of_text_and_dates_need_nothing_more(
+    project: Any, built: dict[str, Any], features: str
+) -> None:
+    """The model is that of train_model on rows with names; its metrics are of its predictions."""
+    paths = [project.folder / "models" / f"{name}.sql" for name in NAMED]
+    for path, text in zip(paths, NAMED.values(), strict=True):
+        path.write_text(text.format(features=features))
+    nodes = project.dbt("run", "--select", "zz_named", "zz_scored")["nodes"]
+    assert nodes["zz_named"] == ["success", "TRAIN 1 of 1"]
+    again = project.dbt("run", "--select", "zz_named")["nodes"]
+    assert again["zz_named"] == ["success", "TRAIN 0 of 1"]
+    ((terms, metrics),) = project.sql(
+        f"SELECT (model).features, metrics::text FROM {project.schema}.zz_named"
+    )
+    assert {"dep_delay", "carrier[AA]", "hour[8]", "date.month[7]", "date.weekday[1]"} <= set(
+        terms
+    )
+    assert not any(term.startswith("date.hour") for term in terms)
+    ((auc,),) = project.sql(f"SELECT auc(late, p) FROM {project.schema}.zz_scored WHERE held_out")
+    assert json.loads(metrics)["auc"] == pytest.approx(auc)
+    assert 0.7 < auc < 1
+    for path in paths:
+        path.unlink()
+
+
 MISTAKES = {
     "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
     "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),
-    "text_label": ("carrier", "['hour']", "", "label is of type (VARCHAR|text), expected a number or"),
-    "text_feature": ("late", "['hour', 'carrier']", "", "feature 'carrier' is of type (VARCHAR|text), expected"),
+    "text_label": ("carrier", "['hour']", "task='linear'", "label is of type (VARCHAR|text), expected a number or"),
+    "time_feature": ("late", "['hour', \"time '12:00'\"]", "", "feature .* is of type (TIME|time .*), expected a number or a boolean, text or a date"),
     "one_feature": ("late", "'hour'", "", "features is 'hour', of type (INTEGER|integer), expected a list"),
     "two_in_a_text": ("late", "'hour, distance'", "", "features is 'hour, distance', of type .*expected a list"),
     "wrong_column": ("late", "['huor']", "", "huor"),

@@ -25,6 +25,7 @@ typedef struct database {
     struct spec_table *specs;
     const store_path *store_path; /* the newest path; NULL: unknown */
     struct sealed_cache *models;  /* open files of the stores */
+    struct plan_pool *plans;      /* models of rows by name that predictions read again */
     struct eras *eras;
     const v1 *v1;                /* NULL with DuckDB 2.0 or later */
     _Atomic int64_t looked_at;   /* when the settings were last read: ms */

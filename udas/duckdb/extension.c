@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../kvstore/mapped/sealed_cache.h"
+#include "models/plan_pool.h"
 #include "training/eras.h"
 #include "training/specs.h"
 
@@ -36,6 +37,7 @@ static database *database_new(void) {
     d->memory = tusk_memory_new();
     d->specs = spec_table_new();
     d->models = sealed_cache_new();
+    d->plans = plan_pool_new();
     d->eras = d->memory ? eras_new(d->memory) : NULL;
     d->references = 1;
     d->process = forks_so_far();
@@ -56,14 +58,15 @@ void database_release(void *p) {
     spec_table_free(d->specs);
     store_root_free(d);
     sealed_cache_free(d->models);
+    plan_pool_free(d->plans);
     free(d);
 }
 
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     database *d = database_new();
-    bool done = d && d->memory && d->specs && d->eras && d->models && store_root_default(d) &&
-                (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
+    bool done = d && d->memory && d->specs && d->eras && d->models && d->plans &&
+                store_root_default(d) && (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
                 register_train_model(connection, d) && register_partition(connection, d) &&
                 register_rounds(connection, d) && register_predict(connection, d) &&
                 register_metrics(connection, d) && register_hash_features(connection) &&

@@ -6,9 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The two halves of a product of 128 bits, so that each bit of the result depends on all bits:
+ * texts that differ in their last characters alone are common. */
 static inline uint64_t tusk_hash_mix(uint64_t h, uint64_t x) {
-    h = (h ^ x) * 0x9e3779b97f4a7c15u;
-    return h ^ (h >> 32);
+    unsigned __int128 product =
+        (unsigned __int128)(h ^ x ^ 0xa0761d6478bd642fu) * 0x9e3779b97f4a7c15u;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static inline uint32_t tusk_four_bytes(const char *text) {

@@ -19,14 +19,15 @@
              'matrix_factorization', 'gbdt', 'mlp']) }}
 {% endmacro %}
 
-{# Metrics by name. positive: whether the label is the higher class; label: as what predict returns. #}
-{% macro metrics_of(task, label, positive, model, features) %}
+{# Metrics by name. positive: whether the label is the higher class; label: as what predict returns; text: whether it is
+   text. #}
+{% macro metrics_of(task, label, positive, model, features, text=false) %}
   {% set tasks = tuskml.known_tasks() %}
   {% if task not in tasks %}
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
   {% set features = tuskml.features_of(features) %}
-  {% set predicted = 'predict(' ~ model ~ ', ' ~ features ~ ')' %}
+  {% set predicted = ('predict_class(' if text else 'predict(') ~ model ~ ', ' ~ features ~ ')' %}
   {% set probability = 'predict_proba(' ~ model ~ ', ' ~ features ~ ')' %}
   {% set margin = 'decision(' ~ model ~ ', ' ~ features ~ ')' %}
   {% if task == 'logistic' %}

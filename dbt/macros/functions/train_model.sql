@@ -31,7 +31,16 @@
   {{ return(arguments | join(', ')) }}
 {% endmacro %}
 
-{# Features as SQL: a list of numbers becomes an array, text is an array or sparse(...) already. #}
+{# Features as SQL: a list of numbers becomes an array, names with expressions become a row, text is an array, a row or
+   sparse(...) already. #}
 {% macro features_of(features) %}
+  {% if features is mapping %}{{ return(tuskml.row_of(features)) }}{% endif %}
   {{ return(features if features is string else tuskml.array_of(features)) }}
+{% endmacro %}
+
+{# Columns as features by name: what a config with a list of columns trains on where one of them is text or a date. #}
+{% macro named(columns, table=none) %}
+  {% set row = {} %}
+  {% for column in columns %}{% do row.update({column: (table ~ '.' if table else '') ~ column}) %}{% endfor %}
+  {{ return(row) }}
 {% endmacro %}

@@ -13,14 +13,22 @@
    group. #}
 {% macro take_rows(settings, sql) %}
   {% set features = settings['features'] %}
+  {% set named = features is mapping %}
   {% set listed = features is not string %}
-  {% set expressions = [settings['label']] + (features if listed else [features]) %}
-  {% set types = tuskml.types_of(expressions, sql) %}
+  {% set given = features.values() | list if named else features if listed else [features] %}
+  {% set types = tuskml.types_of([settings['label']] + given, sql) %}
   {% do tuskml.check_types(settings, types) %}
+  {% set named = named or listed and tuskml.has_categories(types[1:]) %}
   {% set items = [] %}
-  {% if listed %}
-    {% for feature in features %}{% do items.append(tuskml.as_double(feature, types[loop.index])) %}{% endfor %}
+  {% if listed and not named %}
+    {% for feature in given %}{% do items.append(tuskml.as_double(feature, types[loop.index])) %}{% endfor %}
   {% endif %}
+  {% set row = {} %}
+  {% if named %}
+    {% for name in features %}{% do row.update({name: 'tuskml_feature_' ~ loop.index}) %}{% endfor %}
+  {% endif %}
+  {% set text = tuskml.is_text(types[0]) %}
+  {% do settings.update({'row': row, 'text_label': text}) %}
   {% set query %}
     select
       {%- for key in settings['group_by'] %}
@@ -28,8 +36,12 @@
       {%- endfor %}
       {{ tuskml.group_key_of(settings['group_by']) }} as tuskml_group,
       ({{ settings['label'] }}) as tuskml_label,
-      {{ tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
+      {{ '(' ~ settings['label'] ~ ')' if text else tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
+      {%- for name, column in row.items() %}
+      ({{ given[loop.index0] }}) as {{ column }},
+      {%- else %}
       {{ tuskml.array_of(items) if listed else features }} as tuskml_features,
+      {%- endfor %}
       coalesce(({{ settings['held_out'] }}), false) as tuskml_held_out
     from (
 {{ sql }}
@@ -41,9 +53,18 @@
   {% do tuskml.create_temporary('rows', query) %}
 {% endmacro %}
 
+{# The features of a row of the table of rows, as training and predictions take them. table: its alias, or none. #}
+{% macro taken_features(settings, table=none) %}
+  {% set from = table ~ '.' if table else '' %}
+  {% if not settings['row'] %}{{ return(from ~ 'tuskml_features') }}{% endif %}
+  {% set columns = {} %}
+  {% for name, column in settings['row'].items() %}{% do columns.update({name: from ~ column}) %}{% endfor %}
+  {{ return(tuskml.row_of(columns)) }}
+{% endmacro %}
+
 {# The groups, and which of them are due: new ones, and those whose newest version had other rows or another recipe. #}
 {% macro find_due(settings, name, recipe) %}
-  {% set hash = tuskml.row_hash('tuskml_label', 'tuskml_features', 'tuskml_held_out') %}
+  {% set hash = tuskml.row_hash('tuskml_label', tuskml.taken_features(settings), 'tuskml_held_out') %}
   {% set query %}
     with groups as (
       select
@@ -78,7 +99,7 @@
 {% macro train_due(settings) %}
   {% set query %}
     select r.tuskml_group as group_key,
-           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', 'r.tuskml_features', settings['options']) }} as model
+           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', tuskml.taken_features(settings, 'r'), settings['options']) }} as model
     from {{ tuskml.temporary('rows') }} as r
     join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
     where g.due and not r.tuskml_held_out
@@ -91,8 +112,10 @@
 
 {# Their metrics: on the rows held out, or where there are none on those of the training. #}
 {% macro evaluate_trained(settings) %}
-  {% set positive = '(r.tuskml_number = (t.model).classes[2])' %}
-  {% set metrics = tuskml.metrics_of(settings['task'], 'r.tuskml_number', positive, 't.model', 'r.tuskml_features') %}
+  {% set text = settings['text_label'] %}
+  {% set positive = '(r.tuskml_number = (t.model).' ~ ('class_names' if text else 'classes') ~ '[2])' %}
+  {% set metrics = tuskml.metrics_of(
+      settings['task'], 'r.tuskml_number', positive, 't.model', tuskml.taken_features(settings, 'r'), text) %}
   {% set pairs = ["'rows'", 'count(*)', "'on'", "case when o.held_out then 'held out' else 'training' end"] %}
   {% for metric, expression in metrics.items() %}
     {% do pairs.append("'" ~ metric ~ "'") %}

@@ -4,6 +4,35 @@
 {% macro default__array_of(items) %}{{ return('ARRAY[' ~ items | join(', ') ~ ']') }}{% endmacro %}
 {% macro duckdb__array_of(items) %}{{ return('[' ~ items | join(', ') ~ ']') }}{% endmacro %}
 
+{# Expressions by name as one row with these names. #}
+{% macro row_of(columns) %}{{ return(adapter.dispatch('row_of', 'tuskml')(columns)) }}{% endmacro %}
+{% macro default__row_of(columns) %}
+  {% set items = [] %}
+  {% for name, expression in columns.items() %}
+    {% do items.append(expression ~ ' as "' ~ (name | replace('"', '""')) ~ '"') %}
+  {% endfor %}
+  {{ return('(select tuskml_row from (select ' ~ items | join(', ') ~ ') as tuskml_row)') }}
+{% endmacro %}
+{% macro duckdb__row_of(columns) %}
+  {% set items = [] %}
+  {% for name, expression in columns.items() %}{% do items.append(tuskml.literal(name) ~ ': ' ~ expression) %}{% endfor %}
+  {{ return('{' ~ items | join(', ') ~ '}') }}
+{% endmacro %}
+
+{# Whether a type is text, by its name; whether one of several is a category or a date, which only rows with names have. #}
+{% macro is_text(type) %}
+  {% set one = type | lower %}
+  {% set plain = '[' not in one and not one.startswith('struct') %}
+  {{ return(plain and (one.startswith('enum') or ['char', 'text', 'name'] | select('in', one) | list | length > 0)) }}
+{% endmacro %}
+{% macro has_categories(types) %}
+  {% set found = [] %}
+  {% for type in types if tuskml.is_text(type) or ['uuid', 'date', 'timestamp'] | select('in', type | lower) | list %}
+    {% do found.append(type) %}
+  {% endfor %}
+  {{ return(found | length > 0) }}
+{% endmacro %}
+
 {% macro json_type() %}{{ return(adapter.dispatch('json_type', 'tuskml')()) }}{% endmacro %}
 {% macro default__json_type() %}{{ return('jsonb') }}{% endmacro %}
 {% macro duckdb__json_type() %}{{ return('JSON') }}{% endmacro %}
@@ -45,22 +74,26 @@
 
 {# That a label and features are of types that a training takes, else which is not. #}
 {% macro check_types(settings, types) %}
-  {% set what = {'label': types[0]} %}
-  {% if settings['features'] is not string %}
-    {% for feature in settings['features'] %}{% do what.update({"feature '" ~ feature ~ "'": types[loop.index]}) %}{% endfor %}
-  {% else %}
+  {% set classifies = settings['task'] in ['logistic', 'svm', 'squared_hinge', 'gbdt'] %}
+  {% set what = {} if classifies and tuskml.is_text(types[0]) else {'label': types[0]} %}
+  {% if settings['features'] is string %}
     {% set kind = types[1] | lower %}
     {% if not (kind.endswith(']') or kind.startswith('struct(indices') or 'tuskml_sparse' in kind) %}
       {% do exceptions.raise_compiler_error(
           "features is '" ~ settings['features'] ~ "', of type " ~ types[1] ~ ", expected a list, features=['a', 'b'], or "
           ~ 'text that is an array or sparse(indices, values) in SQL') %}
     {% endif %}
+  {% else %}
+    {% for feature in settings['features'] %}
+      {% set type = types[loop.index] %}
+      {% if not tuskml.has_categories([type]) %}{% do what.update({"feature '" ~ feature ~ "'": type}) %}{% endif %}
+    {% endfor %}
   {% endif %}
   {% set numbers = ['int', 'float', 'double', 'real', 'decimal', 'numeric', 'bool', 'null'] %}
   {% for name, type in what.items() if not numbers | select('in', type | lower) | list or '[' in type or '(' in type and 'decimal' not in type | lower %}
     {% do exceptions.raise_compiler_error(
         name ~ ' is of type ' ~ type ~ ', expected a number or a boolean'
-        ~ (": label=\"" ~ settings['label'] ~ " = '...'\" makes one" if name == 'label' else '')) %}
+        ~ (": label=\"" ~ settings['label'] ~ " = '...'\" makes one" if name == 'label' else ', text or a date')) %}
   {% endfor %}
 {% endmacro %}
 

@@ -10,18 +10,13 @@
 
 #include "../../../kvstore/mapped/clones.h"
 #include "../../scalars/models/payload.h"
+#include "../../scalars/named/plan.h"
 #include "../any_type.h"
 #include "../database.h"
 #include "../features/named.h"
 #include "model_column.h"
-
-typedef struct overload {
-    database *database;
-    enum tusk_answer answer;
-    feature_type features;
-    bool any;   /* features of any type */
-    bool whole; /* takes models with all their fields, instead of payloads */
-} overload;
+#include "plan_pool.h"
+#include "predict.h"
 
 /* One chunk of rows. */
 typedef struct call {
@@ -34,6 +29,7 @@ typedef struct call {
     feature_column features;
     bool by_name; /* features are in `rows`, not in `features` */
     tusk_named_rows rows;
+    tusk_plans *plans;      /* NULL: models are checked each time that they come */
     bool features_complete; /* no feature of the chunk is NULL */
     duckdb_vector result;
     double *out;
@@ -93,10 +89,6 @@ static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
 }
 
 /* --- scoring --- */
-
-static bool of_lists(const overload *o) {
-    return o->answer == TUSK_PREDICT_PROBAS;
-}
 
 static void put_null(call *c, idx_t row) {
     if (!c->validity) {
@@ -187,6 +179,19 @@ static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
         bool null = s->null || !is_valid(&c->features.self, row);
         if (!null && (!tusk_named_row(&c->rows, s, row, &features, &null, sentence) ||
                       (!null && !tusk_sparse_margin(s, &features, true, c->out + row, sentence))))
+            return refuse(c, sentence);
+        if (null)
+            put_null(c, row);
+    }
+    return true;
+}
+
+/* The same by a plan. */
+static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
+    char sentence[TUSK_SENTENCE];
+    for (; row < end; row++) {
+        bool null = !is_valid(&c->features.self, row);
+        if (!null && !tusk_plan_margin(plan, &c->rows, row, c->out + row, &null, sentence))
             return refuse(c, sentence);
         if (null)
             put_null(c, row);
@@ -318,6 +323,7 @@ static bool read_named(call *c, duckdb_data_chunk chunk, duckdb_vector v, scratc
     c->features.self = column_of(v);
     c->rows.column = columns.column;
     c->rows.n_columns = (uint32_t)columns.schema->n_columns;
+    c->rows.schema = columns.schema;
     return true;
 }
 
@@ -338,106 +344,82 @@ static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     return true;
 }
 
+/* The plan of a row's model, if there is one. */
+static tusk_plan *plan_at(const call *c, idx_t row) {
+    if (!c->plans || !is_valid(&c->payloads, row))
+        return NULL;
+    duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
+    tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
+    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer);
+}
+
+/* Rows that follow each other and share a model. */
+typedef struct shared {
+    idx_t row, n;
+    tusk_plan *plan; /* NULL: there is none */
+} shared;
+
+static bool score_shared(call *c, shared r) {
+    tusk_scorer read, *s = &read;
+    bool done;
+    if (r.plan) {
+        s = tusk_plan_scorer(r.plan);
+        done = score_planned(c, r.plan, r.row, r.row + r.n);
+    } else {
+        done = read_model(c, r.row, s) && (of_lists(c->o) ? score_lists(c, s, r.row, r.row + r.n)
+                                                          : score_run(c, s, r.row, r.row + r.n));
+        tusk_forget_model(s);
+    }
+    if (done && (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS))
+        tusk_to_predictions(s, c->out + r.row, r.n);
+    return done;
+}
+
+/* So many models are found before the first of them scores its rows, so that waits for memory
+ * overlap. */
+#define AHEAD_MODELS 16
+
 static bool score(call *c) {
-    tusk_scorer s;
-    for (idx_t row = 0, n; row < c->n; row += n) {
-        n = model_run(c, row);
-        bool done = read_model(c, row, &s) && (of_lists(c->o) ? score_lists(c, &s, row, row + n)
-                                                              : score_run(c, &s, row, row + n));
-        tusk_forget_model(&s);
-        if (!done)
-            return false;
-        if (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS)
-            tusk_to_predictions(&s, c->out + row, n);
+    shared ahead[AHEAD_MODELS];
+    for (idx_t row = 0; row < c->n;) {
+        int n = 0;
+        for (; n < AHEAD_MODELS && row < c->n; row += ahead[n++].n)
+            ahead[n] = (shared){row, model_run(c, row), plan_at(c, row)};
+        for (int i = 0; i < n; i++)
+            if (ahead[i].plan)
+                tusk_plan_expect(ahead[i].plan, &c->rows, ahead[i].row);
+        for (int i = 0; i < n; i++)
+            if (!score_shared(c, ahead[i]))
+                return false;
     }
     return true;
 }
 
-static void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+/* Few rows have their models checked each time. */
+#define PLANNED_ROWS 256
+
+static void take_plans(call *c) {
+    if (!c->by_name || of_lists(c->o) || c->n < PLANNED_ROWS)
+        return;
+    c->plans = plan_pool_take(c->o->database->plans);
+    if (c->plans)
+        tusk_plans_begin(c->plans);
+}
+
+void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     const overload *o = duckdb_scalar_function_get_extra_info(info);
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
     scratch kept = {0};
     c.stores = stores_of(o->database);
     c.out = duckdb_vector_get_data(result);
-    bool done = read_arguments(&c, chunk, &kept) && score(&c);
+    bool done = read_arguments(&c, chunk, &kept);
+    if (done) {
+        take_plans(&c);
+        done = score(&c);
+        plan_pool_give(o->database->plans, c.plans);
+    }
     if (done && o->answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(c.out, c.n);
     tusk_named_free(&c.rows);
     scratch_free(&kept);
-}
-
-/* --- registration --- */
-
-static void add_parameter(duckdb_scalar_function f, duckdb_logical_type type) {
-    duckdb_scalar_function_add_parameter(f, type);
-    duckdb_destroy_logical_type(&type);
-}
-
-static void overload_free(void *p) {
-    overload *o = p;
-    database_release(o->database);
-    free(o);
-}
-
-static bool add_overload(duckdb_scalar_function_set set, const char *name, overload like) {
-    overload *o = malloc(sizeof *o);
-    if (!o)
-        return false;
-    *o = like;
-    database_retain(o->database);
-    duckdb_scalar_function f = duckdb_create_scalar_function();
-    duckdb_scalar_function_set_name(f, name);
-    add_parameter(f, duckdb_create_logical_type(o->whole ? DUCKDB_TYPE_ANY : DUCKDB_TYPE_BLOB));
-    add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
-                            : make_feature_type(o->features));
-    duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
-    duckdb_logical_type list = duckdb_create_list_type(number);
-    duckdb_scalar_function_set_return_type(f, of_lists(o) ? list : number);
-    duckdb_destroy_logical_type(&list);
-    duckdb_destroy_logical_type(&number);
-    duckdb_scalar_function_set_special_handling(f);
-    duckdb_scalar_function_set_extra_info(f, o, overload_free);
-    duckdb_scalar_function_set_function(f, score_chunk);
-    bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
-    duckdb_destroy_scalar_function(&f);
-    return added;
-}
-
-static bool register_one(duckdb_connection connection, database *d, enum tusk_answer answer) {
-    char name[32];
-    snprintf(name, sizeof name, "_tusk_%s", TUSK_ANSWER_NAMES[answer]);
-    duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
-    bool done = true;
-    for (int f = 0; f < N_FEATURE_TYPES; f++)
-        done =
-            done && add_overload(
-                        set, name,
-                        (overload){.database = d, .answer = answer, .features = FEATURE_TYPES[f]});
-    done =
-        done && add_overload(set, name, (overload){.database = d, .answer = answer, .any = true});
-    done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
-    duckdb_destroy_scalar_function_set(&set);
-    return done;
-}
-
-/* Registers the functions that take whole models, for connections without the macros. They are
- * slower: DuckDB copies a model with all its lists for each row that is joined to it. */
-static bool register_whole(duckdb_connection connection, database *d, enum tusk_answer answer) {
-    const char *name = TUSK_ANSWER_NAMES[answer];
-    duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
-    bool done =
-        add_overload(set, name,
-                     (overload){.database = d, .answer = answer, .any = true, .whole = true}) &&
-        add_refusals(set, name, 2) &&
-        duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
-    duckdb_destroy_scalar_function_set(&set);
-    return done;
-}
-
-bool register_predict(duckdb_connection connection, database *d) {
-    bool done = true;
-    for (int a = 0; a < TUSK_ANSWERS; a++)
-        done = done && register_one(connection, d, (enum tusk_answer)a) &&
-               (a > TUSK_DECISION || register_whole(connection, d, (enum tusk_answer)a));
-    return done;
 }

@@ -21,7 +21,8 @@ static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
 typedef struct tusk_named_rows {
     const tusk_given_column *column;
     uint32_t n_columns;
-    uint64_t names; /* of the model's columns */
+    const void *schema; /* of the rows: the same one for rows of the same columns */
+    uint64_t names;     /* of the model's columns */
     uint32_t room, n_matched;
     uint32_t *match;                 /* [n_matched] */
     struct tusk_entries_of *entries; /* [room] of a row, by column */

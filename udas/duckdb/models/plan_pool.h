@@ -1,0 +1,17 @@
+/* The plans of a database (scalars/named/plan.h), of which each chunk of rows takes some and gives
+ * them back. */
+#ifndef TUSK_PLAN_POOL_H
+#define TUSK_PLAN_POOL_H
+
+#include "../../scalars/named/plan.h"
+
+typedef struct plan_pool plan_pool;
+
+plan_pool *plan_pool_new(void);
+void plan_pool_free(plan_pool *pool);
+/* NULL if memory is out, or if another thread is at the pool. */
+tusk_plans *plan_pool_take(plan_pool *pool);
+/* plans may be NULL. */
+void plan_pool_give(plan_pool *pool, tusk_plans *plans);
+
+#endif
