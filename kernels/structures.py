@@ -177,6 +177,17 @@ class Quadratic(ctypes.Structure):
     ]
 
 
+class Drawn(ctypes.Structure):
+    """`tk_drawn`."""
+
+    _fields_ = [
+        ("rows", ADDRESS),
+        ("begin", ADDRESS),
+        ("sizes", ADDRESS),
+        ("first", ADDRESS),
+    ]
+
+
 class Epoch(ctypes.Structure):
     """`tk_epoch`."""
 
@@ -192,6 +203,7 @@ class Epoch(ctypes.Structure):
         ("frequency", ADDRESS),
         ("seed", UINT64),
         ("shuffle", INT32),
+        ("drawn", ADDRESS),
     ]
 
 

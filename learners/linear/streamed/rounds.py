@@ -212,6 +212,8 @@ def laid_out(sizes: tuple[int, ...], request: Request, n_features: int) -> Round
     layout = lay_out(sizes, held, min(by_row_group.CHUNK_ROWS, most), most, rng, least)
     if layout is None:
         return None
+    if request.options.sampler == by_row_group.DRAWN:
+        layout = replace(layout, drawn=True)
     most_iter = most_chunks(request, sizes, layout) if tried else None
     if most_iter == 0:
         return None
