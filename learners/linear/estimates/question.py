@@ -14,6 +14,7 @@ class Statistics:
 
     most_rows: of the largest group, as a power of two; the others, which costs are estimated
     from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
+    on_disk: bytes of spilled rows that a pass has to read.
     """
 
     most_rows: int
@@ -23,6 +24,7 @@ class Statistics:
     entries: int = 0
     groups: int = 1
     double: bool = False
+    on_disk: float = 0.0
 
     @property
     def storage(self) -> str:
