@@ -27,7 +27,9 @@ def test_rows_that_lie_anywhere_cost_a_seek_each() -> None:
     assert disk.draw_seconds(1000, 224) > disk.scan_seconds(10 << 20)
 
 
-def test_spilled_rows_are_read_where_memory_does_not_hold_them(tmp_path: Path, monkeypatch) -> None:
+def test_spilled_rows_are_read_where_memory_does_not_hold_them(
+    tmp_path: Path, monkeypatch
+) -> None:
     seen = tmp_path / "meminfo"
     seen.write_text("MemTotal: 8 kB\nMemAvailable:    4096 kB\n")
     monkeypatch.setattr(disk, "MEMINFO", seen)
