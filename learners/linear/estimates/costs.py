@@ -3,9 +3,9 @@
 The paper adds up IO, CPU and network by operator and iteration. Here rows are packed, and in
 memory unless they were spilled (`optimizer/disk.py`), so Transform and Sample cost nothing of
 their own; Compute is a pass over the rows or an epoch, Update the work on the weights, and each
-has constants that the machine was measured for (`optimizer/constants.py`). What a plan does before its first and after its last iteration counts
-too: the trial of steps, the start on a sample, standard errors. Each algorithm puts its cost
-together from these parts.
+has constants that the machine was measured for (`optimizer/constants.py`). What a plan does before
+its first and after its last iteration counts too: the trial of steps, the start on a sample,
+standard errors. Each algorithm puts its cost together from these parts.
 """
 
 from dataclasses import dataclass
