@@ -23,7 +23,7 @@ from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.options.other_names import hint
 from tuskml.learners.registry import all_options
 from tuskml.model.model import Model
-from tuskml.model.scoring import Floats, Kind, scored
+from tuskml.model.scoring import Floats, Kind, probabilities, scored
 from tuskml.training.arrays import train_arrays
 
 Init = TypeVar("Init", bound=Callable[..., None])
@@ -185,17 +185,18 @@ def _has_probabilities(estimator: "TuskClassifier") -> bool:
 
 
 class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
-    """Logistic regression or a linear SVM; more than two classes are one against the rest.
+    """Logistic regression or a linear SVM, of two classes or more.
 
-    task: `logistic`, the mean of log(1 + exp(-y m)), or `svm`, of max(0, 1 - y m); plus
-    l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", for each of the two-class problems, or weights
-    by class, 1 for those not named; with more than two classes each problem weighs its own class,
-    and the rest has weight 1. The other parameters are those of `TuskRegressor`.
+    task: `logistic`, the mean of log(1 + exp(-y m)), or of more than two classes of
+    log sum_k exp(m_k) - m_y; or `svm`, of max(0, 1 - y m), with more than two classes one against
+    the rest. Both plus l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", or weights by class, 1 for
+    those not named; with more than two classes of `svm` each problem weighs its own class, and the
+    rest has weight 1. The other parameters are those of `TuskRegressor`.
 
     X as in `TuskRegressor`; y: two classes or more, of any type. Fitted: `classes_`, `coef_` of
     shape (1, n_features) or (n_classes, n_features), `intercept_`, `n_iter_` and `models_`, a list
-    of as many `tuskml.Model`, each trained on whether a row has its class. The probabilities of
-    more than two classes are those of the two-class problems, scaled to add up to 1.
+    of one `tuskml.Model`, trained on the places of the classes in `classes_`; of `svm` with more
+    than two classes one for each, trained on whether a row has it.
 
     >>> X = np.arange(9.0)[:, None]
     >>> TuskClassifier(l2=0.1).fit(X, np.where(X[:, 0] > 4, "high", "low")).predict([[8.0]])[0]
@@ -230,6 +231,11 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         self.task = task
         self.class_weight = class_weight
 
+    @property
+    def _softmax(self) -> bool:
+        """Whether one model has all of more than two classes."""
+        return self.task == "logistic" and len(self.classes_) > 2
+
     def _weights(self, places: Sequence[int]) -> list[dict[str, Any]]:
         """The option class_weight of each problem, a class against the rest; places: the classes.
 
@@ -247,6 +253,8 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 f"class_weight is {given!r}, expected 'balanced' or a dict of weights by class"
             )
         weights = weights_by_place(given, self.classes_.tolist())
+        if self._softmax:
+            return [{"class_weight": weights}]
         low = weights[0] if len(weights) == 2 else 1.0
         return [{"class_weight": [low, weights[place]]} for place in places]
 
@@ -263,6 +271,12 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 f"y has one class, {self.classes_.tolist()[0]!r}, expected two classes or more"
             )
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        if self._softmax:
+            self._train(self.task, X, [codes], self._weights([0]))
+            weights = np.array(self.models_[0].weights(), np.float64)
+            by_class = weights.reshape(len(self.classes_), -1)
+            self.coef_, self.intercept_ = by_class[:, 1:].copy(), by_class[:, 0].copy()
+            return self
         labels = [codes == code for code in positive]
         self._train(self.task, X, labels, self._weights(positive))
         self.coef_ = np.array([model.weights() for model in self.models_], np.float64)
@@ -271,6 +285,9 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Floats:
         """Margins of shape (n_samples,), or of more than two classes (n_samples, n_classes)."""
+        check_is_fitted(self)
+        if self._softmax:
+            return np.asarray(self._rows(X) @ self.coef_.T + self.intercept_, np.float64)
         return self._scored(X, "decision")
 
     def _scored(self, X: Any, kind: Kind) -> Floats:
@@ -288,16 +305,15 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of shape (n_samples, n_classes); of `logistic` only."""
+        check_is_fitted(self)
+        if self._softmax:
+            return probabilities(self.models_[0], self._rows(X))
         p = self._scored(X, "predict_proba")
-        if p.ndim == 1:
-            return np.stack([1 - p, p], axis=1)
-        total = p.sum(axis=1, keepdims=True)
-        uniform = np.full_like(p, 1 / p.shape[1])
-        return np.asarray(np.divide(p, total, out=uniform, where=total > 0), np.float64)
+        return np.stack([1 - p, p], axis=1)
 
 
 def model_of(estimator: Any) -> Model:
-    """The one model of a fitted regressor, or of a classifier of two classes."""
+    """The one model of a fitted estimator; an SVM of more than two classes has several."""
     check_is_fitted(estimator)
     if len(estimator.models_) != 1:
         raise OptionError(

@@ -2,8 +2,9 @@
 
 Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item].
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
-classifiers with a logistic response `probability`. They are the values of SQL's functions, to
-rounding; a user or item below 0, which those refuse, gets NaN.
+classifiers with a logistic response `probability`. Models of more than two classes have
+`prediction` and `probability`, the latter of shape (n, n_classes). They are the values of SQL's
+functions, to rounding; a user or item below 0, which those refuse, gets NaN.
 """
 
 import json
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
+from tuskml.learners.nets.layers import layers_in
+from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import trees_in
 from tuskml.model.any_model import model_in
@@ -67,28 +70,31 @@ class Graph:
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
-    model: also a fitted estimator of one model; classes that are text are 0 and 1 in the graph.
+    model: also a fitted estimator of one model; classes that are text are 0, 1, ... in the graph.
     TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
     model = model_in(model)
-    if model.several:
-        raise DataError("the model has more than two classes, which ONNX graphs here do not have")
+    if model.several and model.task in NETS:
+        raise DataError("the net has more than two classes, which ONNX graphs here do not have")
     try:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
-    graph = Graph()
+    graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
-    outputs = rating(graph, model) if factorizes else linear(graph, model)
+    outputs = outputs_of(graph, model)
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     model.weights()  # refuses a model whose coefficients are in a store
     width = 2 if factorizes else model.n_features
+    shapes = {name: ["n"] for name in outputs}
+    if model.several:
+        shapes["probability"] = ["n", len(model.classes or ())]
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
             f"tuskml {model.task}",
             [helper.make_tensor_value_info("features", kind, ["n", width])],
-            [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in outputs],
+            [make_output(name, TensorProto.DOUBLE, shape) for name, shape in shapes.items()],
             graph.constants,
         ),
         producer_name="tuskml",
@@ -97,6 +103,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
+    if model.several and model.class_names:
+        about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
     helper.set_model_props(proto, about)
@@ -112,6 +120,35 @@ def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathL
     onnx.save(graph, path)
 
 
+def outputs_of(graph: Graph, model: Model) -> list[str]:
+    """Adds the nodes of a model; returns the outputs."""
+    if answers(model).factorizes:
+        return rating(graph, model)
+    return softmax(graph, model) if model.several else linear(graph, model)
+
+
+def softmax(graph: Graph, model: Model) -> list[str]:
+    """The likeliest class, and the probabilities of all; of the first of those that tie.
+
+    A row with a missing feature has neither.
+    """
+    _ = model.payload  # refuses coefficients that are not as many for each class
+    classes = np.array(model.classes, np.float64)
+    weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
+    graph.constant("coef", weights[:, 1:].T.copy())
+    graph.constant("intercept", weights[:, 0].copy())
+    graph.constant("classes", classes)
+    graph.constant("second", np.array([1], np.int64))
+    graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    graph.add("Softmax", ["margins"], "probability", axis=1)
+    graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
+    graph.add("Gather", ["classes", "place"], "likeliest")
+    graph.add("ReduceSum", ["probability", "second"], "total", keepdims=0)
+    graph.add("IsNaN", ["total"], "unknown")
+    graph.add("Where", ["unknown", "total", "likeliest"], "prediction")
+    return ["prediction", "probability"]
+
+
 def linear(graph: Graph, model: Model) -> list[str]:
     """Margins, and what the model makes of them; returns the outputs."""
     found = answers(model)
@@ -120,6 +157,8 @@ def linear(graph: Graph, model: Model) -> list[str]:
     if weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
+    elif model.task in NETS:
+        net(graph, model.weights())
     else:
         sum_of_trees(graph, trees_in(model.weights()))
     if not found.classifies and found.response == "identity":
@@ -136,12 +175,60 @@ def linear(graph: Graph, model: Model) -> list[str]:
     return ["prediction", "decision", "probability"]
 
 
-def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
-    """The margins of trees; a row with a missing feature has none."""
+def if_complete(graph: Graph) -> None:
+    """The intercept for each row, called `first`; no number where a feature is missing."""
     graph.constant("nothing", np.array(0.0))
     graph.add("Mul", ["features", "nothing"], "zeros")
     graph.add("ReduceSum", ["zeros", "second"], "missing", keepdims=1)
     graph.add("Add", ["missing", "intercept"], "first")
+
+
+def net(graph: Graph, numbers: list[float]) -> None:
+    """The margins of a net; a row with a missing feature has none."""
+    if_complete(graph)
+    if not numbers:
+        graph.add("Identity", ["first"], "margins")
+        return
+    activation, layers = layers_in(numbers)
+    values = "features"
+    for place, (weights, biases) in enumerate(layers):
+        graph.constant(f"weights{place}", weights)
+        graph.constant(f"biases{place}", biases)
+        of_layer = [values, f"weights{place}", f"biases{place}"]
+        values = graph.add("Gemm", of_layer, f"sums{place}", transB=1)
+        if place + 1 < len(layers):
+            values = ACTIVATED[activation](graph, values)
+    graph.add("Add", [values, "first"], "margins")
+
+
+def relu(graph: Graph, sums: str) -> str:
+    """max(0, z)."""
+    return graph.add("Relu", [sums], f"{sums}_relu")
+
+
+def tanh(graph: Graph, sums: str) -> str:
+    """tanh z."""
+    return graph.add("Tanh", [sums], f"{sums}_tanh")
+
+
+def gelu(graph: Graph, sums: str) -> str:
+    """z / 2 (1 + erf(z / sqrt 2)); the operator Gelu is younger than the others here."""
+    for name, value in (("root", np.sqrt(0.5)), ("one", 1.0), ("half", 0.5)):
+        graph.constant(f"{sums}_{name}", np.array(value))
+    graph.add("Mul", [sums, f"{sums}_root"], f"{sums}_z")
+    graph.add("Erf", [f"{sums}_z"], f"{sums}_erf")
+    graph.add("Add", [f"{sums}_erf", f"{sums}_one"], f"{sums}_twice")
+    graph.add("Mul", [f"{sums}_twice", f"{sums}_half"], f"{sums}_share")
+    return graph.add("Mul", [sums, f"{sums}_share"], f"{sums}_gelu")
+
+
+ACTIVATED = (relu, tanh, gelu)
+"""By the number of an activation."""
+
+
+def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
+    """The margins of trees; a row with a missing feature has none."""
+    if_complete(graph)
     if not trees:
         graph.add("Identity", ["first"], "margins")
         return

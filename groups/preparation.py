@@ -5,7 +5,7 @@ order of the classes. The models carry what predictions need of it.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from tuskml.kernels.rows import prepare
 from tuskml.kernels.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
-from tuskml.learners.options.kinds import MISSING, ByClass, ClassNames, weights_by_name
+from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
@@ -72,6 +72,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
     """
     if not groups["parts"].any():
         refuse_names(request.options)
+        refuse_columns(request.options)
         yield Readable(groups, request)
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
@@ -87,6 +88,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     """What the kernel is told."""
     options: Options = request.options
     names = classes_named(options)
+    columns, words = options.categories or (), options.text or ()
+    products = [name for names in options.interactions or () for name in (*names, "")]
     return Preparing(
         MISSING.index(options.missing),
         learner_of(request.task).levels(options),
@@ -95,9 +98,22 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         options.max_categories or 0,
         options.min_count,
         passes.cancel_mark(),
-        "".join(f"{name}\0" for name in names).encode() if names else None,
+        listed(names),
         len(names),
+        DATES.index(options.dates),
+        options.text_bits,
+        listed(columns),
+        len(columns),
+        listed(words),
+        len(words),
+        listed(products),
+        len(products),
     )
+
+
+def listed(names: Sequence[str]) -> bytes | None:
+    """Names for the kernel, each with a 0 behind it; None for none."""
+    return "".join(f"{name}\0" for name in names).encode() if names else None
 
 
 def classes_named(options: Options) -> tuple[str, ...]:
@@ -136,6 +152,16 @@ def refuse_names(options: Options) -> None:
             f"option 'class_weight' is {given}, expected weights of two classes that are numbers, "
             "as the labels are"
         )
+
+
+def refuse_columns(options: Options) -> None:
+    """DataError for options that name columns where features are lists."""
+    for name in ("categories", "interactions", "text"):
+        if name in options.given:
+            raise DataError(
+                f"option '{name}' is for rows with names, and these features are lists: expected "
+                "features such as {'a': a, 'b': b}"
+            )
 
 
 def of_text(request: Request[Any, Any]) -> Request[Any, Any]:

@@ -9,6 +9,7 @@ import ctypes
 from typing import Any
 
 from tuskml.kernels import structures as s
+from tuskml.kernels.nets import structures as nets
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 from tuskml.kernels.trees import structures as trees
 
@@ -135,7 +136,14 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_forests_about": (None, [ADDRESS, ADDRESS]),
     "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
-FUNCTIONS = TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+NET = ctypes.POINTER(nets.Net)
+NETS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_net_weights": (INT64, [NET, INT64]),
+    "tk_net_bytes": (INT64, [NET, INT64, INT64]),
+    "tk_train_nets": (INT, [PASS, NET, *[ADDRESS] * 4]),
+    "tk_net_gradient": (INT, [PASS, NET, ADDRESS]),
+}
+FUNCTIONS = NETS | TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
 """By name what a function returns and takes."""
 
 

@@ -13,6 +13,12 @@ from tuskml.kernels.library import Floats, pointer
 Counts = NDArray[np.int64]
 
 
+class DrawnStructure(ctypes.Structure):
+    """`tk_drawn`."""
+
+    _fields_ = [(name, structures.ADDRESS) for name in ("rows", "begin", "sizes", "first")]
+
+
 @dataclass(frozen=True)
 class Drawn:
     """Rows that a sampler drew for an epoch of G groups, in its order.
@@ -37,9 +43,9 @@ class Drawn:
         return cls(np.concatenate(rows), begin, np.concatenate(sizes), first)
 
     @cached_property
-    def struct(self) -> structures.Drawn:
+    def struct(self) -> DrawnStructure:
         """The structure that kernels read."""
-        return structures.Drawn(
+        return DrawnStructure(
             pointer(self.rows), pointer(self.begin), pointer(self.sizes), pointer(self.first)
         )
 

@@ -29,7 +29,7 @@ from tuskml.kernels.library import (
 )
 from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
-from tuskml.kernels.structures import GROUP, LABELS
+from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
 
 __all__ = [
     "GROUP",
@@ -108,6 +108,14 @@ class Pass:
     def p(self) -> int:
         """Weights of one group: its features and the intercept."""
         return self.n_features + 1
+
+    @property
+    def weight(self) -> Floats:
+        """The sum of the weights of each group's rows, (G,): their number if they have none."""
+        if not (self.groups["extras"] & WEIGHTS).any():
+            return np.asarray(self.groups["n_rows"], np.float64)
+        own = replace(self, loss_only=True, open=None)
+        return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
 
     @property
     def first_rows(self) -> NDArray[np.int64]:

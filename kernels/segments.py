@@ -17,9 +17,9 @@ def value_size(kind: int) -> int:
     return 8 if kind & 1 else 4
 
 
-def dense_row_bytes(n_features: Number, kind: int) -> Number:
-    """Bytes of a dense row with its label, of one width or of many."""
-    return n_features * value_size(kind) + 8
+def dense_row_bytes(n_features: Number, kind: int, extras: int = 0) -> Number:
+    """Bytes of a dense row with its label, weight and offset, of one width or of many."""
+    return n_features * value_size(kind) + 8 * (1 + extras.bit_count())
 
 
 def dense_bytes(groups: NDArray[np.void]) -> int:

@@ -21,9 +21,13 @@ GROUP = np.dtype(
         ("dim", np.int32),
         ("kind", np.int32),
         ("parts", np.uintp),
+        ("extras", np.int32),
+        ("unused", np.int32),
     ]
 )
 """`tusk_group`."""
+WEIGHTS, OFFSETS = 1, 2
+"""Bits of a group's `extras`: what its rows have beside their labels."""
 
 
 class Preparing(ctypes.Structure):
@@ -39,6 +43,14 @@ class Preparing(ctypes.Structure):
         ("cancel_mark", INT64),
         ("classes", ctypes.c_char_p),
         ("n_classes", INT64),
+        ("dates", INT32),
+        ("word_bits", INT32),
+        ("categories", ctypes.c_char_p),
+        ("n_categories", INT64),
+        ("words", ctypes.c_char_p),
+        ("n_words", INT64),
+        ("interactions", ctypes.c_char_p),
+        ("n_interactions", INT64),
     ]
 
 
@@ -63,6 +75,8 @@ LABELS = np.dtype(
         ("third", np.float64),
         ("mean", np.float64),
         ("variance", np.float64),
+        ("weight", np.float64),
+        ("weight_high", np.float64),
     ]
 )
 """`tk_label_stats`."""
@@ -174,17 +188,6 @@ class Quadratic(ctypes.Structure):
         ("first_step", DOUBLE),
         ("tolerance", DOUBLE),
         ("most", INT64),
-    ]
-
-
-class Drawn(ctypes.Structure):
-    """`tk_drawn`."""
-
-    _fields_ = [
-        ("rows", ADDRESS),
-        ("begin", ADDRESS),
-        ("sizes", ADDRESS),
-        ("first", ADDRESS),
     ]
 
 

@@ -93,6 +93,7 @@ class FrameAccess(ctypes.Structure):
         ("acquire", _ADDRESS),
         ("release", _ADDRESS),
         ("expect", _ADDRESS),
+        ("parts", _ADDRESS),
     ]
 
 
@@ -109,11 +110,12 @@ class RoutePlan(ctypes.Structure):
         ("chunks", _INT32),
         ("weight_size", _INT32),
         ("region", _ADDRESS),
-        ("counts", _ADDRESS),
-        ("starts", _ADDRESS),
         ("first", _ADDRESS),
         ("weights", _INT32),
         ("moves", _INT32),
+        ("links", _INT32),
+        ("piece", _INT32),
+        ("behind", _INT32),
     ]
 
 

@@ -65,7 +65,7 @@ def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[n
 
     (n + 1/2) / (1/2) are the odds of the class, which is positive as `positive` has it.
     """
-    odds = np.log(2.0 * labels["n_rows"] + 1.0)
+    odds = np.log(2.0 * labels["weight"] + 1.0)
     return np.where(positive(options, labels), odds, -odds)
 
 

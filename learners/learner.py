@@ -120,6 +120,11 @@ class Learner(ABC):
         """Limits that a user may meet, for the manual: of what, and how much."""
         return ()
 
+    @property
+    def weighs(self) -> bool:
+        """Whether its tasks take weights of rows; it says itself which of its trainings do not."""
+        return False
+
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
         """What its plans take on this machine, as `optimizer.constants.save` wants it.
 

@@ -4,6 +4,7 @@ from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.factorization.learner import Factorization
 from tuskml.learners.learner import Learner
 from tuskml.learners.linear.learner import Linear
+from tuskml.learners.nets.learner import Nets
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.other_names import task_hint
 from tuskml.learners.options.table import Options
@@ -12,7 +13,7 @@ from tuskml.learners.trees.learner import Trees
 
 __all__ = ["LEARNERS", "TASKS", "all_options", "learner_of", "options_of", "task_named"]
 
-LEARNERS: list[Learner] = [Linear(), Factorization(), Trees()]
+LEARNERS: list[Learner] = [Linear(), Factorization(), Trees(), Nets()]
 
 for _name in [name for learner in LEARNERS for name in learner.tasks if name in TASKS]:
     TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first

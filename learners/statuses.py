@@ -13,8 +13,9 @@ MEANINGS = {
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
     "time limit": "the limit `time` was reached",
-    "diverged": "`matrix_factorization` only: the objective grew without bound, even with ever "
-    "smaller steps",
+    "diverged": "`matrix_factorization`: the objective grew without bound, even with ever "
+    "smaller steps; `mlp`: weights or losses are no numbers any more, or the loss is more than "
+    "ten times that of the best constant: a constant model, expected a lower `learning_rate`",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit",
     "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
     "so there is no optimum without a penalty; a small ridge was used where `options` have "

@@ -134,8 +134,7 @@ def scores_of(database: Database, given: argparse.Namespace) -> dict[str, Any]:
     """The metrics and curves of each group by name, '' where there are no keys."""
     scoring = scoring_of(database, given, given.rows, of_one_task)
     classifies = scoring.models.answers().classifies
-    label = scoring.scope.label(given.label)
-    found = scoring.metrics(label, curves=classifies)
+    found = scoring.metrics(given.label, curves=classifies)
     if not scoring.keys:
         return {"": found}
     return {shown_key(key): metrics for key, metrics in found.items()}

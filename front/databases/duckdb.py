@@ -84,7 +84,12 @@ class DuckDB:
         payload = "NULL" if model is None else f"from_hex('{model.payload.hex()}')"
         listed = ", ".join(f"'{one!r}'" for one in (model and model.classes) or ())
         classes = f"[{listed}]" if listed else "NULL"
-        return f"{{'classes': {classes}::DOUBLE[], 'payload': {payload}::BLOB}}"
+        named = ", ".join(map(self.text, (model and model.class_names) or ()))
+        names = f"[{named}]" if named else "NULL"
+        return (
+            f"{{'classes': {classes}::DOUBLE[], 'class_names': {names}::VARCHAR[], "
+            f"'payload': {payload}::BLOB}}"
+        )
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         for *keys, value in self.fetch(query):

@@ -110,8 +110,9 @@ class Postgres:
         kind = self.function("tuskml_model")
         if model is None:
             return f"NULL::{kind}"
-        given = json.dumps({"classes": model.classes, "payload": f"\\x{model.payload.hex()}"})
-        return f"jsonb_populate_record(NULL::{kind}, {self.text(given)}::jsonb)"
+        given = {"classes": model.classes, "class_names": model.class_names}
+        text = self.text(json.dumps({**given, "payload": f"\\x{model.payload.hex()}"}))
+        return f"jsonb_populate_record(NULL::{kind}, {text}::jsonb)"
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         keys = len(self.columns(query)) - 1

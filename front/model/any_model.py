@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from tuskml.errors import DataError
+from tuskml.learners.classes import shortest
 from tuskml.model.model import Model
 
 
 def model_in(given: Any) -> Model:
-    """The one model. Of a classifier whose classes are numbers it predicts these, else 0 and 1.
+    """The one model. Of a classifier whose classes are numbers it predicts these, else their
+    places 0, 1, ... in `classes_`; its class_names are their names.
 
     DataError if it is not a model, is not fitted, or has a model per class.
     """
@@ -29,6 +31,9 @@ def model_in(given: Any) -> Model:
             "estimator.models_ is one, for its class against the rest"
         )
     classes = getattr(given, "classes_", None)
-    if classes is None or classes.dtype.kind not in "iuf":
+    if classes is None:
         return models[0]
-    return replace(models[0], classes=[float(value) for value in classes])
+    if classes.dtype.kind not in "iuf":
+        return replace(models[0], class_names=[str(value) for value in classes])
+    values = [float(value) for value in classes]
+    return replace(models[0], classes=values, class_names=[shortest(value) for value in values])

@@ -190,7 +190,7 @@ class Model:
         """The columns or SQL expressions that predictions need."""
         if self.preparation is None:
             return self.features
-        return tuple(column["name"] for column in json.loads(self.preparation)["columns"])
+        return tuple(scoring.source_kinds(self.preparation))
 
     @property
     def coefficients(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Rows from Python for the scorers of SQL's `decision`, `predict` and `predict_proba`."""
 
+import datetime
 import json
 import math
 import re
@@ -128,27 +129,42 @@ def prepared_columns(model: "Model", X: Any) -> dict[str, NDArray[Any]]:
     if not hasattr(X, "columns"):
         raise DataError("the model was trained on rows with names, expected X to be a data frame")
     there = {str(name): name for name in X.columns}
-    wanted = {column["name"]: column for column in json.loads(model.preparation or "")["columns"]}
-    for name in wanted:
+    kinds = source_kinds(model.preparation or "")
+    for name in kinds:
         if name not in there:
             raise DataError(f"X has no column {name!r}, which the model was trained on")
-    kinds = {name: column["kind"] for name, column in wanted.items()}
     return {name: cells(name, X[there[name]], kind) for name, kind in kinds.items()}
+
+
+def source_kinds(preparation: str) -> dict[str, str]:
+    """The columns of rows that a preparation reads, in order: `text` or `number` (also dates)."""
+    kinds: dict[str, str] = {}
+    for column in json.loads(preparation)["columns"]:
+        if column["kind"] != "product":
+            text = column["kind"] in ("category", "words") and not column.get("numbers")
+            kinds[column.get("column", column["name"])] = "text" if text else "number"
+    return kinds
 
 
 def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
     """A column of a frame: numbers as float64, text as objects; None or NaN is a NULL."""
-    if kind == "category":
+    if kind == "text":
         return np.array([as_text(value) for value in list(values)], object)
     column = np.asarray(values)
     try:
-        if column.dtype.kind == "M":
-            return days(column)
+        if column.dtype.kind == "M" or (column.dtype == object and any_dates(column)):
+            return days(column.astype("M8[us]"))
         return column.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
             f"column {name!r} of X has {column.dtype}, the model was trained on numbers"
         ) from None
+
+
+def any_dates(column: NDArray[Any]) -> bool:
+    """Whether objects are dates, as a frame has a DATE column."""
+    known = (one for one in column.tolist() if one is not None)
+    return isinstance(next(known, None), datetime.date)
 
 
 def days(column: NDArray[Any]) -> Floats:

@@ -9,16 +9,19 @@ from tuskml.model.scoring import Answers
 CURVES: Mapping[str, tuple[str, ...]] = {
     "roc_curve": ("threshold", "tpr", "fpr"),
     "calibration": ("bin", "lower", "upper", "mean_p", "rate", "n"),
+    "confusion": ("label", "predicted", "n"),
     "lift": ("decile", "n", "positives", "rate", "lift", "cumulative_gain"),
 }
 """The columns of each, the first of which orders the rows."""
 Points = list[dict[str, Any]]
 
 
-def curve_names(answers: Answers) -> tuple[str, ...]:
-    """The curves of models that predict so; none of numbers."""
+def curve_names(answers: Answers, several: bool = False) -> tuple[str, ...]:
+    """The curves of models that predict so; none of numbers. several: more than two classes."""
+    if several:
+        return ("confusion",)
     if answers.has_probabilities:
-        return tuple(CURVES)
+        return ("roc_curve", "calibration", "lift")
     return ("roc_curve", "lift") if answers.classifies else ()
 
 

@@ -9,6 +9,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import Scope, find_source
 from tuskml.errors import DataError
+from tuskml.learners.tasks import weighs_features
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import Answers, answers_of
@@ -27,7 +28,7 @@ class Joined:
     alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
     them, '' or None where that is not known; nulls: whether a key of theirs is NULL; constant: SQL
     of the one model that a caller gave; options: of one of them; classifies: whether any has
-    classes.
+    classes; several: whether any has more than two.
     """
 
     sql: str
@@ -39,6 +40,7 @@ class Joined:
     constant: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     classifies: bool = False
+    several: bool = False
 
     def answers(self) -> Answers:
         """How they predict. DataError where their task is unknown."""
@@ -94,6 +96,7 @@ def of_model(database: Database, model: Model) -> Joined:
         constant=value,
         options=model.options,
         classifies=bool(model.classes),
+        several=model.several,
     )
 
 
@@ -127,6 +130,7 @@ def of_mapping(
         any(None in (key if isinstance(key, tuple) else (key,)) for key in models),
         options=known[0].options,
         classifies=any(model.classes for model in known),
+        several=any(model.several for model in known),
     )
 
 
@@ -174,9 +178,10 @@ def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined
 def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
     """The models of a table's column, which are of one task; keys, what: as for `of_columns`."""
     database, source, model = scope.database, table.source, quoted(table.model)
-    ((count, tasks, task, options, classified),) = database.fetch(
+    ((count, tasks, task, options, classified, classes),) = database.fetch(
         f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task), "
-        f"max(({model}).options), count(({model}).classes) FROM {source.sql}"
+        f"max(({model}).options), count(({model}).classes), "
+        f"max(array_length(({model}).classes, 1)) FROM {source.sql}"
     )
     if not tasks:
         raise DataError(f"{source.name} has no model, expected at least one")
@@ -191,6 +196,7 @@ def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_
         task=task,
         options=json.loads(options or "{}"),
         classifies=classified > 0,
+        several=weighs_features(task) and (classes or 0) > 2,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.databases.database import Database, Row
+from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
 from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
@@ -22,9 +22,17 @@ from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.training.training import refuse_replace
 
-NAMES = {"predict": "prediction", "predict_proba": "probability", "decision": "decision"}
+NAMES = {
+    "predict": "prediction",
+    "predict_proba": "probability",
+    "predict_class": "class",
+    "decision": "decision",
+}
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
+SEVERAL = ("log_loss", "accuracy", "f1_macro")
+FUNCTIONS = {"f1_macro": "f1_score"}
+CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p", "confusion": "tusk_y, tusk_c"}
 
 
 @explained
@@ -49,9 +57,10 @@ def predict(
     its keys. features: columns or SQL expressions, by default those that the model was trained
     on. group_by: the keys of models by group, by default those that they were trained with; a
     row whose group has no model gets NULL. kind: `predict`, the number or the class in the
-    label's own values; `predict_proba`, the probability of the higher class; or `decision`, the
-    margin. columns: the source's columns to return with the prediction; all by default. name: the
-    column of predictions, by default prediction, probability or decision.
+    label's own values; `predict_proba`, the probability of the higher class; `predict_class`, the
+    class by its name; or `decision`, the margin. columns: the source's columns to return with the
+    prediction; all by default. name: the column of predictions, by default prediction,
+    probability, class or decision.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -94,15 +103,18 @@ def evaluate(
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
     default the one that the model was trained on. group_by: metrics per group, also for one model.
-    curves: adds the rows of `roc_curve` and `lift`, and with probabilities of `calibration`, as
-    lists of dicts; `tuskml.plots` draws them. They are empty where the rows do not determine them.
+    curves: adds the rows of `roc_curve` and `lift`, and with probabilities of `calibration`, of
+    more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
+    are empty where the rows do not determine them.
 
     Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
     for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for `svm`;
-    for your own task those of numbers or of classes, with `log_loss` if it has probabilities. A
-    metric without a value, such as the `auc` of one class, is None. With group_by it is a dict of
-    such dicts by key, or by a tuple of keys if there are several. Raises DataError as `predict`
-    does, for a label that is neither of a model's classes, and for curves of numbers.
+    with more than two classes `log_loss`, `accuracy` and `f1_macro`, the mean of `f1_score` over
+    classes; for your own task those of numbers or of classes, with `log_loss` if it has
+    probabilities. A label may be text where the model's classes have names. A metric without a
+    value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
+    key, or by a tuple of keys if there are several. Raises DataError as `predict` does, for a
+    label that is none of a model's classes, and for curves of numbers.
 
     >>> import tuskml
     >>> con = tuskml.connect()
@@ -117,8 +129,7 @@ def evaluate(
         text = scoring.models.label if label is None else label
         if text is None:
             raise DataError("label is not given, and the model does not know its own: give label")
-        sql = scoring.scope.label(one(text, "label", scoring.scope.columns))
-        return scoring.metrics(sql, curves)
+        return scoring.metrics(one(text, "label", scoring.scope.columns), curves)
 
 
 @dataclass(frozen=True)
@@ -161,31 +172,36 @@ class Scoring:
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def metrics(self, label: str, curves: bool = False) -> Any:
-        """The metrics of each group of keys; label: SQL."""
+        """The metrics of each group of keys; label: a column or SQL."""
         answers = self.models.answers()
         if curves and not answers.classifies:
             raise DataError("curves is True for a model of numbers, expected one of classes")
-        names = metrics_of(answers)
-        scored = self.scored(answers, label)
+        several = self.models.several
+        names = SEVERAL if several else metrics_of(answers)
+        scored = self.scored(answers, self.scope.label(label, may_be_text=answers.classifies))
         keys = [f"tusk_g{k}" for k in range(len(self.keys))]
         function = self.database.function
         arguments = {
             "auc": "tusk_high, tusk_m",
-            "log_loss": "tusk_high, tusk_p",
+            "log_loss": "tusk_y, tusk_s" if several else "tusk_high, tusk_p",
+            "f1_macro": "tusk_y, tusk_c, 'macro'",
         }
         shown = [
             *keys,
             "count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL)",
             "count(*) FILTER (WHERE tusk_third)",
-            *(f"{function(name)}({arguments.get(name, 'tusk_y, tusk_c')})" for name in names),
+            *(
+                f"{function(FUNCTIONS.get(name, name))}({arguments.get(name, 'tusk_y, tusk_c')})"
+                for name in names
+            ),
         ]
         query = f"SELECT {', '.join(shown)} FROM ({scored}) AS scored"
         if keys:
             query += f" GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
         found = self.database.fetch(query)
         by_key = {as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names) for row in found}
-        for name in curve_names(answers) if curves else ():
-            given = "tusk_high, " + ("tusk_p" if name == "calibration" else "tusk_m")
+        for name in curve_names(answers, several) if curves else ():
+            given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m")
             points = fetch_curve(self.database, name, given, scored, keys)
             for key, metrics in by_key.items():
                 metrics[name] = points.get(key, [])
@@ -197,28 +213,45 @@ class Scoring:
         """The query of labels, classes, margins and probabilities.
 
         tusk_high: whether a label is the higher class; of a model that has seen one class, that
-        class is where it is above 0. tusk_third: whether it is neither of two.
+        class is where it is above 0. tusk_third: whether it is neither of two. tusk_s: the
+        probabilities of more than two classes.
         """
-        database, third, high = self.database, "false", "NULL"
-        y = database.as_double("rows.tusk_label", self.scope.types([label], "label")[0])
-        if answers.classifies:
-            low, other = "(models.tusk_model).classes[1]", "(models.tusk_model).classes[2]"
-            third = f"{y} <> {low} AND {y} <> {other}"
-            alone = f"CASE WHEN {low} > 0 THEN {y} >= {low} ELSE {y} > {low} END"
-            high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
+        third, high, (kind,) = "false", "NULL", self.scope.types([label], "label")
+        named, several = kind_of(kind) == "category", self.models.several
+        y = "CAST(rows.tusk_label AS text)"
+        if not named:
+            y = self.database.as_double("rows.tusk_label", kind)
+        if answers.classifies and not several:
+            third, high = sides(y, named)
         shown = [
             *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
             f"{y} AS tusk_y",
-            f"{self.function('predict')} AS tusk_c",
+            f"{self.function('predict_class' if named else 'predict')} AS tusk_c",
             f"{high} AS tusk_high",
             f"{third} AS tusk_third",
         ]
-        if answers.classifies:
+        if several:
+            shown.append(f"{self.function('predict_probas')} AS tusk_s")
+        elif answers.classifies:
             shown.append(f"{self.function('decision')} AS tusk_m")
-        if answers.has_probabilities:
+        if answers.has_probabilities and not several:
             shown.append(f"{self.function('predict_proba')} AS tusk_p")
         matched = self.matched([f"{label} AS tusk_label"])
         return f"SELECT {', '.join(shown)} FROM {matched}"
+
+
+def sides(y: str, named: bool) -> tuple[str, str]:
+    """SQL of whether a label is neither of two classes, and of whether it is the higher one.
+
+    named: whether labels are classes by name; of those a lone one is the lower.
+    """
+    field = "(models.tusk_model)." + ("class_names" if named else "classes")
+    low, other = f"{field}[1]", f"{field}[2]"
+    alone = f"CASE WHEN {low} > 0 THEN {y} >= {low} ELSE {y} > {low} END"
+    if named:
+        alone = f"{y} <> {low}"
+    high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
+    return f"{y} <> {low} AND {y} <> {other}", high
 
 
 def metrics_of(answers: Answers) -> tuple[str, ...]:

@@ -18,7 +18,13 @@ TRAINING = (
 PREDICTION = ("(model, features)", FEATURES)
 SCORE = ("(label, score)", "both numbers or booleans")
 CLASSES = "both numbers or booleans, or both text"
-CLASS_SCORE = ("(label, predicted [, average])", CLASSES)
+CLASS_SCORE = ("(label, predicted [, average [, weight]])", CLASSES)
+SUM = ("(label, predicted [, weight])", "numbers, or the label a boolean")
+PROBABILITIES = (
+    "(label, p [, weight])",
+    "the label a boolean or 0 and 1 and p a number, or the label a class and p the probabilities "
+    "of all classes",
+)
 ITEMS = (
     re.compile(
         r"^Cannot deduce template type 'T' in function: 'list_value\(.*"
@@ -45,12 +51,13 @@ EXPECTED = {
         "the names a list of texts, the values one of numbers, the bits 1 to 30",
     ),
     **dict.fromkeys(
-        ("auc", "log_loss", "rmse", "mae", "r2", "brier", "mape", "poisson_deviance",
-         "gamma_deviance", "average_precision", "roc_curve", "lift"), SCORE),
-    **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted)", CLASSES)),
+        ("auc", "average_precision", "roc_curve", "lift"), SCORE),
+    **dict.fromkeys(("rmse", "mae", "r2", "mape", "poisson_deviance", "gamma_deviance"), SUM),
+    **dict.fromkeys(("log_loss", "brier"), PROBABILITIES),
+    **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted [, weight])", CLASSES)),
     **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
     "calibration": ("(label, p [, bins])", "numbers, or the label a boolean"),
-    "pinball": ("(label, predicted, quantile)", "numbers, or the label a boolean"),
+    "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
 }  # fmt: skip
 
 

@@ -54,10 +54,20 @@ def train_arrays(
             connection, task, source=pa.table(columns), label="y", features="x", **options
         )
     if sparse and model.coef is not None:  # up to the largest id that was seen
-        coef = [*model.coef, *[0.0] * (X.shape[1] - len(model.coef))]
-        model = replace(model, coef=coef, n_features=X.shape[1])
+        model = widened(model, X.shape[1])
     names = tuple(features) or tuple(f"x{place}" for place in range(1, X.shape[1] + 1))
     return model.trained_on(names, "y")
+
+
+def widened(model: Model, n_features: int) -> Model:
+    """The same model with a coefficient of 0 for features beyond the last one of its own."""
+    if model.several:
+        by_class = np.array(model.weights()).reshape(len(model.classes or ()), -1)
+        more = np.zeros((len(by_class), n_features - model.width))
+        coef = np.hstack([by_class, more]).ravel().tolist()
+    else:
+        coef = [*model.weights(), *[0.0] * (n_features - model.width)]
+    return replace(model, coef=coef, n_features=n_features)
 
 
 def dense_column(X: NDArray[Any]) -> Any:

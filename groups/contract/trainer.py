@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.groups import last_training
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
@@ -154,12 +154,10 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
     with counted(batch.memory or 0), budget.within(most_threads(batch)):
         for number in range(batch.n_specs):
-            places = np.flatnonzero(spec == number)
+            places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if batch.request in (TRAIN, EXPLAIN):
-                texts = batch.specs[number]
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
-                texts = batch.specs[number]
                 answer_offline(library, pointer, texts, groups[places], places, account)
 
 
@@ -181,14 +179,12 @@ def answer_training(
     """Trains, or explains, the groups of one spec; places: theirs in the batch."""
     batch = pointer.contents
     task = texts.task.decode()
-    receive = receiver_of(task) if batch.request == EXPLAIN else None
-    if receive is not None:
+    if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
         said = receive(groups, batch.memory).encode()
         for place in places:
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), said)
         return
-    made = finished_of(task) if batch.request == TRAIN else None
-    if made is not None:
+    if batch.request == TRAIN and (made := finished_of(task)) is not None:
         last_training.note(made, None, batch.statement)
         emission = Emission(made.numbered(places[made.group]))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
@@ -213,6 +209,7 @@ def answer_options(
         options = replace(options, threads=batch.threads)
     reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
     request = Request(task, options, reading)
+    refuse_weights(groups, request)
     if batch.request == TRAIN:
         refuse_format(options)
         for found in trained(groups, request, batch, account):
@@ -222,6 +219,19 @@ def answer_options(
     else:
         for place, text in zip(places, explained(groups, request, batch), strict=True):
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
 
 
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
@@ -288,7 +298,9 @@ def trained_on(
     learner, memory = learner_of(request.task), batch.memory or 0
     if request.options.store is not None:
         return stored(groups, request, batch, account)
-    if large := outgrown(groups, learner, request, memory, root_of(batch), account):
+    if not groups["extras"].any() and (
+        large := outgrown(groups, learner, request, memory, root_of(batch), account)
+    ):
         return apart(groups, request, batch, account, large)
     return learner.train(groups, request, memory)
 
@@ -327,7 +339,6 @@ def apart(
 
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a database's library."""
-
     library.tusk_batch_born.restype = ctypes.c_int64
     library.tusk_batch_account.restype = ctypes.c_int64
 

@@ -25,9 +25,9 @@ def gathered(rows: Pass) -> Pass:
     groups = rows.groups
     if rows.sparse or len(groups) < LEAST_GROUPS:
         return rows
-    row = dense_row_bytes(rows.n_features, int(groups["kind"][0]))
+    row = dense_row_bytes(rows.n_features, int(groups["kind"][0]), int(groups["extras"][0]))
     place = np.zeros(len(groups) + 1, np.int64)
-    np.cumsum((SEGMENT.itemsize + groups["n_rows"] * row + 63) // 64 * 64, out=place[1:])
+    np.cumsum((SEGMENT.itemsize + groups["n_rows"] * row + 8 + 63) // 64 * 64, out=place[1:])
     struct = rows.struct
     if place[-1] > MOST_BYTES or not library().tk_scattered(struct):
         return rows

@@ -6,7 +6,9 @@ import numpy as np
 
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 
-NODE = np.dtype([("value", np.float64), ("feature", np.int32), ("right", np.int32)])
+NODE = np.dtype(
+    [("value", np.float64), ("feature", np.int32), ("right", np.int32), ("missing", np.int64)]
+)
 """`tk_node`."""
 BOOSTED = np.dtype(
     [

@@ -53,6 +53,9 @@ typedef struct tusk_frame_access {
      * read them deliver them to it. The keys must stay where they are until its next call. n = 0
      * takes it back. NULL if nothing is delivered. */
     void (*expect)(tusk_frames *frames, int32_t worker, const uint64_t *keys, int64_t n);
+    /* The n parts of the k-th frame that a worker holds: pieces of its weights with stamps of
+     * their own, which replace the frame's. NULL if each frame has one stamp. */
+    tusk_frame *(*parts)(tusk_frames *frames, int32_t worker, int64_t k, int64_t *n);
 } tusk_frame_access;
 
 #ifdef __cplusplus

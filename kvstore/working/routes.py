@@ -7,86 +7,21 @@ that needs it. What an epoch reads and writes is each chunk's weights once, in l
 
 import ctypes
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
-from tuskml.kvstore.native import ERROR_BYTES, Ids, Weights, address
+from tuskml.kvstore.native import ERROR_BYTES, Weights, address
 from tuskml.kvstore.working import forks
 from tuskml.kvstore.working.database import raise_error
 from tuskml.kvstore.working.frames import FrameCounters
-
-Matrix = NDArray[np.uint32]
-PAGE = 4096
-MOST_PADDING = 0.5
-"""Of a region, so that buckets begin with pages: a page that is written in part is read before."""
-BUFFERS = 4
-"""Regions in memory: the chunk in hand, the next, what is written, and its order."""
-CELL_BYTES = 20
-"""Of memory for each pair of chunks, those of `kernels.stored.Chunks` included."""
-
-
-@dataclass(frozen=True)
-class RoutePlan:
-    """Which weights travel from which chunk to which.
-
-    counts: uint32 of shape (C, C): weights that chunk j takes over from chunk i; starts: of the
-    same shape, the place of the first of them in the region of j; region: int64 of shape (C + 1,),
-    bytes at which each chunk's region begins; first: int64 of shape (C + 1,), weights of the
-    chunks before.
-    """
-
-    counts: Matrix
-    starts: Matrix
-    region: Ids
-    first: Ids
-    weight_size: int
-
-    @classmethod
-    def of(cls, counts: Matrix, weight_size: int = 4) -> "RoutePlan":
-        """The plan for counts; buckets begin with pages of the file where that costs little."""
-        per_page = PAGE // weight_size
-        padded = -(-counts.astype(np.int64) // per_page) * per_page
-        if padded.sum() > (1 + MOST_PADDING) * counts.sum():
-            padded = counts.astype(np.int64)
-        ends = np.cumsum(padded, axis=1)
-        region = np.concatenate(([0], np.cumsum(-(-ends[:, -1] // per_page) * per_page)))
-        first = np.concatenate(([0], np.cumsum(counts.sum(axis=1, dtype=np.int64))))
-        starts = (ends - padded).astype(np.uint32)
-        return cls(np.ascontiguousarray(counts), starts, region * weight_size, first, weight_size)
-
-    @property
-    def n_chunks(self) -> int:
-        """Chunks of rows."""
-        return len(self.counts)
-
-    @property
-    def largest(self) -> int:
-        """Bytes of the largest region."""
-        return int(np.diff(self.region).max())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that a training takes: buffers, and what is kept by pair of chunks."""
-        return BUFFERS * self.largest + CELL_BYTES * self.n_chunks**2
-
-    @property
-    def bytes_of_an_epoch(self) -> int:
-        """Bytes that are read, and written, if nothing stays in memory."""
-        return int(self.first[-1]) * self.weight_size
-
-
-def unnamed(folder: Path) -> IO[bytes]:
-    """A file that is gone when it is closed, however the process ends."""
-    return tempfile.TemporaryFile(dir=folder, buffering=0)
+from tuskml.kvstore.working.records import unnamed
+from tuskml.kvstore.working.route_plan import RoutePlan
 
 
 class Routes:
@@ -106,9 +41,9 @@ class Routes:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))
             given = native.RoutePlan(
                 plan.n_chunks, plan.weight_size,
-                address(plan.region), address(plan.counts), address(plan.starts),
-                address(plan.first),
-                self._file.fileno(), moves.fileno(),
+                address(plan.region), address(plan.first),
+                self._file.fileno(), moves.fileno(), plan.links.file.fileno(),
+                plan.piece, plan.behind,
             )  # fmt: skip
             self._keep = given, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -129,7 +64,9 @@ class Routes:
 
     @property
     def counters(self) -> FrameCounters:
-        """What was done so far, in buckets: hits never left memory, requests were read."""
+        """What was done so far, in buckets: hits never left memory, requests were read; written
+        are runs.
+        """
         if self._handle:
             numbers = (ctypes.c_int64 * 10)()
             self._native.ks_routes_count(self._handle, numbers)
@@ -143,7 +80,8 @@ class Routes:
     @contextmanager
     def at_rest(self, fold: bool = False) -> Iterator[None]:
         """Between passes: each weight lies in the file, in the region of the first chunk that has
-        it, and the buckets i >= j of chunk j may be acquired in any order; fold: stamps become 0.
+        it, and its pieces (`RoutePlan.keys_at_rest`) may be acquired in any order; fold: stamps
+        become 0.
         """
         self._rest(True, False)
         yield

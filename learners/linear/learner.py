@@ -51,6 +51,10 @@ class Linear(Learner):
             (f"features up to which the rule of `auto` takes {first}", f"{FEW_FEATURES:,}"),
         )
 
+    @property
+    def weighs(self) -> bool:
+        return True
+
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
         from tuskml.learners.linear.planner.calibration import measure
 

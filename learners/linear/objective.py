@@ -9,6 +9,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
@@ -16,7 +17,7 @@ from tuskml.learners.linear.own.checks import constant
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.linear.tasks import LINEAR, LinearTask
 from tuskml.learners.options.kinds import ByClass
 
 MOMENT_ROWS = 4096
@@ -119,7 +120,7 @@ def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
     By weighted shares a and b of the classes that is 4 a b / (a + b). The hinge is not curved: its
     unit is the weights' mean.
     """
-    low, high = (sizes / labels["n_rows"] for sizes in class_sizes(labels))
+    low, high = (sizes / labels["weight"] for sizes in class_sizes(labels))
     weight = problem.rows.class_weight
     if weight is not None:
         low, high = low * weight[:, 0], high * weight[:, 1]
@@ -200,9 +201,9 @@ def class_weights(
 
 
 def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
-    """Rows of the lower and of the higher class, each (G,)."""
-    high = labels["n_high"].astype(float)
-    return labels["n_rows"] - high, high
+    """Rows of the lower and of the higher class by their weights, each (G,)."""
+    high = labels["weight_high"]
+    return labels["weight"] - high, high
 
 
 def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats:
@@ -227,13 +228,23 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
     return v
 
 
+def mean_exposure(problem: Problem, labels: NDArray[np.void]) -> Floats | float:
+    """The logarithm of the mean of exp(offset), (G,); 0 where rows have none."""
+    rows = problem.rows
+    if not (rows.groups["extras"] & OFFSETS).any():
+        return 0.0
+    counts = replace(rows, loss=LINEAR["poisson"].loss, parameter=None)
+    sums = counts.gradient(np.zeros((problem.n_groups, problem.d + 1)))
+    return np.asarray(np.log(known(sums[:, -1] / sums[:, 1] + labels["mean"])))
+
+
 def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
     """The margin (G,) that is best of all constant ones, 0 where nobody knows it."""
     task = problem.task
     if task.quadratic:
         return np.asarray(labels["mean"])
     if task.general and not task.classifies:
-        return constant(task, labels["mean"])
+        return constant(task, labels["mean"]) - mean_exposure(problem, labels)
     if "logistic" in (task.name, task.response):
         weight = problem.rows.class_weight
         low, high = class_sizes(labels)

@@ -37,6 +37,7 @@ from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, 
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import by_statistics, decide, first_plan
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
@@ -57,6 +58,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    refuse_extras(groups, request)
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:

@@ -280,9 +280,27 @@ def _names(value: Any) -> tuple[str, ...]:
     whole = all(isinstance(one, str) and one and "\0" not in one for one in texts)
     if not texts or not whole or len(set(texts)) < len(texts):
         raise ValueError
+    for one in texts:
+        one.encode()  # a lone surrogate raises ValueError
     return tuple(texts)
 
 
 MISSING = ("skip", "impute", "level", "error")
 """What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`."""
+DATES = ("days", "parts", "cycles")
+"""What dates and timestamps become, in the order of the kernels' `tk_dates`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)
+
+
+def _interactions(value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError
+    found = tuple(_names(names) for names in value)
+    if not all(2 <= len(names) <= 3 for names in found) or len(set(found)) < len(found):
+        raise ValueError
+    return found
+
+
+INTERACTIONS = Kind(
+    'a list of lists of two or three names, such as [["origin", "hour"]]', _interactions
+)

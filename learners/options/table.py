@@ -17,6 +17,8 @@ from tuskml.learners.options.kinds import (
     CACHE,
     CLASS_WEIGHT,
     CLASSES,
+    DATES,
+    INTERACTIONS,
     MISSING,
     NAMES,
     PARTITION,
@@ -130,10 +132,44 @@ SHARED = {
             "what a prediction does with a value of a category that was not trained on: it counts "
             "as *other*, or weighs 0 where there is none; or it is an error",
         ),
+        Option("categories", NAMES, None, "columns of numbers that are categories"),
+        Option(
+            "dates",
+            choice(*DATES),
+            "days",
+            "what dates and timestamps become: `days` since 1970-01-01; `parts`: the year, and "
+            "month, weekday and hour as categories; `cycles`: the year, and sine and cosine of "
+            "the others",
+        ),
+        Option(
+            "interactions",
+            INTERACTIONS,
+            None,
+            "columns whose combinations are features of their own, besides those of each column",
+        ),
+        Option(
+            "text",
+            NAMES,
+            None,
+            "columns of text whose words, and pairs of neighbouring words, are counted in "
+            "hashed buckets",
+        ),
+        Option("text_bits", integer(4, 20), 14, "`text` has 2^text_bits buckets"),
     )
 }
 """Options that mean the same to every learner that has them."""
-EVERY_LEARNER = ("feature_names", "missing", "max_categories", "min_count", "unseen")
+EVERY_LEARNER = (
+    "feature_names",
+    "missing",
+    "max_categories",
+    "min_count",
+    "unseen",
+    "categories",
+    "dates",
+    "interactions",
+    "text",
+    "text_bits",
+)
 """Shared options that a learner need not name: they are about the features alone."""
 
 
@@ -169,6 +205,11 @@ class Options:
     max_categories: int | None
     min_count: int
     unseen: str
+    categories: tuple[str, ...] | None
+    dates: str
+    interactions: tuple[tuple[str, ...], ...] | None
+    text: tuple[str, ...] | None
+    text_bits: int
     given: frozenset[str]
 
     @property

@@ -7,28 +7,29 @@ takes no more memory than the training (Aggarwal and Vitter, The input/output co
 and related problems, CACM 1988).
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore.working.routes import BUFFERS, CELL_BYTES, RoutePlan, Routes, unnamed
+from tuskml.kvstore.working.records import Records
+from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, planned
+from tuskml.kvstore.working.routes import Routes
 
 Ids = NDArray[np.int64]
 Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
-"""Of memory for the regions of chunks; padding may take another quarter."""
-CELL_SHARE = 1 / 4
-"""Of memory at most for what is kept by pair of chunks."""
-ENTRY_BYTES, PAIR_BYTES = 16, 96
+"""Of memory for the regions of chunks; what is written behind them takes an eighth."""
+CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
+"""Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
+ENTRY_BYTES, PAIR_BYTES = 16, 48
 """Of memory for each entry of a chunk and for each (chunk, feature) of a sort, while planning."""
 GRAIN_BITS = 16
 """Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
@@ -39,30 +40,6 @@ PATIENCE = 4
 
 class TooWide(Exception):
     """A row has more features than a chunk may have, or there would be too many chunks."""
-
-
-class Records:
-    """An array in a file that is gone when it is closed: items at a place, or all after it."""
-
-    def __init__(self, folder: Path, dtype: DTypeLike) -> None:
-        self.dtype = np.dtype(dtype)
-        self.file: IO[bytes] = unnamed(folder)
-
-    def write(self, at: int, items: Array) -> None:
-        """Puts items at place `at`."""
-        view = np.ascontiguousarray(items, self.dtype).view(np.uint8).data
-        at *= self.dtype.itemsize
-        while view:
-            n = os.pwrite(self.file.fileno(), view, at)
-            view, at = view[n:], at + n
-
-    def read(self, at: int, n: int) -> Array:
-        """n items from place `at`."""
-        size = self.dtype.itemsize
-        data = os.pread(self.file.fileno(), n * size, at * size)
-        if len(data) < n * size:
-            raise DataError("a file of a training's plan ends too early")
-        return np.frombuffer(data, self.dtype)
 
 
 def most_features(memory: int) -> int:
@@ -104,7 +81,8 @@ class Routing:
             self.rows = self._cut(group, fewest)
             self._bounds = self._ranges()
             self._sort()
-            self.plan = RoutePlan.of(self._counts(), WEIGHT_BYTES)
+            self.plan = planned(self.n_chunks, self._takes, folder, memory, WEIGHT_BYTES)
+            stack.callback(self.plan.links.file.close)
             self._order()
             self._next.file.close()
             self._close = stack.pop_all()
@@ -128,7 +106,7 @@ class Routing:
     @property
     def n_features(self) -> int:
         """Features that occur."""
-        return int(np.triu(self.plan.counts).sum())  # each once: in the first chunk that has it
+        return self.plan.n_features
 
     @property
     def n_chunks(self) -> int:
@@ -146,7 +124,7 @@ class Routing:
                 break
             largest = self._write_ids(group, rows, most)
             if largest <= most:
-                if CELL_BYTES * self.n_chunks**2 > CELL_SHARE * self.memory:
+                if CHUNK_BYTES * self.n_chunks > CHUNKS_SHARE * self.memory:
                     break
                 return rows
             if rows == 1:
@@ -208,12 +186,7 @@ class Routing:
 
     def _sort(self) -> None:
         """Writes which chunks have each feature before and after, range by range."""
-        at = np.stack([np.searchsorted(self._ids_of(j), self._bounds)
-                       for j in range(self.n_chunks)])  # fmt: skip
-        for r in range(len(self._bounds) - 1):
-            self._check()
-            lengths = at[:, r + 1] - at[:, r]
-            begins = self._first[:-1] + at[:, r]
+        for begins, lengths in self._by_range(map(self._ids_of, range(self.n_chunks))):
             before, after = self._neighbours(begins, lengths)
             ends = np.cumsum(lengths)
             for j in np.flatnonzero(lengths):
@@ -221,14 +194,35 @@ class Routing:
                 self._before.write(int(begins[j]), before[part])
                 self._next.write(int(begins[j]), after[part])
 
+    def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[Ids, Ids]]:
+        """Range by range, where it begins in each list of rising ids, of all lists one after the
+        other, and how many ids it has there.
+        """
+        n, width = self.n_chunks, len(self._bounds)
+        with ExitStack() as stack:
+            cuts, first = self._made(stack, self.folder, "u4"), np.zeros(n, np.int64)
+            for j, ids in enumerate(lists):
+                self._check()
+                cuts.write(j * width, np.searchsorted(ids, self._bounds))
+                first[j + 1 :] += len(ids)
+            some = max(1, int(self.memory * CUTS_SHARE) // (8 * n))
+            for r in range(0, width - 1, some):
+                end = min(width, r + some + 1)
+                slab = np.stack([cuts.read(j * width + r, end - r) for j in range(n)])
+                for k in range(end - r - 1):
+                    self._check()
+                    begins = slab[:, k].astype(np.int64)
+                    yield first + begins, slab[:, k + 1] - begins
+
     def _neighbours(self, begins: Ids, lengths: Ids) -> tuple[Array, Array]:
         """The chunks before and after of the pairs of a range, by chunk and by id."""
-        chunks = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
-        parts = zip(begins.tolist(), lengths.tolist(), strict=True)
-        ids = [self._ids.read(first, n).astype(np.uint64) for first, n in parts if n]
-        pairs = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
-        pairs <<= np.uint64(16)
-        pairs |= chunks
+        pairs, at = np.empty(int(lengths.sum()), np.uint64), 0
+        for j in np.flatnonzero(lengths).tolist():
+            n = int(lengths[j])
+            pairs[at : at + n] = self._ids.read(int(begins[j]), n)
+            pairs[at : at + n] <<= np.uint64(16)
+            pairs[at : at + n] |= np.uint64(j)
+            at += n
         pairs.sort()  # by id, then by chunk
         chunk = pairs.astype(np.uint16)
         pairs >>= np.uint64(16)
@@ -236,17 +230,16 @@ class Routing:
         end = np.append(begin[1:], len(pairs)) - 1
         if not len(pairs):
             return chunk, chunk
+        del pairs
         before, after = np.roll(chunk, 1), np.roll(chunk, -1)
         before[begin], after[end] = chunk[end], chunk[begin]  # the order is a circle
         back = np.argsort(chunk, kind="stable")
         return before[back], after[back]
 
-    def _counts(self) -> NDArray[np.uint32]:
-        n = self.n_chunks
-        counts = np.empty((n, n), np.uint32)
-        for j in range(n):
-            counts[j] = np.bincount(self._before_of(j), minlength=n)
-        return counts
+    def _takes(self, chunk: int) -> NDArray[np.uint32]:
+        """Weights that a chunk takes over from each."""
+        self._check()
+        return np.bincount(self._before_of(chunk), minlength=self.n_chunks).astype(np.uint32)
 
     def _order(self) -> None:
         """Writes in which order the weights of each chunk go on."""
@@ -254,38 +247,28 @@ class Routing:
             self._check()
             first, end = (int(at) for at in self._first[j : j + 2])
             going = np.argsort(self._next.read(first, end - first), kind="stable")
-            self.moves.write(first, self.places(j)[1][going])
+            self.moves.write(first, self.places(j)[going])
 
     # --- the weights of a chunk ---
 
-    def places(self, chunk: int) -> tuple[Array, Array]:
-        """Of the features of a chunk by rising id: the slot in its bucket and the place in its
-        region, int32 of shape (n,).
-        """
+    def places(self, chunk: int) -> Array:
+        """Of a chunk's features by rising id, the places in its region, int32 of shape (n,)."""
         before = self._before_of(chunk)
-        counts = self.plan.counts[chunk].astype(np.int64)
+        counts, starts = self.plan.takes(chunk)
+        gaps = starts.astype(np.int64) - (np.cumsum(counts, dtype=np.int64) - counts)
         ranks = np.arange(len(before), dtype=np.int32)
-        ranks -= np.repeat((np.cumsum(counts) - counts).astype(np.int32), counts)
-        slots = np.empty(len(before), np.int32)
-        slots[np.argsort(before, kind="stable")] = ranks
-        del ranks
-        return slots, self.plan.starts[chunk].astype(np.int32)[before] + slots
+        ranks += np.repeat(gaps.astype(np.int32), counts)
+        places = np.empty(len(before), np.int32)
+        places[np.argsort(before, kind="stable")] = ranks
+        return places
 
     def locator(self) -> "Locator":
         """Finds the places of features for `Chunks.map`."""
         return Locator(self)
 
     def sizes(self, keys: Ids) -> Ids:
-        """Weights under keys."""
-        return self.plan.counts.ravel()[keys].astype(np.int64)
-
-    def keys_at_rest(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """The buckets that hold each weight once between passes, rising, and their widths."""
-        n = self.n_chunks
-        widths = self.plan.counts.copy()
-        widths[np.tril_indices(n, -1)] = 0  # column i < row j
-        keys = np.flatnonzero(widths).astype(np.uint64)
-        return keys, widths.ravel()[keys.astype(np.int64)]
+        """Weights under keys, which are numbers of chunks."""
+        return self.plan.places[keys]
 
     # --- all weights ---
 
@@ -296,7 +279,7 @@ class Routing:
             resting = self._before_of(j) >= j
             region = routes.read(j).copy()
             found = weights(self._ids_of(j)[resting].astype(np.int64))
-            region[self.places(j)[1][resting]] = found
+            region[self.places(j)[resting]] = found
             routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
@@ -306,24 +289,24 @@ class Routing:
         with ExitStack() as stack:
             ids = self._made(stack, self.folder, "i4")
             weights = self._made(stack, self.folder, "f4")
-            first, at = [0], []
-            for j in range(self.n_chunks):
-                self._check()
-                resting = self._before_of(j) >= j
-                mine = self._ids_of(j)[resting]
-                ids.write(first[-1], mine)
-                weights.write(first[-1], routes.read(j)[self.places(j)[1][resting]])
-                first.append(first[-1] + len(mine))
-                at.append(np.searchsorted(mine, self._bounds))
-            where = np.stack(at) + np.array(first[:-1], np.int64)[:, None]
-            for r in range(len(self._bounds) - 1):
-                self._check()
-                yield _joined(ids, weights, where[:, r], where[:, r + 1])
+
+            def lists() -> Iterator[Array]:
+                first = 0
+                for j in range(self.n_chunks):
+                    resting = self._before_of(j) >= j
+                    mine = self._ids_of(j)[resting]
+                    ids.write(first, mine)
+                    weights.write(first, routes.read(j)[self.places(j)[resting]])
+                    first += len(mine)
+                    yield mine
+
+            for begins, lengths in self._by_range(lists()):
+                yield _joined(ids, weights, begins, lengths)
 
 
-def _joined(ids: Records, weights: Records, begins: Ids, ends: Ids) -> tuple[Ids, Array]:
+def _joined(ids: Records, weights: Records, begins: Ids, lengths: Ids) -> tuple[Ids, Array]:
     """The pairs of a range, from the runs of all chunks."""
-    runs = [(int(b), int(e - b)) for b, e in zip(begins, ends, strict=True) if e > b]
+    runs = [(b, n) for b, n in zip(begins.tolist(), lengths.tolist(), strict=True) if n]
     if not runs:
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
     found = np.concatenate([ids.read(*run) for run in runs])
@@ -333,7 +316,7 @@ def _joined(ids: Records, weights: Records, begins: Ids, ends: Ids) -> tuple[Ids
 
 
 class Locator:
-    """Keys and slots of the features of one chunk after the other."""
+    """Keys and slots of the features of one chunk after the other: its number, and places."""
 
     at_once = 1
 
@@ -347,7 +330,6 @@ class Locator:
         order = np.argsort(ids)
         if not np.array_equal(ids[order], routing._ids_of(chunk)):
             raise DataError(f"chunk {chunk} has other features than when it was planned")
-        keys, slots = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-        keys[order] = chunk * routing.n_chunks + routing._before_of(chunk).astype(np.int64)
-        slots[order] = routing.places(chunk)[0]
-        return keys, slots
+        slots = np.empty(len(ids), np.int32)
+        slots[order] = routing.places(chunk)
+        return np.full(len(ids), chunk, np.int64), slots

@@ -47,6 +47,7 @@ KERNEL_FOLDERS = [
         "factorization",
         "stored",
         "trees",
+        "nets",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

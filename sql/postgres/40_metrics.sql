@@ -11,25 +11,47 @@ AS 'MODULE_PATHNAME', 'tuskml_metric_deserialize' LANGUAGE C IMMUTABLE STRICT PA
 -- The transitions: a label and what a model said of the row, booleans or double precision.
 CREATE FUNCTION _tuskml_log_loss(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_log_loss' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_log_loss(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_log_loss' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_accuracy(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_accuracy' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_accuracy(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_accuracy' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_rmse(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_rmse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_rmse(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_rmse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_mae(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_mae' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_mae(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_mae' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_r2(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_r2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_r2(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_r2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_brier(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_brier' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_brier(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_brier' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_mape(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_mape' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_mape(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_mape' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_poisson_deviance(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_poisson_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_poisson_deviance(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_poisson_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_gamma_deviance(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_gamma_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_gamma_deviance(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_gamma_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_pinball(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_pinball' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_pinball(internal, "any", "any", float8, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_pinball' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_accuracy_text(internal, text, text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_accuracy_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_accuracy_text(internal, text, text, float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_accuracy_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
@@ -38,23 +60,42 @@ REVOKE ALL ON FUNCTION _tuskml_metric_combine(internal, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_metric_serialize(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_metric_deserialize(bytea, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_log_loss(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_log_loss(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_accuracy(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_accuracy(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_rmse(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_rmse(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_mae(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_mae(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_r2(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_r2(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_brier(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_brier(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_mape(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_mape(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_poisson_deviance(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_poisson_deviance(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_gamma_deviance(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_gamma_deviance(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_pinball(internal, "any", "any", float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_pinball(internal, "any", "any", float8, float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_accuracy_text(internal, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_accuracy_text(internal, text, text, float8) FROM PUBLIC;
 
 -- The mean of -log of what the label got; labels are boolean, 0 and 1, or -1 and +1.
 CREATE AGGREGATE @extschema@.log_loss(label float8, p float8) (
     SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.log_loss(label float8, p float8, weight float8) (
+    SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.log_loss(label boolean, p float8) (
+    SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.log_loss(label boolean, p float8, weight float8) (
     SFUNC = _tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -64,7 +105,15 @@ CREATE AGGREGATE @extschema@.accuracy(label float8, predicted float8) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -72,11 +121,23 @@ CREATE AGGREGATE @extschema@.accuracy(label float8, predicted boolean) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label float8, predicted boolean, weight float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted boolean) (
     SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label boolean, predicted boolean, weight float8) (
+    SFUNC = _tuskml_accuracy, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.accuracy(label text, predicted text) (
+    SFUNC = _tuskml_accuracy_text, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.accuracy(label text, predicted text, weight float8) (
     SFUNC = _tuskml_accuracy_text, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -86,7 +147,15 @@ CREATE AGGREGATE @extschema@.rmse(label float8, predicted float8) (
     SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.rmse(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.rmse(label boolean, predicted float8) (
+    SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.rmse(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -96,7 +165,15 @@ CREATE AGGREGATE @extschema@.mae(label float8, predicted float8) (
     SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.mae(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.mae(label boolean, predicted float8) (
+    SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.mae(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -106,7 +183,15 @@ CREATE AGGREGATE @extschema@.r2(label float8, predicted float8) (
     SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.r2(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.r2(label boolean, predicted float8) (
+    SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.r2(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -116,7 +201,15 @@ CREATE AGGREGATE @extschema@.brier(label float8, p float8) (
     SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.brier(label float8, p float8, weight float8) (
+    SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.brier(label boolean, p float8) (
+    SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.brier(label boolean, p float8, weight float8) (
     SFUNC = _tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -126,7 +219,15 @@ CREATE AGGREGATE @extschema@.mape(label float8, predicted float8) (
     SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.mape(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.mape(label boolean, predicted float8) (
+    SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.mape(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -136,7 +237,15 @@ CREATE AGGREGATE @extschema@.pinball(label float8, predicted float8, quantile fl
     SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.pinball(label float8, predicted float8, quantile float8, weight float8) (
+    SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.pinball(label boolean, predicted float8, quantile float8) (
+    SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.pinball(label boolean, predicted float8, quantile float8, weight float8) (
     SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -146,7 +255,15 @@ CREATE AGGREGATE @extschema@.poisson_deviance(label float8, predicted float8) (
     SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.poisson_deviance(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.poisson_deviance(label boolean, predicted float8) (
+    SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.poisson_deviance(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
@@ -156,7 +273,15 @@ CREATE AGGREGATE @extschema@.gamma_deviance(label float8, predicted float8) (
     SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.gamma_deviance(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.gamma_deviance(label boolean, predicted float8) (
+    SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.gamma_deviance(label boolean, predicted float8, weight float8) (
     SFUNC = _tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);

@@ -1,9 +1,12 @@
 -- Metrics that count labels and predicted classes: text, numbers or booleans.
 CREATE TYPE @extschema@.tuskml_confusion_cell AS (label text, predicted text, n bigint);
+CREATE TYPE @extschema@.tuskml_weighted_confusion_cell AS (label text, predicted text, n bigint, weight float8);
 
 CREATE FUNCTION _tuskml_classes_number(internal) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_classes_number' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_confusion_rows(internal) RETURNS tuskml_confusion_cell[]
+AS 'MODULE_PATHNAME', 'tuskml_classes_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_confusion_weighted(internal) RETURNS tuskml_weighted_confusion_cell[]
 AS 'MODULE_PATHNAME', 'tuskml_classes_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_classes_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_classes_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -17,30 +20,43 @@ CREATE FUNCTION _tuskml_precision_score(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_precision_score(internal, "any", "any", text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_precision_score(internal, "any", "any", text, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_recall_score(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_recall_score(internal, "any", "any", text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_recall_score(internal, "any", "any", text, float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_f1_score(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_f1_score(internal, "any", "any", text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_f1_score(internal, "any", "any", text, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_confusion(internal, "any", "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_confusion' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_confusion(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_confusion' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
 REVOKE ALL ON FUNCTION _tuskml_classes_number(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_confusion_rows(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_confusion_weighted(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_classes_combine(internal, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_classes_serialize(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_classes_deserialize(bytea, internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_precision_score(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_precision_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_precision_score(internal, "any", "any", text, float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_recall_score(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_recall_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_recall_score(internal, "any", "any", text, float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_f1_score(internal, "any", "any") FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_f1_score(internal, "any", "any", text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_f1_score(internal, "any", "any", text, float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_confusion(internal, "any", "any") FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_confusion(internal, "any", "any", float8) FROM PUBLIC;
 
 -- The share of rows predicted positive that are: of two classes, or the average ('macro', 'weighted', 'micro') of all.
 CREATE AGGREGATE @extschema@.precision_score(label float8, predicted float8) (
@@ -67,7 +83,15 @@ CREATE AGGREGATE @extschema@.precision_score(label float8, predicted float8, ave
     SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted float8, average text, weight float8) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted float8, average text, weight float8) (
     SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -75,11 +99,23 @@ CREATE AGGREGATE @extschema@.precision_score(label float8, predicted boolean, av
     SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label float8, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted boolean, average text) (
     SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label boolean, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.precision_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.precision_score(label text, predicted text, average text, weight float8) (
     SFUNC = _tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -109,7 +145,15 @@ CREATE AGGREGATE @extschema@.recall_score(label float8, predicted float8, averag
     SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted float8, average text, weight float8) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted float8, average text, weight float8) (
     SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -117,11 +161,23 @@ CREATE AGGREGATE @extschema@.recall_score(label float8, predicted boolean, avera
     SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label float8, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted boolean, average text) (
     SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label boolean, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.recall_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.recall_score(label text, predicted text, average text, weight float8) (
     SFUNC = _tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -151,7 +207,15 @@ CREATE AGGREGATE @extschema@.f1_score(label float8, predicted float8, average te
     SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted float8, average text, weight float8) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted float8, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted float8, average text, weight float8) (
     SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -159,11 +223,23 @@ CREATE AGGREGATE @extschema@.f1_score(label float8, predicted boolean, average t
     SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label float8, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted boolean, average text) (
     SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label boolean, predicted boolean, average text, weight float8) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.f1_score(label text, predicted text, average text) (
+    SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.f1_score(label text, predicted text, average text, weight float8) (
     SFUNC = _tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_classes_number,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
@@ -173,19 +249,39 @@ CREATE AGGREGATE @extschema@.confusion(label float8, predicted float8) (
     SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label float8, predicted float8, weight float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_weighted,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.confusion(label boolean, predicted float8) (
     SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label boolean, predicted float8, weight float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_weighted,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.confusion(label float8, predicted boolean) (
     SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label float8, predicted boolean, weight float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_weighted,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.confusion(label boolean, predicted boolean) (
     SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label boolean, predicted boolean, weight float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_weighted,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.confusion(label text, predicted text) (
     SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_rows,
+    COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.confusion(label text, predicted text, weight float8) (
+    SFUNC = _tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = _tuskml_confusion_weighted,
     COMBINEFUNC = _tuskml_classes_combine, SERIALFUNC = _tuskml_classes_serialize, DESERIALFUNC = _tuskml_classes_deserialize,
     PARALLEL = SAFE);

@@ -50,7 +50,8 @@ def leaves(tree: np.ndarray, x: np.ndarray) -> np.ndarray:
     at = np.zeros(len(x), np.intp)
     while (inner := tree["feature"][at] >= 0).any():
         feature = np.maximum(tree["feature"][at], 0)
-        left = x[np.arange(len(x)), feature] <= tree["value"][at]
+        value = x[np.arange(len(x)), feature]
+        left = np.where(np.isnan(value), tree["missing"][at] == 1, value <= tree["value"][at])
         at = np.where(inner, np.where(left, at + 1, tree["right"][at]), at)
     return at
 

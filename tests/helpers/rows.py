@@ -76,7 +76,9 @@ def block(x, y, kind="dense float64", segment_rows=1000, dim=None):
         segments.append(segment(made[0], len(labels), *made[1:]))
     for before, after in itertools.pairwise(segments):
         before[0] = after.ctypes.data
-    record = np.array([(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0)], GROUP)
+    record = np.array(
+        [(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0, 0, 0)], GROUP
+    )
     groups = record.view(Groups)
     groups.alive = segments
     return groups

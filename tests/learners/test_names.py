@@ -15,6 +15,8 @@ COSTS = "learners/linear/estimates/costs.py"
 """Two kinds of steps have the names of algorithms in calibrations."""
 OUTCOME = "learners/linear/inference/outcome.py"
 """Takes one more of an algorithm's passes."""
+OF_NETS = "learners/nets/options.py"
+"""Nets have an algorithm of the same name."""
 DEMO = "front/commands/demo.py"
 """Shows some of the algorithms."""
 ALLOWED = {
@@ -29,7 +31,12 @@ ALLOWED = {
     "lbfgs": (DEMO,),
     "svrg": (DEMO,),
     "mgd": (f"{OF_LINEAR}/svrg.py", f"{OF_LINEAR}/hogbatch.py", DEMO),
-    "sgd": (f"{OF_LINEAR}/hogwild.py", f"{OF_LINEAR}/parts/epochs.py", "front/commands/train.py"),
+    "sgd": (
+        f"{OF_LINEAR}/hogwild.py",
+        f"{OF_LINEAR}/parts/epochs.py",
+        "front/commands/train.py",
+        OF_NETS,
+    ),
 }
 """By algorithm, files other than its own, its kernel and the registry that name it."""
 

@@ -40,6 +40,28 @@ static int number_message(const tusk_fault *f, char *text, size_t size) {
     return 0;
 }
 
+/* For a fault about a row's weight or offset; false if the fault is of another kind. */
+static int extra_message(const tusk_fault *f, char *text, size_t size) {
+    long long row = (long long)f->row;
+    char weight[32];
+    switch (f->code) {
+    case TUSK_BAD_WEIGHT:
+        snprintf(weight, sizeof weight, "%.15g", f->value);
+        snprintf(text, size,
+                 "weight is %s in row %lld of the group, expected a finite number of at least 0 "
+                 "(NULL or 0 skips a row)",
+                 isfinite(f->value) ? weight : not_finite(f->value), row);
+        return 1;
+    case TUSK_OFFSET_NOT_FINITE:
+        snprintf(text, size,
+                 "offset is %s in row %lld of the group, expected a finite number, such as the "
+                 "logarithm of an exposure greater than 0 (NULL skips a row)",
+                 not_finite(f->value), row);
+        return 1;
+    }
+    return 0;
+}
+
 /* For a fault about how many numbers a row has; false if the fault is of another kind. */
 static int length_message(const tusk_fault *f, char *text, size_t size) {
     long long row = (long long)f->row, position = (long long)f->position;
@@ -102,8 +124,8 @@ static int level_message(const tusk_fault *f, char *text, size_t size) {
 }
 
 void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
-    if (number_message(f, text, size) || length_message(f, text, size) ||
-        level_message(f, text, size))
+    if (number_message(f, text, size) || extra_message(f, text, size) ||
+        length_message(f, text, size) || level_message(f, text, size))
         return;
     long long row = (long long)f->row;
     switch (f->code) {

@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-enum tusk_column_kind { TUSK_NUMBER = 0, TUSK_CATEGORY = 1 };
+/* Dates and timestamps are days since 1970-01-01. */
+enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP };
 
 /* The longest text of a category, in bytes. */
 #define TUSK_MAX_LEVEL_BYTES 65535

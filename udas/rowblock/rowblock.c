@@ -20,29 +20,35 @@ static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, i
     return code;
 }
 
-static size_t segment_bytes(int kind, int64_t dim, uint32_t cap_rows, uint32_t cap_nnz) {
-    size_t size = sizeof(tusk_segment) + 8 * (size_t)cap_rows;
-    if (!tusk_is_sparse(kind))
-        return size + (size_t)cap_rows * (size_t)dim * tusk_value_size(kind);
-    return size + tusk_align8(4 * ((size_t)cap_rows + 1)) + tusk_align8(4 * (size_t)cap_nnz) +
-           cap_nnz * tusk_value_size(kind);
+static size_t extras_bytes(int extras) {
+    return 8 * (size_t)(!!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS));
 }
 
-tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
+static size_t segment_bytes(tusk_shape shape, uint32_t cap_rows, uint32_t cap_nnz) {
+    size_t size = sizeof(tusk_segment) + 8 * (size_t)cap_rows;
+    if (tusk_is_sparse(shape.kind))
+        size += tusk_align8(4 * ((size_t)cap_rows + 1)) + tusk_align8(4 * (size_t)cap_nnz) +
+                cap_nnz * tusk_value_size(shape.kind);
+    else
+        size += (size_t)cap_rows * (size_t)shape.dim * tusk_value_size(shape.kind);
+    return shape.extras ? tusk_align8(size) + cap_rows * extras_bytes(shape.extras) : size;
+}
+
+tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code) {
     tusk_slab *slab;
     tusk_segment *s =
-        tusk_memory_take(memory, segment_bytes(kind, dim, cap_rows, cap_nnz), &slab, code);
+        tusk_memory_take(memory, segment_bytes(shape, cap_rows, cap_nnz), &slab, code);
     if (!s)
         return NULL;
     *s = (tusk_segment){.slab = slab, .cap_rows = cap_rows, .cap_nnz = cap_nnz};
-    if (tusk_is_sparse(kind))
+    if (tusk_is_sparse(shape.kind))
         tusk_row_starts(s)[0] = 0;
     return s;
 }
 
-size_t tusk_segment_bytes(const tusk_segment *s, int kind, int64_t dim) {
-    return segment_bytes(kind, dim, s->cap_rows, s->cap_nnz);
+size_t tusk_segment_bytes(const tusk_segment *s, tusk_shape shape) {
+    return segment_bytes(shape, s->cap_rows, s->cap_nnz);
 }
 
 void tusk_segments_free(tusk_segment *head) {
@@ -59,9 +65,13 @@ void tusk_block_free(tusk_block *b) {
     memset(b, 0, sizeof *b);
 }
 
+static tusk_shape shape_of(const tusk_block *b) {
+    return (tusk_shape){b->kind, b->extras, b->dim};
+}
+
 static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows, uint32_t cap_nnz,
                           int *code) {
-    tusk_segment *s = tusk_segment_new(memory, b->kind, b->dim, cap_rows, cap_nnz, code);
+    tusk_segment *s = tusk_segment_new(memory, shape_of(b), cap_rows, cap_nnz, code);
     if (!s)
         return NULL;
     if (b->tail)
@@ -79,8 +89,8 @@ static uint32_t clamp(int64_t wanted, int64_t least, int64_t most) {
 }
 
 static tusk_segment *grow_dense(tusk_memory *memory, tusk_block *b, int64_t more, int *code) {
-    size_t row = 8 + (size_t)b->dim * tusk_value_size(b->kind);
-    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment)) / row);
+    size_t row = 8 + (size_t)b->dim * tusk_value_size(b->kind) + extras_bytes(b->extras);
+    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 8) / row);
     int64_t wanted = b->n_rows / 2 > more ? b->n_rows / 2 : more;
     return grow(memory, b, clamp(wanted, most < MIN_SEGMENT_ROWS ? 1 : MIN_SEGMENT_ROWS, most), 0,
                 code);
@@ -130,6 +140,28 @@ static int check_labels(const tusk_block *b, const double *y, int64_t n, tusk_fa
     return fail(fault, b, i, TUSK_LABEL_NOT_FINITE, 0, y[i]);
 }
 
+static int check_extras(const tusk_block *b, const tusk_extras *e, int64_t n, tusk_fault *fault) {
+    for (int64_t i = 0; e->weight && i < n; i++)
+        if (!(e->weight[i] > 0) || !isfinite(e->weight[i]))
+            return fail(fault, b, i, TUSK_BAD_WEIGHT, 0, e->weight[i]);
+    if (!e->offset || all_finite_f64(e->offset, n))
+        return TUSK_OK;
+    int64_t i = first_not_finite(e->offset, n, 1);
+    return fail(fault, b, i, TUSK_OFFSET_NOT_FINITE, 0, e->offset[i]);
+}
+
+static uint8_t extras_given(const tusk_extras *e) {
+    return (uint8_t)((e->weight ? TUSK_WEIGHTS : 0) | (e->offset ? TUSK_OFFSETS : 0));
+}
+
+static void put_extras(const tusk_block *b, const tusk_segment *s, uint32_t row,
+                       const tusk_extras *e, int64_t from, size_t n) {
+    if (e->weight)
+        memcpy(tusk_extra(s, shape_of(b), TUSK_WEIGHTS) + row, e->weight + from, n * 8);
+    if (e->offset)
+        memcpy(tusk_extra(s, shape_of(b), TUSK_OFFSETS) + row, e->offset + from, n * 8);
+}
+
 static int check_dense(const tusk_block *b, const tusk_dense_rows *r, tusk_fault *fault) {
     if (r->d <= 0)
         return fail(fault, b, 0, TUSK_EMPTY, 0, 0);
@@ -141,7 +173,8 @@ static int check_dense(const tusk_block *b, const tusk_dense_rows *r, tusk_fault
         int64_t i = first_not_finite(r->x, r->n * r->d, r->f64);
         return fail(fault, b, i / r->d, TUSK_NOT_FINITE, i % r->d + 1, value_at(r->x, i, r->f64));
     }
-    return check_labels(b, r->y, r->n, fault);
+    int code = check_labels(b, r->y, r->n, fault);
+    return code ? code : check_extras(b, &r->extras, r->n, fault);
 }
 
 int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows *rows,
@@ -152,6 +185,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
     if (!b->typed) {
         b->kind = rows->f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
         b->dim = (int32_t)rows->d;
+        b->extras = extras_given(&rows->extras);
         b->typed = 1;
     }
     size_t row = (size_t)rows->d * tusk_value_size(b->kind);
@@ -169,6 +203,8 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
         size_t take = n < fits ? (size_t)n : fits;
         memcpy((char *)tusk_dense_values(s) + s->n_rows * row, x, take * row);
         memcpy(tusk_labels(s) + s->n_rows, y, take * 8);
+        if (b->extras)
+            put_extras(b, s, s->n_rows, &rows->extras, y - rows->y, take);
         s->n_rows += (uint32_t)take;
         b->n_rows += (int64_t)take;
         x += take * row;
@@ -180,8 +216,8 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
 
 static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz, int *code) {
     /* As many rows as would fit if all were as long as this one, and entries for these rows. */
-    size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind));
-    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 24) / row);
+    size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind)) + extras_bytes(b->extras);
+    int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 32) / row);
     uint32_t rows = clamp(b->n_rows / 2, MIN_SEGMENT_ROWS, most);
     if ((size_t)rows * row > MAX_SEGMENT_BYTES)
         rows = 1;
@@ -225,6 +261,8 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries
     if (size)
         memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row->values, (size_t)row->n * size);
     tusk_labels(s)[s->n_rows] = y;
+    if (b->extras)
+        put_extras(b, s, s->n_rows, &row->extras, 0, 1);
     s->nnz += (uint32_t)row->n;
     s->n_rows++;
     tusk_row_starts(s)[s->n_rows] = s->nnz;
@@ -248,6 +286,8 @@ int tusk_append_ids(tusk_memory *memory, tusk_block *b, const tusk_entries *row,
 int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *row, double y,
                        tusk_fault *fault) {
     int code = check_labels(b, &y, 1, fault);
+    if (!code)
+        code = check_extras(b, &row->extras, 1, fault);
     if (code)
         return code;
     if (row->n > TUSK_MAX_DENSE_FEATURES)
@@ -259,6 +299,7 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *r
     }
     if (!b->typed) {
         b->kind = row->f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32;
+        b->extras = extras_given(&row->extras);
         b->typed = 1;
     }
     return append_entries(memory, b, row, y, fault);
@@ -289,6 +330,7 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
     if (!target->typed) {
         target->kind = source->kind;
         target->dim = source->dim;
+        target->extras = source->extras;
         target->typed = 1;
     } else if (tusk_is_sparse(target->kind)) {
         if (source->dim > target->dim)

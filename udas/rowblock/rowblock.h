@@ -11,6 +11,9 @@
  *                                                    values T[cap_nnz]
  *   * padded to 8 bytes
  *
+ * Behind these, padded to 8 bytes, follow the rows' weights and then their offsets,
+ * double[cap_rows] each, where the block has them. The weights are greater than 0.
+ *
  * T is float or double by the block's kind; there are no values if rows are ids alone. Row i of a
  * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
  * are never moved once written; combining two blocks links their segments. The packers do no
@@ -21,6 +24,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "memory.h"
 
@@ -35,6 +39,9 @@ enum tusk_kind {
     TUSK_SPARSE_F64 = 3,
     TUSK_IDS = 4 /* sparse without values, labels 0: which features each row has */
 };
+
+/* What rows have beside their labels, as bits. */
+enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2 };
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
 #define TUSK_MAX_FEATURE_ID 2147483646
@@ -60,7 +67,7 @@ typedef struct tusk_block {
     uint8_t kind;      /* enum tusk_kind */
     uint8_t typed;     /* whether kind and dim are set */
     uint8_t moved;     /* combine has taken the rows; taking them again would lose them */
-    uint8_t unused;
+    uint8_t extras;    /* bits of enum tusk_extra */
     struct tusk_part *parts, *last_part; /* NULL: lists of numbers, with numbers as labels */
 } tusk_block;
 
@@ -72,6 +79,8 @@ typedef struct tusk_group {
     int32_t dim;
     int32_t kind;
     const struct tusk_part *parts; /* NULL where the rows are what kernels train on */
+    int32_t extras;                /* bits of enum tusk_extra */
+    int32_t unused;
 } tusk_group;
 
 enum tusk_code {
@@ -83,6 +92,8 @@ enum tusk_code {
     TUSK_TOO_WIDE,   /* value: features found */
     TUSK_NOT_FINITE, /* position: 1-based feature, or feature id; value: the number */
     TUSK_LABEL_NOT_FINITE,
+    TUSK_BAD_WEIGHT,
+    TUSK_OFFSET_NOT_FINITE,
     TUSK_BAD_INDEX,      /* position: 1-based place in indices, value: the id */
     TUSK_LENGTHS_DIFFER, /* position: indices, value: values */
     TUSK_MOVED,
@@ -129,6 +140,39 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
     return (char *)tusk_indices(s) + tusk_align8(4 * (size_t)s->cap_nnz);
 }
 
+/* What rows of a kind have, and in which width. */
+typedef struct tusk_shape {
+    int32_t kind, extras;
+    int64_t dim; /* of dense rows */
+} tusk_shape;
+static inline tusk_shape tusk_shape_of(const tusk_group *g) {
+    return (tusk_shape){g->kind, g->extras, g->dim};
+}
+
+/* The weights or the offsets of a segment's rows; NULL if they have none. */
+static inline double *tusk_extra(const tusk_segment *s, tusk_shape shape, enum tusk_extra which) {
+    if (!(shape.extras & which))
+        return NULL;
+    size_t size = tusk_value_size(shape.kind);
+    char *end = tusk_is_sparse(shape.kind)
+                    ? (char *)tusk_sparse_values(s) + tusk_align8(s->cap_nnz * size)
+                    : (char *)tusk_dense_values(s) +
+                          tusk_align8((size_t)s->cap_rows * (size_t)shape.dim * size);
+    int second = which == TUSK_OFFSETS && (shape.extras & TUSK_WEIGHTS);
+    return (double *)end + (second ? s->cap_rows : 0);
+}
+/* Copies n rows' weights and offsets, from and to the rows with these numbers. */
+static inline void tusk_copy_extras(const tusk_segment *to, tusk_shape to_shape, uint32_t to_row,
+                                    const tusk_segment *from, tusk_shape shape, uint32_t row,
+                                    uint32_t n) {
+    for (int which = TUSK_WEIGHTS; which <= TUSK_OFFSETS; which <<= 1) {
+        const double *extra = tusk_extra(from, shape, (enum tusk_extra)which);
+        if (extra)
+            memcpy(tusk_extra(to, to_shape, (enum tusk_extra)which) + to_row, extra + row,
+                   n * sizeof *extra);
+    }
+}
+
 /* Prefetches what the next append to a block reads, and then the place where a dense row goes. */
 static inline void tusk_block_expect(const tusk_block *b) {
     if (b->tail)
@@ -143,6 +187,12 @@ static inline void tusk_block_expect_row(const tusk_block *b) {
     __builtin_prefetch((const char *)tusk_dense_values(s) + s->n_rows * row, 1);
 }
 
+/* The weights and the offsets of the rows that are appended; NULL: the block has none. */
+typedef struct tusk_extras {
+    const double *weight; /* greater than 0 */
+    const double *offset;
+} tusk_extras;
+
 /* n rows of d features, x of shape (n, d) in C order and y of shape (n,). */
 typedef struct tusk_dense_rows {
     int f64; /* 0: x is float, else double */
@@ -151,6 +201,7 @@ typedef struct tusk_dense_rows {
     const double *y;
     int64_t n;
     int64_t d;
+    tusk_extras extras;
 } tusk_dense_rows;
 int tusk_append_dense(tusk_memory *memory, tusk_block *block, const tusk_dense_rows *rows,
                       tusk_fault *fault);
@@ -162,6 +213,7 @@ typedef struct tusk_entries {
     const void *index;
     const void *values; /* not read if rows are ids alone */
     int64_t n;
+    tusk_extras extras;
 } tusk_entries;
 int tusk_append_sparse(tusk_memory *memory, tusk_block *block, const tusk_entries *row, double y,
                        tusk_fault *fault);
@@ -177,11 +229,11 @@ void tusk_block_free(tusk_block *block);
 
 /* Segments with room for a given number of rows, for code that writes rows itself (shuffling).
  * NULL if memory is out. */
-tusk_segment *tusk_segment_new(tusk_memory *memory, int kind, int64_t dim, uint32_t cap_rows,
+tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
 /* The bytes of a segment with its header, for code that passes segments to another process. */
-size_t tusk_segment_bytes(const tusk_segment *segment, int kind, int64_t dim);
+size_t tusk_segment_bytes(const tusk_segment *segment, tusk_shape shape);
 
 /* Writes one sentence about a fault, the same in every database. */
 void tusk_fault_message(const tusk_fault *fault, char *text, size_t size);

@@ -163,7 +163,7 @@ int64_t scratch_bytes(const tk_pass *pass) {
     return pass->threads * p * (p + BLOCK_ROWS) * (int64_t)sizeof(double);
 }
 
-// Calls block(rows, labels, n) for each block of a chunk, then adds the scratch's sums to out.
+// Calls block(rows, targets, n) for each block of a chunk, then adds the scratch's sums to out.
 template <class T, class E, class Block>
 void add_chunk(const tk_pass *pass, Scratch<E> &s, const Chunk &c, double *out, Block &&block) {
     const int64_t d = pass->groups[0].dim;
@@ -172,7 +172,6 @@ void add_chunk(const tk_pass *pass, Scratch<E> &s, const Chunk &c, double *out, 
                              [&](const SparseBlock<T> &rows) { block(rows, rows.y, rows.n); });
     else
         for_dense_blocks<T>(c, d, BLOCK_ROWS, block);
-    out[1] += (double)c.rows;
     for (int64_t k = 0; k < d; k++)
         out[2 + k] += s.gradient[k];
     double *h_out = out + d + 3;
@@ -191,9 +190,10 @@ void curvature_chunk(const tk_pass *pass, const Chunk &c, const Model &model, do
     Scratch<E> &s = own; // looks up the thread's variable only once
     s.reset(d + 1, model.shift, model.scale);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
-    auto block = [&](const auto &rows, const double *y, int n) {
+    auto block = [&](const auto &rows, const Targets &y, int n) {
         if (s.over)
             return;
+        out[1] += weight_of(y, n);
         margins(rows, n, d, model, m);
         out[0] += evaluate(loss, labels, m, y, n, r, h);
         add_gradient(rows, n, d, r, s.gradient.data());
@@ -234,6 +234,7 @@ void given_chunk(const tk_pass *pass, const Chunk &c, const Model &model, const 
     auto block = [&](const auto &rows, const double *, int n) {
         if (s.over)
             return;
+        out[1] += n;
         std::copy_n(slope, n, r);
         std::fill(r + n, r + BLOCK_ROWS, 0.0);
         add_gradient(rows, n, d, r, s.gradient.data());

@@ -87,12 +87,17 @@ void add_gradient_tile(const Rows &x, int64_t at, int n, const double *r, int ta
         store(g + k * LANES, load(g + k * LANES) + sums[0][k].value());
 }
 
-// The losses of PART rows, of which the first `left` count. d and h get the first and second
-// derivatives.
-template <bool curved, class Exact>
-inline vpart evaluate_part(const Exact &loss, const Labels &labels, vpart m, vpart label, int left,
+// Margins, labels and weights of PART rows.
+struct Part {
+    vpart margin, label, weight;
+};
+
+// The losses of PART rows, of which the first `left` count, times their weights. d and h get the
+// first and second derivatives.
+template <bool curved, bool weighted, class Exact>
+inline vpart evaluate_part(const Exact &loss, const Labels &labels, const Part &rows, int left,
                            double *d, double *h) {
-    vpart weight = vpart{} + 1.0;
+    vpart weight = vpart{} + 1.0, label = rows.label;
     if constexpr (Exact::classifies) {
         Mask<vpart> is_positive = label == labels.positive;
         label = select<vpart>(is_positive, vpart{} + 1.0, vpart{} - 1.0);
@@ -100,7 +105,9 @@ inline vpart evaluate_part(const Exact &loss, const Labels &labels, vpart m, vpa
             weight = select<vpart>(is_positive, vpart{} + labels.weight_positive,
                                    vpart{} + labels.weight_negative);
     }
-    LossValues<vpart> v = loss(m, label);
+    if constexpr (weighted)
+        weight *= rows.weight;
+    LossValues<vpart> v = loss(rows.margin, label);
     if (left < PART) {
         static const v8i lane = {0, 1, 2, 3, 4, 5, 6, 7};
         Mask<vpart> lanes;
@@ -118,22 +125,27 @@ inline vpart evaluate_part(const Exact &loss, const Labels &labels, vpart m, vpa
 
 // The loss and the curvature each cost about as much as the derivative, so they are computed only
 // on request. noinline: in one function, the losses would be compiled to slower code.
-template <bool valued, bool curved, class Exact>
+template <bool valued, bool curved, bool weighted, class Exact>
 [[gnu::noinline]] double evaluate_as(const Exact &loss, const Labels &labels, const double *m,
-                                     const double *y, int n, double *d, double *h) {
+                                     const Targets &t, int n, double *d, double *h) {
     vpart totals[PARTS] = {};
+    const double *y = t.y;
     for (int i = 0; i < n; i += LANES) {
         const int left = std::min(n - i, LANES);
         const v8d label = left == LANES ? load(y + i) : load_tail(y + i, left);
         const v8d margin = left == LANES ? load(m + i) : load_tail(m + i, left);
-        const vpart first = evaluate_part<curved>(loss, labels, part<0>(margin), part<0>(label),
-                                                  left, d + i, curved ? h + i : nullptr);
+        v8d weight = {};
+        if constexpr (weighted)
+            weight = left == LANES ? load(t.weight + i) : load_tail(t.weight + i, left);
+        const vpart first = evaluate_part<curved, weighted>(
+            loss, labels, {part<0>(margin), part<0>(label), part<0>(weight)}, left, d + i,
+            curved ? h + i : nullptr);
         if constexpr (valued)
             totals[0] += first;
         if constexpr (PARTS > 1) {
-            const vpart second =
-                evaluate_part<curved>(loss, labels, part<1>(margin), part<1>(label), left - PART,
-                                      d + i + PART, curved ? h + i + PART : nullptr);
+            const vpart second = evaluate_part<curved, weighted>(
+                loss, labels, {part<1>(margin), part<1>(label), part<1>(weight)}, left - PART,
+                d + i + PART, curved ? h + i + PART : nullptr);
             if constexpr (valued)
                 totals[1] += second;
         }
@@ -144,6 +156,23 @@ template <bool valued, bool curved, class Exact>
             h[i] = 0;
     }
     return sum(joined(totals));
+}
+
+// Calls the kernel for a loss.
+template <bool valued>
+double evaluate_rows(const Loss &loss, const Labels &labels, const double *m, const Targets &t,
+                     int n, double *d, double *h) {
+    double total = with_loss(loss, [&](const auto &exact) {
+        if (t.weight)
+            return h ? evaluate_as<valued, true, true>(exact, labels, m, t, n, d, h)
+                     : evaluate_as<valued, false, true>(exact, labels, m, t, n, d, h);
+        return h ? evaluate_as<valued, true, false>(exact, labels, m, t, n, d, h)
+                 : evaluate_as<valued, false, false>(exact, labels, m, t, n, d, h);
+    });
+    if (valued && h && loss.by_scores)
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            h[i] = !t.weight ? d[i] * d[i] : i < n ? d[i] * d[i] / t.weight[i] : 0;
+    return total;
 }
 
 } // namespace
@@ -164,22 +193,24 @@ void add_gradient(const Rows &x, int n, int64_t d, const double *r, double *g) {
 
 double evaluate(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                 double *d, double *h) {
-    double total = with_loss(loss, [&](const auto &exact) {
-        return h ? evaluate_as<true, true>(exact, labels, m, y, n, d, h)
-                 : evaluate_as<true, false>(exact, labels, m, y, n, d, h);
-    });
-    if (h && loss.by_scores)
-        for (int i = 0; i < BLOCK_ROWS; i++)
-            h[i] = d[i] * d[i];
-    return total;
+    return evaluate_rows<true>(loss, labels, m, {y}, n, d, h);
+}
+
+double evaluate(const Loss &loss, const Labels &labels, double *m, const Targets &t, int n,
+                double *d, double *h) {
+    add_offsets(t, n, m);
+    return evaluate_rows<true>(loss, labels, m, t, n, d, h);
 }
 
 void derivatives(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                  double *d, double *h) {
-    with_loss(loss, [&](const auto &exact) {
-        return h ? evaluate_as<false, true>(exact, labels, m, y, n, d, h)
-                 : evaluate_as<false, false>(exact, labels, m, y, n, d, h);
-    });
+    evaluate_rows<false>(loss, labels, m, {y}, n, d, h);
+}
+
+void derivatives(const Loss &loss, const Labels &labels, double *m, const Targets &t, int n,
+                 double *d, double *h) {
+    add_offsets(t, n, m);
+    evaluate_rows<false>(loss, labels, m, t, n, d, h);
 }
 
 #define TUSK_ROWS(Rows)                                                                  \

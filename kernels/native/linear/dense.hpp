@@ -168,9 +168,21 @@ struct Labels {
 double evaluate(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                 double *d, double *h);
 
+// The same for rows with weights and offsets, the second of which are added to m.
+double evaluate(const Loss &loss, const Labels &labels, double *m, const Targets &t, int n,
+                double *d, double *h);
+
 // The same without the losses.
 void derivatives(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                  double *d, double *h);
+void derivatives(const Loss &loss, const Labels &labels, double *m, const Targets &t, int n,
+                 double *d, double *h);
+
+// Adds the offsets of n rows to their margins.
+inline void add_offsets(const Targets &t, int n, double *m) {
+    for (int i = 0; t.offset && i < n; i++)
+        m[i] += t.offset[i];
+}
 
 // One number in all lanes. Compilers drop the subtraction of 0. They may not drop an addition of
 // 0, because it turns -0 into 0, and each step would have to wait for it.

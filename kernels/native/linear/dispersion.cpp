@@ -36,14 +36,14 @@ struct SizeTerms {
     PolyGamma of_t;
     explicit SizeTerms(double size)
         : t(size), log_t(std::log(size)), log_gamma(std::lgamma(size)), of_t(size) {}
-    void add(double m, double y, double *out) const {
+    void add(double m, double y, double weight, double *out) const {
         double mean = std::exp(m), whole = mean + t, ratio = (y + t) / whole;
         double log_share = std::log1p(mean / t); // log(whole / t)
         PolyGamma with(y + t);
-        out[0] += std::lgamma(y + t) - log_gamma - t * log_share +
-                  (y > 0 ? y * (m - log_t - log_share) : 0);
-        out[1] += with.first - of_t.first - log_share + (mean - y) / whole;
-        out[2] += with.second - of_t.second + 1 / t - 2 / whole + ratio / whole;
+        out[0] += weight * (std::lgamma(y + t) - log_gamma - t * log_share +
+                            (y > 0 ? y * (m - log_t - log_share) : 0));
+        out[1] += weight * (with.first - of_t.first - log_share + (mean - y) / whole);
+        out[2] += weight * (with.second - of_t.second + 1 / t - 2 / whole + ratio / whole);
     }
 };
 
@@ -57,10 +57,11 @@ int size_likelihood(const tk_pass *pass, const double *weights, const double *si
         const double *w = weights + c.group * (d + 1);
         const SizeTerms terms(size[c.group]);
         alignas(64) double m[BLOCK_ROWS];
-        auto add = [&](const double *y, int n) {
+        auto add = [&](const Targets &y, int n) {
+            add_offsets(y, n, m);
             for (int i = 0; i < n; i++)
-                terms.add(m[i], y[i], acc);
-            acc[3] += n;
+                terms.add(m[i], y.y[i], y.weight ? y.weight[i] : 1, acc);
+            acc[3] += weight_of(y, n);
         };
         if (sparse)
             for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
@@ -69,7 +70,7 @@ int size_likelihood(const tk_pass *pass, const double *weights, const double *si
             });
         else
             for_dense_blocks<T>(c, d, block_rows<T>(d),
-                                [&](const auto &x, const double *y, int n) {
+                                [&](const auto &x, const Targets &y, int n) {
                                     margins(x, n, d, padded.of(c.group), w[d], m);
                                     add(y, n);
                                 });

@@ -21,9 +21,10 @@ void dense_chunk(const tk_pass *pass, const Chunk &c, const PaddedWeights &weigh
     const double *w = weights.of(c.group), b = weights.intercept(c.group);
     const bool loss_only = pass->loss_only;
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
-    double total = 0, intercept = 0;
-    for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
+    double total = 0, intercept = 0, rows = 0;
+    for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const Targets &y, int n) {
         margins(x, n, d, w, b, m);
+        rows += weight_of(y, n);
         total += evaluate(loss, labels, m, y, n, r, nullptr);
         if (loss_only)
             return;
@@ -31,7 +32,7 @@ void dense_chunk(const tk_pass *pass, const Chunk &c, const PaddedWeights &weigh
         intercept += sum_block(r);
     });
     out[LOSS] += total;
-    out[ROWS] += (double)c.rows;
+    out[ROWS] += rows;
     if (!loss_only)
         out[GRADIENT + d] += intercept;
 }

@@ -196,7 +196,7 @@ private:
         for (int64_t g = 0; g < pass_->n_groups; g++)
             for (int64_t i = open_->offset[g]; i < open_->offset[g + 1]; i += most) {
                 int64_t rows = std::min(most, open_->offset[g + 1] - i);
-                found.push_back({{g, nullptr, 0, rows}, i, 0});
+                found.push_back({{g, nullptr, 0, rows, {}}, i, 0});
             }
         return found;
     }
@@ -346,8 +346,11 @@ private:
             uint32_t offset;
             const tusk_segment *s = finder_.find(p.chunk.group, open_->row[p.chosen + i], &offset);
             if (sparse_) {
-                body(SparseBlock<T>{tusk_row_starts(s) + offset, tusk_indices(s),
-                                    (const T *)tusk_sparse_values(s), tusk_labels(s) + offset, 1},
+                body(SparseBlock<T>{tusk_row_starts(s) + offset,
+                                    tusk_indices(s),
+                                    (const T *)tusk_sparse_values(s),
+                                    {tusk_labels(s) + offset},
+                                    1},
                      tusk_labels(s) + offset, 1);
                 continue;
             }

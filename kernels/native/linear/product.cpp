@@ -49,7 +49,7 @@ void add_squares(const Rows &, int, int64_t d, const double *h, double *sums) {
 
 // Adds one block of a chunk. Sums run over BLOCK_ROWS items, so the items from n on must be 0.
 template <class Rows>
-void block(const Rows &rows, const double *y, int n, const Loss &loss, const Labels &labels,
+void block(const Rows &rows, const Targets &y, int n, const Loss &loss, const Labels &labels,
            Product &to, double *sums) {
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS] = {}, h[BLOCK_ROWS];
     if (to.weights) {
@@ -59,12 +59,12 @@ void block(const Rows &rows, const double *y, int n, const Loss &loss, const Lab
             std::copy_n(h, n, to.h);
         add_squares(rows, n, to.d, h, to.diagonal);
         to.diagonal[to.d] += sum_block(h);
-        to.diagonal[to.d + 1] += n;
+        to.diagonal[to.d + 1] += weight_of(y, n);
         std::fill(r, r + BLOCK_ROWS, 0.0);
     }
     margins_at(rows, n, to.d, to.direction, m);
     for (int i = 0; i < n; i++)
-        r[i] = to.h ? to.h[i] * m[i] : m[i];
+        r[i] = to.h ? to.h[i] * m[i] : y.weight ? y.weight[i] * m[i] : m[i];
     add_rows(rows, n, to.d, r, sums);
     to.out[to.d] += sum_block(r);
     if (to.h)
@@ -94,7 +94,7 @@ int dense_product(const tk_pass *pass, const Product &whole, const int64_t *offs
         std::vector<double> added(padded(d), 0.0);
         Product to =
             product_of(whole, rows, c, offset, weights.of(c.group), along.of(c.group), acc);
-        for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const double *y, int n) {
+        for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const Targets &y, int n) {
             block(x, y, n, Loss(pass, c.group), Labels(pass, c.group), to, added.data());
         });
         for (int64_t k = 0; k < d; k++)

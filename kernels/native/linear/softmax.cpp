@@ -22,6 +22,10 @@ struct ClassSet {
         : n(s->n_classes), label(s->label + g * s->n_classes),
           weight(s->weight ? s->weight + g * s->n_classes : nullptr) {}
     int64_t place(double y) const { return std::lower_bound(label, label + n, y) - label; }
+    // Of row i, whose class is at `place`.
+    double weight_of(int64_t place, const Targets &rows, int i) const {
+        return (weight ? weight[place] : 1) * (rows.weight ? rows.weight[i] : 1);
+    }
 };
 
 // Margins by class, one row of BLOCK_ROWS for each, which become derivatives.
@@ -32,16 +36,17 @@ struct ClassRows {
 
     // The sum of the losses of n rows. m becomes the probabilities less 1 at the row's class,
     // times the row's weight, and 0 from row n on.
-    double settle(const ClassSet &classes, const double *y, int n) {
-        double own[BLOCK_ROWS], total = 0;
+    double settle(const ClassSet &classes, const Targets &y, int n) {
+        double own[BLOCK_ROWS], weight[BLOCK_ROWS], total = 0;
         int64_t place[BLOCK_ROWS];
         for (int i = 0; i < n; i++) {
-            place[i] = classes.place(y[i]);
+            place[i] = classes.place(y.y[i]);
             own[i] = of(place[i])[i];
+            weight[i] = classes.weight_of(place[i], y, i);
         }
-        to_probabilities(classes.n, n, own, &total, classes, place);
+        to_probabilities(classes.n, n, own, weight, &total);
         for (int i = 0; i < n; i++)
-            of(place[i])[i] -= classes.weight ? classes.weight[place[i]] : 1;
+            of(place[i])[i] -= weight[i];
         for (int64_t k = 0; k < classes.n && n < BLOCK_ROWS; k++)
             std::fill(of(k) + n, of(k) + BLOCK_ROWS, 0.0);
         return total;
@@ -49,8 +54,8 @@ struct ClassRows {
 
 private:
     // Probabilities times the weights of the rows; adds up the losses.
-    void to_probabilities(int64_t k_all, int n, const double *own, double *total,
-                          const ClassSet &classes, const int64_t *place) {
+    void to_probabilities(int64_t k_all, int n, const double *own, const double *weight,
+                          double *total) {
         alignas(64) double most[BLOCK_ROWS], sum[BLOCK_ROWS];
         int padded_n = (n + LANES - 1) / LANES * LANES;
         for (int i = 0; i < padded_n; i += LANES) {
@@ -66,9 +71,8 @@ private:
             store(sum + i, whole);
         }
         for (int i = 0; i < n; i++) {
-            double weight = classes.weight ? classes.weight[place[i]] : 1;
-            *total += weight * (std::log(sum[i]) + most[i] - own[i]);
-            sum[i] = weight / sum[i];
+            *total += weight[i] * (std::log(sum[i]) + most[i] - own[i]);
+            sum[i] = weight[i] / sum[i];
         }
         for (int i = n; i < padded_n; i++)
             sum[i] = 0;
@@ -105,7 +109,7 @@ void each_block(const tk_pass *pass, const tk_softmax *s, const Chunk &c, const 
             body(x, x.y, x.n);
         });
     const ClassWeights wide(n_classes, d, w);
-    for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const double *y, int n) {
+    for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const Targets &y, int n) {
         if (cancelled(pass->cancel_mark))
             return;
         for (int64_t k = 0; k < n_classes; k++)
@@ -132,14 +136,14 @@ int softmax_gradient(const tk_pass *pass, const tk_softmax *s, const double *wei
         const ClassSet classes(s, c.group);
         ClassRows rows(n_classes);
         std::vector<double> g(pass->loss_only ? 0 : n_classes * wide, 0.0);
-        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const double *y, int n) {
+        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const Targets &y, int n) {
             acc[0] += rows.settle(classes, y, n);
+            acc[1] += weight_of(y, n);
             for (int64_t k = 0; k < n_classes && !pass->loss_only; k++) {
                 add_slopes(x, n, d, rows.of(k), g.data() + k * wide);
                 acc[2 + k * p + d] += sum_block(rows.of(k));
             }
         });
-        acc[1] += (double)c.rows;
         for (int64_t k = 0; k < n_classes && !pass->loss_only; k++)
             for (int64_t j = 0; j < d; j++)
                 acc[2 + k * p + j] += g[k * wide + j];
@@ -171,7 +175,7 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
         const ClassSet classes(s, c.group);
         ClassRows rows(n_classes);
         std::vector<double> z(p, 1.0), product(triangle);
-        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const double *y, int n) {
+        each_block<T>(pass, s, c, weights, rows, [&](const auto &x, const Targets &y, int n) {
             rows.settle(classes, y, n);
             for (int i = 0; i < n; i++) {
                 to_z(x, i, d, shift + c.group * d, scale + c.group * d, z.data());
@@ -179,8 +183,8 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
                 for (int64_t j = 0; j < p; j++)
                     for (int64_t l = 0; l <= j; l++)
                         *at++ = z[j] * z[l];
-                int64_t own = classes.place(y[i]);
-                double weight = classes.weight ? classes.weight[own] : 1, *sums = acc;
+                int64_t own = classes.place(y.y[i]);
+                double weight = classes.weight_of(own, y, i), *sums = acc;
                 rows.of(own)[i] += weight; // the probabilities, times the weight
                 for (int64_t k = 0; k < n_classes; k++)
                     for (int64_t l = 0; l <= k; l++, sums += triangle) {
@@ -197,7 +201,8 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
 // The distinct labels of a group, rising, with the rows of each; one more than `most` at most.
 int64_t find_classes(const tusk_group &group, int64_t most, double *label, double *rows) {
     std::vector<double> found, counts;
-    for (const tusk_segment *s = group.head; s; s = s->next)
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (uint32_t i = 0; i < s->n_rows; i++) {
             double y = tusk_labels(s)[i];
             size_t at = std::lower_bound(found.begin(), found.end(), y) - found.begin();
@@ -207,8 +212,9 @@ int64_t find_classes(const tusk_group &group, int64_t most, double *label, doubl
                 found.insert(found.begin() + at, y);
                 counts.insert(counts.begin() + at, 0.0);
             }
-            counts[at]++;
+            counts[at] += weight ? weight[i] : 1;
         }
+    }
     std::copy(found.begin(), found.end(), label);
     std::copy(counts.begin(), counts.end(), rows);
     return (int64_t)found.size();

@@ -98,7 +98,7 @@ template <class T> int sparse_gradient(const tk_pass *pass, const double *weight
                 return;
             margins(rows, w, w[d], m);
             acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
-            acc[1] += rows.n;
+            acc[1] += weight_of(rows.y, rows.n);
             if (pass->loss_only)
                 return;
             add_gradient(rows, r, acc + 2);

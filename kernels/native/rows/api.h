@@ -15,10 +15,11 @@ typedef struct tk_label_stats {
                                that the loss is not defined for; 0 if there is none */
     double third;
     double mean, variance;
+    double weight, weight_high; /* of all rows, and of those with the largest label of two */
 } tk_label_stats;
 TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
-/* Mean and standard deviation of dense features, shape (n_groups, d), from a sample of about
- * `sample` rows per group. The deviation of a constant feature is 0. */
+/* Weighted mean and standard deviation of dense features, shape (n_groups, d), from a sample of
+ * about `sample` rows per group. The deviation of a constant feature is 0. */
 TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
                               double *deviation);
 /* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape
@@ -61,6 +62,11 @@ enum tk_missing { TK_MISSING_SKIP, TK_MISSING_IMPUTE, TK_MISSING_LEVEL, TK_MISSI
 /* Which levels of a category have a feature. The first one is the reference otherwise. */
 enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };
 
+/* What dates and times become: days since 1970, or their year and other parts, which are
+ * categories or go round. */
+enum tk_dates { TK_DATES_DAYS, TK_DATES_PARTS, TK_DATES_CYCLES };
+
+/* Lists of names have a 0 behind each. */
 typedef struct tk_preparing {
     int32_t missing;       /* enum tk_missing */
     int32_t levels;        /* enum tk_levels_with_feature */
@@ -71,6 +77,14 @@ typedef struct tk_preparing {
     int64_t cancel_mark;
     const char *classes; /* names of labels, each with a 0 behind it; NULL: those that occur */
     int64_t n_classes;
+    int32_t dates;          /* enum tk_dates */
+    int32_t word_bits;      /* words are hashed to 2^word_bits buckets */
+    const char *categories; /* columns of numbers that are categories */
+    int64_t n_categories;
+    const char *words; /* columns of text whose words are features */
+    int64_t n_words;
+    const char *interactions; /* of columns; an empty name ends each */
+    int64_t n_interactions;   /* names, with the empty ones */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024

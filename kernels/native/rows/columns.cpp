@@ -10,15 +10,8 @@
 namespace tusk {
 namespace {
 
-constexpr size_t MOST_LEVELS = 100000;
-
-std::string_view level_text(const tusk_levels &l, uint32_t code) {
-    uint32_t begin = code ? l.end[code - 1] : 0;
-    return {l.text + begin, l.end[code] - begin};
-}
-
 // The levels of all parts in order; place: by part and code.
-std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, int32_t column,
+std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
                                      std::vector<std::vector<int32_t>> *place) {
     std::vector<std::string_view> all;
     for (const tusk_part *p : parts)
@@ -36,6 +29,41 @@ std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts
     return all;
 }
 
+// The distinct values of categories that are numbers become levels, the least first.
+int find_numbers(const tusk_group *group, const tk_preparing *how, Columns *out) {
+    std::vector<Column *> wanted;
+    for (Column &c : out->columns)
+        if (c.of_numbers)
+            wanted.push_back(&c);
+    if (wanted.empty())
+        return TK_OK;
+    std::vector<std::vector<double>> seen(wanted.size());
+    int code = each_row(group, how->cancel_mark, [&](const auto *x, size_t) {
+        for (size_t k = 0; k < wanted.size(); k++) {
+            Column &c = *wanted[k];
+            double value = tusk_part_of((double)x[c.source], c.part) + 0.0; // not -0
+            if (std::isnan(value) || c.code.at(value) != NONE)
+                continue;
+            c.code.put(value, (int32_t)seen[k].size());
+            seen[k].push_back(value);
+        }
+    });
+    for (size_t k = 0; !code && k < wanted.size(); k++) {
+        Column &c = *wanted[k];
+        std::sort(seen[k].begin(), seen[k].end());
+        c.code = {};
+        c.feature.assign(1, {});
+        for (double value : seen[k]) {
+            char text[TUSK_NUMBER_TEXT];
+            c.code.put(value, (int32_t)c.levels.size());
+            c.feature[0].push_back((int32_t)c.levels.size());
+            out->texts.emplace_back(text, tusk_number_text(value, text));
+            c.levels.push_back(out->texts.back());
+        }
+    }
+    return code;
+}
+
 // What a pass over the rows finds of one column.
 struct Seen {
     std::vector<int64_t> count; // by level
@@ -43,37 +71,26 @@ struct Seen {
     double sum = 0;
 };
 
-template <class T>
-void look(const tusk_segment *s, size_t part, const Columns &c, std::vector<Seen> &seen) {
-    size_t d = c.columns.size();
-    const T *x = (const T *)tusk_dense_values(s);
-    for (uint32_t row = 0; row < s->n_rows; row++, x += d)
-        for (size_t j = 0; j < d; j++) {
-            if (std::isnan(x[j])) {
+int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &c,
+                 std::vector<Seen> &seen) {
+    for (size_t j = 0; j < seen.size(); j++)
+        seen[j].count.assign(c.columns[j].levels.size(), 0);
+    return each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
+        for (size_t j = 0; j < seen.size(); j++) {
+            const Column &column = c.columns[j];
+            double value = x[column.source];
+            if (column.kind == Kind::PRODUCT)
+                continue;
+            if (std::isnan(value)) {
                 seen[j].missing++;
                 continue;
             }
             seen[j].n++;
-            if (c.columns[j].category)
-                seen[j].count[c.columns[j].feature[part][(size_t)x[j]]]++;
+            if (column.is_category())
+                seen[j].count[(size_t)column.code_of(value, part)]++;
             else
-                seen[j].sum += x[j];
+                seen[j].sum += tusk_part_of(value, column.part);
         }
-}
-
-int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &c,
-                 std::vector<Seen> &seen) {
-    seen.assign(c.columns.size(), {});
-    for (size_t j = 0; j < seen.size(); j++)
-        seen[j].count.assign(c.columns[j].levels.size(), 0);
-    return each_part_segment(group, how->cancel_mark, [&](const tusk_segment *s, size_t part) {
-        if (cancelled(how->cancel_mark))
-            return (int)TK_CANCELLED;
-        if (group->parts->schema->f64)
-            look<double>(s, part, c, seen);
-        else
-            look<float>(s, part, c, seen);
-        return (int)TK_OK;
     });
 }
 
@@ -144,25 +161,16 @@ void place_category(Column &c, bool rare, bool all, const tk_preparing *how, int
         c.other = (*next)++;
     if (own_level)
         c.missing = (*next)++;
-    if (gaps && how->missing == TK_MISSING_IMPUTE)
-        c.indicator = (*next)++;
+    c.width = *next - c.first;
     for (auto &part : c.feature)
         for (int32_t &k : part)
             k = k == NONE ? c.other : c.feature_of_level(k);
 }
 
 void place_number(Column &c, int32_t *next) {
-    c.first = (*next)++;
-    if (c.n_missing)
-        c.indicator = (*next)++;
-}
-
-int refuse_levels(const Column &c, std::string *error) {
-    *error = "column '" + std::string(c.name.substr(0, 200)) + "' has " +
-             std::to_string(c.levels.size()) + " distinct values in a group, at most " +
-             std::to_string(MOST_LEVELS) +
-             " are allowed: give option 'max_categories' or 'min_count', or leave it out";
-    return TK_REFUSED;
+    c.first = *next;
+    c.width = c.kind == Kind::CYCLE ? 2 : 1;
+    *next += c.width;
 }
 
 int refuse_gaps(const Column &c, int64_t n, std::string *error) {
@@ -199,34 +207,85 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
     return TK_OK;
 }
 
-void find_parts(const tusk_group *group, Columns *out) {
-    for (const tusk_part *p = group->parts; p; p = p->next)
-        out->parts.push_back(p);
+// Finds the levels of categories and of the label.
+int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) {
     const tusk_schema *schema = group->parts->schema;
-    out->columns.resize((size_t)schema->n_columns);
-    for (int32_t j = 0; j < schema->n_columns; j++) {
-        Column &c = out->columns[j];
-        c.name = schema->name[j];
-        c.category = schema->kind[j] == TUSK_CATEGORY;
-        if (c.category)
-            c.levels = united(out->parts, j, &c.feature);
-    }
+    for (Column &c : out->columns)
+        if (c.is_category() && !c.of_numbers)
+            c.levels = united(out->parts, c.source, &c.feature);
     if (schema->text_label)
-        out->label.levels = united(out->parts, schema->n_columns, &out->label.feature);
+        out->label.levels = united(out->parts, (size_t)schema->n_columns, &out->label.feature);
+    return find_numbers(group, how, out);
+}
+
+bool needs_look(const Columns &columns, const tk_preparing *how) {
+    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1;
+    for (const Column &c : columns.columns)
+        look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;
+    return look;
+}
+
+// Gives one column its features. seen: NULL without a look at the rows.
+int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, Column &c, bool all,
+               int32_t *next, std::string *error) {
+    if (seen && seen->missing && how->missing == TK_MISSING_ERROR)
+        return refuse_gaps(c, seen->missing, error);
+    if (seen)
+        fill_gaps(c, *seen);
+    if (c.kind == Kind::WORDS)
+        return decide_words(how, out, c, next, error);
+    if (!c.is_category()) {
+        place_number(c, next);
+        return TK_OK;
+    }
+    bool rare = false;
+    if (seen) {
+        std::vector<bool> kept = kept_levels(*seen, how);
+        rare = drop_rare(c, kept);
+        c.fill_level = usual_level(c, *seen, kept);
+    }
+    if (c.levels.size() > MOST_LEVELS)
+        return refuse_levels(c.name, c.levels.size(), error);
+    place_category(c, rare, all, how, next);
+    return TK_OK;
+}
+
+// Parts of one date share an indicator.
+void place_indicator(Columns *out, size_t j, const tk_preparing *how, int32_t *next) {
+    Column &c = out->columns[j];
+    bool first = j == 0 || out->columns[j - 1].source != c.source;
+    bool wanted = c.n_missing && (how->missing == TK_MISSING_IMPUTE ||
+                                  (how->missing == TK_MISSING_LEVEL && !c.is_category()));
+    if (first && wanted)
+        c.indicator = (*next)++;
+    out->entries += (c.kind == Kind::CYCLE ? 2 : c.kind != Kind::WORDS) + (c.indicator != NONE);
 }
 
 } // namespace
 
+std::string_view level_text(const tusk_levels &l, uint32_t code) {
+    uint32_t begin = code ? l.end[code - 1] : 0;
+    return {l.text + begin, l.end[code] - begin};
+}
+
+int refuse_levels(const std::string &name, size_t n, std::string *error) {
+    *error = "column '" + name.substr(0, 200) + "' has " + std::to_string(n) +
+             " distinct values in a group, at most " + std::to_string(MOST_LEVELS) +
+             " are allowed: give option 'max_categories' or 'min_count', or leave it out";
+    return TK_REFUSED;
+}
+
 int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                    std::string *error) {
-    find_parts(group, out);
+    if (int code = list_columns(group, how, out, error))
+        return code;
+    if (int code = find_levels(group, how, out))
+        return code;
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
             return code;
-    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1;
-    for (const Column &c : out->columns)
-        look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;
     std::vector<Seen> seen(out->columns.size());
+    bool look = needs_look(*out, how);
     if (look)
         if (int code = look_at_rows(group, how, *out, seen))
             return code;
@@ -234,118 +293,18 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
     bool all = how->levels != TK_BUT_REFERENCE;
     for (size_t j = 0; j < out->columns.size(); j++) {
         Column &c = out->columns[j];
-        if (seen[j].missing && how->missing == TK_MISSING_ERROR)
-            return refuse_gaps(c, seen[j].missing, error);
-        if (look)
-            fill_gaps(c, seen[j]);
-        if (!c.category) {
-            place_number(c, &next);
-        } else {
-            bool rare = false;
-            if (look) {
-                std::vector<bool> kept = kept_levels(seen[j], how);
-                rare = drop_rare(c, kept);
-                c.fill_level = usual_level(c, seen[j], kept);
-            }
-            if (c.levels.size() > MOST_LEVELS)
-                return refuse_levels(c, error);
-            place_category(c, rare, all, how, &next);
+        if (c.kind == Kind::PRODUCT)
+            break; // they come last
+        if (int code = decide_one(how, look ? &seen[j] : nullptr, out, c, all, &next, error))
+            return code;
+        if (c.is_category())
             all = how->levels == TK_ALL_LEVELS;
-        }
-        out->entries += 1 + (c.indicator != NONE);
+        place_indicator(out, j, how, &next);
     }
+    if (int code = decide_products(group, how, out, &next, error))
+        return code;
     out->n_features = next;
     return TK_OK;
-}
-
-// --- text ---
-
-namespace {
-
-void add_json_text(std::string &out, std::string_view text) {
-    out += '"';
-    for (char c : text) {
-        char escaped[8];
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if ((unsigned char)c < 0x20) {
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            out += escaped;
-        } else {
-            out += c;
-        }
-    }
-    out += '"';
-}
-
-void add_number(std::string &out, double x) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", x);
-    out += text;
-}
-
-void add_name(std::string &out, const Column &c, std::string_view level) {
-    out.append(c.name).append("[").append(level).append("]");
-    out += '\0';
-}
-
-void add_category(std::string &out, const Column &c) {
-    out += ",\"levels\":[";
-    for (size_t k = 0; k < c.levels.size(); k++) {
-        if (k)
-            out += ',';
-        add_json_text(out, c.levels[k]);
-    }
-    out += ']';
-    if (c.reference)
-        out += ",\"reference\":true";
-    if (c.other != NONE)
-        out += ",\"other\":true";
-    if (c.missing != NONE)
-        out += ",\"missing\":true";
-    if (c.fill_level != NONE) {
-        out += ",\"fill\":";
-        add_json_text(out, c.levels[c.fill_level]);
-    }
-}
-
-} // namespace
-
-std::string names_of(const Columns &columns) {
-    std::string out;
-    for (const Column &c : columns.columns) {
-        if (!c.category)
-            out.append(c.name) += '\0';
-        for (size_t k = c.reference; k < c.levels.size(); k++)
-            add_name(out, c, c.levels[k]);
-        if (c.other != NONE)
-            add_name(out, c, "other");
-        if (c.missing != NONE || c.indicator != NONE)
-            add_name(out, c, "missing");
-    }
-    return out;
-}
-
-std::string json_of(const Columns &columns, const tk_preparing *how) {
-    static const char *const MISSING[] = {"skip", "impute", "level", "error"};
-    std::string out = "{\"version\":1,\"missing\":\"";
-    out.append(MISSING[how->missing]).append("\",\"unseen\":\"");
-    out.append(how->refuse_unseen ? "error" : "other").append("\",\"columns\":[");
-    for (size_t j = 0; j < columns.columns.size(); j++) {
-        const Column &c = columns.columns[j];
-        out.append(j ? ",{\"name\":" : "{\"name\":");
-        add_json_text(out, c.name);
-        out.append(c.category ? ",\"kind\":\"category\"" : ",\"kind\":\"number\"");
-        if (c.category) {
-            add_category(out, c);
-        } else if (how->missing == TK_MISSING_IMPUTE || how->missing == TK_MISSING_LEVEL) {
-            out += ",\"fill\":";
-            add_number(out, c.fill);
-        }
-        out.append(c.indicator != NONE ? ",\"indicator\":true}" : "}");
-    }
-    return out += "]}";
 }
 
 } // namespace tusk

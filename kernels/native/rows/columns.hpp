@@ -1,54 +1,180 @@
-// How a group's rows with names become features: levels of categories, what fills gaps, and
-// which features each column becomes.
+// How a group's rows with names become features: levels of categories, what fills gaps, parts of
+// dates, interactions, hashed words, and which features each of them has.
 #pragma once
 
+#include <cmath>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "../../../udas/rowblock/derived.h"
 #include "../../../udas/rowblock/named.h"
+#include "../shared/pool.hpp"
 #include "api.h"
 
 namespace tusk {
 
 constexpr int32_t NONE = -1; // no feature: a level that weighs 0, or a level of no interest
+constexpr size_t MOST_LEVELS = 100000;
+
+// A number: one feature. A category: one per level. A cycle: sine and cosine of a part of a date.
+// A product: one per combination of its factors' features that occurs. Words: one per bucket that
+// occurs.
+enum class Kind { NUMBER, CATEGORY, CYCLE, PRODUCT, WORDS };
+
+// A value of a column and one of a row may both be in two features at once: a cycle's.
+struct Entries {
+    int n = 0;
+    int32_t feature[2];
+    double value[2];
+
+    void put(int32_t f, double x) {
+        if (f == NONE)
+            return;
+        feature[n] = f;
+        value[n++] = x;
+    }
+};
+
+// Finds the code of a number among those that occur.
+struct Codes {
+    std::vector<int32_t> small; // of whole numbers from 0 on
+    std::unordered_map<double, int32_t> others;
+
+    void put(double x, int32_t code) {
+        if (x >= 0 && x < 4096 && x == (double)(int32_t)x) {
+            if (small.size() <= (size_t)x)
+                small.resize((size_t)x + 1, NONE);
+            small[(size_t)x] = code;
+        } else {
+            others.emplace(x, code);
+        }
+    }
+    int32_t at(double x) const {
+        if (x >= 0 && x < (double)small.size() && x == (double)(int32_t)x)
+            return small[(size_t)x];
+        auto found = others.find(x);
+        return found == others.end() ? NONE : found->second;
+    }
+};
+
+// The words of one text: bucket and count, in order of the bucket.
+using Words = std::vector<std::pair<int32_t, int32_t>>;
 
 struct Column {
-    std::string_view name;
-    bool category = false;
+    std::string name;             // of the features
+    std::string_view source_name; // of the column in the rows
+    size_t source = 0;            // its place there
+    Kind kind = Kind::NUMBER;
+    tusk_date_part part = TUSK_WHOLE;
+    bool of_numbers = false; // a category whose values are numbers
+
     std::vector<std::string_view> levels; // in order; those that have no feature of their own are
                                           // not among them, except for the reference
-    std::vector<std::vector<int32_t>> feature; // by part and code, or NONE
-    bool reference = false;                    // whether the first level has no feature
-    int32_t first = NONE;                      // a number's feature, or that of the first level
+    std::vector<std::vector<int32_t>> feature; // by part and code, or NONE; numbers have one part
+    Codes code;                                // of numbers
+
+    std::vector<size_t> factors;                   // of a product: places in columns
+    std::unordered_map<uint64_t, int32_t> product; // feature by combination
+    std::vector<std::vector<Words>> words;         // by part and code; buckets, then features
+    std::vector<uint64_t> keys;                    // combinations or buckets with a feature
+
+    bool reference = false; // whether the first level has no feature
+    int32_t first = NONE;   // a number's feature, or that of the first level
+    int32_t width = 0;      // features without the indicator
     int32_t other = NONE, missing = NONE, indicator = NONE;
     int64_t n_missing = 0;
     double fill = 0;           // for a missing number
     int32_t fill_level = NONE; // for a missing category, the place in levels
 
+    bool is_category() const { return kind == Kind::CATEGORY; }
     int32_t feature_of_level(int32_t level) const {
         return level == NONE || (reference && level == 0) ? NONE : first + level - reference;
+    }
+    int32_t code_of(double x, size_t p) const {
+        return of_numbers ? feature[0][(size_t)code.at(tusk_part_of(x, part))]
+                          : feature[p][(size_t)x];
+    }
+
+    // The features of a value; NaN for a NULL. Not of products and words.
+    Entries entries_of(double x, size_t p) const {
+        Entries e;
+        if (kind == Kind::CATEGORY) {
+            e.put(!std::isnan(x)    ? code_of(x, p)
+                  : missing != NONE ? missing
+                                    : feature_of_level(fill_level),
+                  1);
+            return e;
+        }
+        double value = std::isnan(x) ? fill : tusk_part_of(x, part);
+        if (kind == Kind::NUMBER) {
+            e.put(first, value);
+        } else {
+            e.put(first, std::sin(tusk_angle(value, part)));
+            e.put(first + 1, std::cos(tusk_angle(value, part)));
+        }
+        return e;
     }
 };
 
 struct Columns {
     std::vector<const tusk_part *> parts;
     std::vector<Column> columns;
-    Column label; // of text; its features are classes
+    std::deque<std::string> texts; // of levels that are numbers
+    Column label;                  // of text; its features are classes
     int32_t n_features = 0;
-    int32_t entries = 0; // most features that are not 0 in a row
+    int32_t entries = 0; // most features that are not 0 in a row, without words
+    bool wordy = false;  // whether a column is text of words
 };
+
+// Calls put(key, value) for each combination of features that a row has of a product. at: by
+// column.
+template <class Put>
+void each_combination(const Columns &all, const Column &c, const Entries *at, Put put) {
+    uint64_t key[32] = {0};
+    double value[32] = {1};
+    int n = 1;
+    for (size_t f : c.factors) {
+        const Entries &e = at[f];
+        for (int i = n * e.n - 1; i >= 0; i--) { // backwards, so that nothing is overwritten early
+            int from = i % n, to = i / n;
+            key[i] = key[from] * (uint64_t)all.columns[f].width +
+                     (uint64_t)(e.feature[to] - all.columns[f].first);
+            value[i] = value[from] * e.value[to];
+        }
+        n *= e.n;
+    }
+    for (int i = 0; i < n; i++)
+        put(key[i], value[i]);
+}
+
+// What the caller asks for lists columns of a group's rows. Returns a tk_code, with a sentence in
+// error if there are no such columns.
+int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
+                 std::string *error);
 
 // Decides about a group. Returns a tk_code, with a sentence in error if the data are refused.
 int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                    std::string *error);
 
+// Gives products and words their features, once those of all other columns are known.
+int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,
+                    std::string *error);
+int decide_words(const tk_preparing *how, Columns *out, Column &c, int32_t *next,
+                 std::string *error);
+
+int refuse_levels(const std::string &name, size_t n, std::string *error);
+
 // The features' names, each with a 0 behind it, and the whole as JSON.
 std::string names_of(const Columns &c);
 std::string json_of(const Columns &c, const tk_preparing *how);
 
+std::string_view level_text(const tusk_levels &l, uint32_t code);
+
 // Calls body(segment, part) for the segments of a group.
-template <class Body> int each_part_segment(const tusk_group *group, int64_t mark, Body &&body) {
+template <class Body> int each_part_segment(const tusk_group *group, Body &&body) {
     size_t part = 0;
     const tusk_part *next = group->parts ? group->parts->next : nullptr;
     for (const tusk_segment *s = group->head; s; s = s->next) {
@@ -58,9 +184,24 @@ template <class Body> int each_part_segment(const tusk_group *group, int64_t mar
         }
         if (int code = body(s, part))
             return code;
-        (void)mark;
     }
     return TK_OK;
+}
+
+// Calls body(x, part) for each row of a group, x being its columns.
+template <class Body> int each_row(const tusk_group *group, int64_t mark, Body &&body) {
+    size_t d = (size_t)group->parts->schema->n_columns;
+    return each_part_segment(group, [&](const tusk_segment *s, size_t part) {
+        if (cancelled(mark))
+            return (int)TK_CANCELLED;
+        auto rows = [&](auto *x) {
+            for (uint32_t row = 0; row < s->n_rows; row++, x += d)
+                body(x, part);
+        };
+        group->parts->schema->f64 ? rows((const double *)tusk_dense_values(s))
+                                  : rows((const float *)tusk_dense_values(s));
+        return (int)TK_OK;
+    });
 }
 
 } // namespace tusk

@@ -30,10 +30,11 @@ tusk_segment *new_segment(void *place, int64_t n_rows) {
     return s;
 }
 
-void append(tusk_segment *to, const tusk_segment *from, size_t row_bytes) {
+void append(tusk_segment *to, const tusk_segment *from, tusk_shape shape, size_t row_bytes) {
     std::memcpy(tusk_labels(to) + to->n_rows, tusk_labels(from), from->n_rows * sizeof(double));
     std::memcpy((char *)tusk_dense_values(to) + to->n_rows * row_bytes, tusk_dense_values(from),
                 from->n_rows * row_bytes);
+    tusk_copy_extras(to, shape, to->n_rows, from, shape, 0, from->n_rows);
     to->n_rows += from->n_rows;
 }
 
@@ -57,7 +58,8 @@ void gather(const tusk_group *groups, int n, char *memory, const int64_t *place,
             }
         for (int i = 0; i < n; i++)
             if (next[i]) {
-                append(const_cast<tusk_segment *>(out[i].head), next[i], row_bytes);
+                append(const_cast<tusk_segment *>(out[i].head), next[i], tusk_shape_of(out + i),
+                       row_bytes);
                 next[i] = next[i]->next;
                 any = any || next[i];
             }

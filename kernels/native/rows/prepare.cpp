@@ -25,52 +25,93 @@ struct Expansion {
     tusk_segment *to;
     size_t part;
     bool sparse;
+    tusk_shape shape; // of the rows to be
+    int32_t width;    // columns of the rows
 };
 
-// Calls put(feature, value) for the features of one row that are not 0.
-template <class T, class Put>
-void each_entry(const Columns &all, size_t part, const T *x, Put put) {
-    for (const Column &c : all.columns) {
-        T value = *x++;
-        if (std::isnan(value)) {
-            int32_t feature = c.missing != NONE ? c.missing : c.feature_of_level(c.fill_level);
-            if (!c.category)
-                put(c.first, (T)c.fill);
-            else if (feature != NONE)
-                put(feature, (T)1);
-            if (c.indicator != NONE)
+// Expands the rows of one segment.
+template <class T> class Expander {
+    const Columns &all;
+    size_t part;
+    std::vector<Entries> at; // of the row, by column
+
+public:
+    Expander(const Expansion &e) : all(e.columns), part(e.part), at(e.columns.columns.size()) {}
+
+    // Calls put(feature, value) for the features of one row that are not 0, in rising order.
+    template <class Put> void each_entry(const T *x, Put put) {
+        for (size_t j = 0; j < at.size(); j++) {
+            const Column &c = all.columns[j];
+            if (c.kind == Kind::PRODUCT) {
+                put_product(c, put);
+                continue;
+            }
+            T value = x[c.source];
+            if (c.kind == Kind::WORDS) {
+                if (!std::isnan(value))
+                    for (auto [feature, count] : c.words[part][(size_t)value])
+                        put(feature, (T)count);
+            } else {
+                at[j] = c.entries_of((double)value, part);
+                for (int i = 0; i < at[j].n; i++)
+                    put(at[j].feature[i], (T)at[j].value[i]);
+            }
+            if (c.indicator != NONE && std::isnan(value))
                 put(c.indicator, (T)1);
-        } else if (!c.category) {
-            put(c.first, value);
-        } else if (int32_t feature = c.feature[part][(size_t)value]; feature != NONE) {
-            put(feature, (T)1);
         }
     }
-}
+
+private:
+    template <class Put> void put_product(const Column &c, Put put) {
+        each_combination(all, c, at.data(), [&](uint64_t key, double value) {
+            if (auto found = c.product.find(key); found != c.product.end())
+                put(found->second, (T)value);
+        });
+    }
+};
 
 template <class T> void expand_dense(const Expansion &e) {
-    size_t d = e.columns.columns.size(), width = (size_t)e.columns.n_features;
+    size_t d = (size_t)e.width, width = (size_t)e.columns.n_features;
     const T *x = (const T *)tusk_dense_values(e.from);
     T *out = (T *)tusk_dense_values(e.to);
+    Expander<T> expander(e);
     std::memset(out, 0, e.from->n_rows * width * sizeof(T));
     for (uint32_t row = 0; row < e.from->n_rows; row++, x += d, out += width)
-        each_entry(e.columns, e.part, x, [&](int32_t feature, T value) { out[feature] = value; });
+        expander.each_entry(x, [&](int32_t feature, T value) { out[feature] = value; });
 }
 
 template <class T> void expand_sparse(const Expansion &e) {
-    size_t d = e.columns.columns.size();
+    size_t d = (size_t)e.width;
     const T *x = (const T *)tusk_dense_values(e.from);
     uint32_t *start = tusk_row_starts(e.to), n = 0;
     int32_t *index = tusk_indices(e.to);
     T *values = (T *)tusk_sparse_values(e.to);
+    Expander<T> expander(e);
     for (uint32_t row = 0; row < e.from->n_rows; row++, x += d) {
-        each_entry(e.columns, e.part, x, [&](int32_t feature, T value) {
+        expander.each_entry(x, [&](int32_t feature, T value) {
             index[n] = feature;
             values[n++] = value;
         });
         start[row + 1] = n;
     }
     e.to->nnz = n;
+}
+
+// At most so many entries are in the rows of a segment.
+uint64_t entries_in(const Columns &columns, const tusk_segment *s, size_t part, size_t d,
+                    bool f64) {
+    uint64_t n = (uint64_t)s->n_rows * (uint64_t)columns.entries;
+    for (const Column &c : columns.columns) {
+        if (c.kind != Kind::WORDS)
+            continue;
+        for (uint32_t row = 0; row < s->n_rows; row++) {
+            size_t at = row * d + c.source;
+            double code = f64 ? ((const double *)tusk_dense_values(s))[at]
+                              : ((const float *)tusk_dense_values(s))[at];
+            n += std::isnan(code) ? 0 : c.words[part][(size_t)code].size();
+        }
+    }
+    return n;
 }
 
 // Rows that are lists stay as they are.
@@ -103,6 +144,7 @@ void expand(const Expansion &e, const tusk_group *group) {
     bool f64 = group->parts->schema->f64;
     e.to->n_rows = e.from->n_rows;
     copy_labels(e);
+    tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -118,8 +160,8 @@ void shape(const tusk_group *group, const Columns &columns, tusk_group *out) {
     if (columns.columns.empty())
         return;
     bool f64 = group->parts->schema->f64;
-    bool dense =
-        columns.n_features <= DENSE_WIDTH || columns.n_features <= DENSE_SHARE * columns.entries;
+    bool dense = columns.n_features <= DENSE_WIDTH ||
+                 (!columns.wordy && columns.n_features <= DENSE_SHARE * columns.entries);
     out->dim = columns.n_features;
     out->kind = dense ? (f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32)
                       : (f64 ? TUSK_SPARSE_F64 : TUSK_SPARSE_F32);
@@ -129,22 +171,26 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
                  const Columns &columns, int threads, tusk_group *out) {
     std::vector<Expansion> all;
     bool sparse = tusk_is_sparse(out->kind), listed = columns.columns.empty();
+    const tusk_schema *schema = group->parts->schema;
+    int32_t width = schema->n_columns;
     tusk_segment **link = const_cast<tusk_segment **>(&out->head);
-    int code =
-        each_part_segment(group, how->cancel_mark, [&](const tusk_segment *s, size_t part) -> int {
-            uint32_t entries = !sparse  ? 0
-                               : listed ? s->nnz
-                                        : s->n_rows * (uint32_t)columns.entries;
-            int failed = TUSK_OK;
-            tusk_segment *to =
-                tusk_segment_new(memory, out->kind, out->dim, s->n_rows, entries, &failed);
-            if (!to)
-                return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
-            *link = to;
-            link = &to->next;
-            all.push_back({columns, s, to, part, sparse});
-            return TK_OK;
-        });
+    auto begin = [&](const tusk_segment *s, size_t part) -> int {
+        uint64_t entries = !sparse  ? 0
+                           : listed ? s->nnz
+                                    : entries_in(columns, s, part, (size_t)width, schema->f64);
+        int failed = TUSK_OK;
+        if (entries > UINT32_MAX)
+            return TK_NO_MEMORY;
+        tusk_segment *to =
+            tusk_segment_new(memory, tusk_shape_of(out), s->n_rows, (uint32_t)entries, &failed);
+        if (!to)
+            return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+        *link = to;
+        link = &to->next;
+        all.push_back({columns, s, to, part, sparse, tusk_shape_of(out), width});
+        return TK_OK;
+    };
+    int code = each_part_segment(group, begin);
     if (code)
         return code;
     parallel_for((int64_t)all.size(), threads, [&](int64_t i) {

@@ -131,16 +131,18 @@ private:
     Charged<int32_t> begin_;
 };
 
-tusk_segment *copy_of(const tusk_segment *s, int kind, tusk_memory *memory, const Places &places,
-                      int *code) {
-    tusk_segment *to = tusk_segment_new(memory, kind, 0, s->n_rows, s->nnz, code);
+tusk_segment *copy_of(const tusk_segment *s, tusk_shape shape, tusk_memory *memory,
+                      const Places &places, int *code) {
+    tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, code);
     if (!to)
         return nullptr;
     to->n_rows = s->n_rows;
     to->nnz = s->nnz;
     std::memcpy(tusk_labels(to), tusk_labels(s), s->n_rows * sizeof(double));
     std::memcpy(tusk_row_starts(to), tusk_row_starts(s), (s->n_rows + 1) * sizeof(uint32_t));
-    std::memcpy(tusk_sparse_values(to), tusk_sparse_values(s), s->nnz * tusk_value_size(kind));
+    std::memcpy(tusk_sparse_values(to), tusk_sparse_values(s),
+                s->nnz * tusk_value_size(shape.kind));
+    tusk_copy_extras(to, shape, 0, s, shape, 0, s->n_rows);
     const int32_t *id = tusk_indices(s);
     int32_t *place = tusk_indices(to);
     for (uint32_t i = 0; i < s->nnz; i++)
@@ -177,7 +179,7 @@ int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark, cons
         tusk_segment first{}, *tail = &first;
         return each_segment(group, mark, [&](const tusk_segment *s) -> int {
             int failed = TUSK_OK;
-            tusk_segment *next = copy_of(s, group->kind, memory, places, &failed);
+            tusk_segment *next = copy_of(s, tusk_shape_of(group), memory, places, &failed);
             if (!next)
                 return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             tail->next = next;

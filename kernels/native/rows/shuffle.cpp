@@ -155,7 +155,7 @@ public:
         for (int64_t at = 0; at < n;) {
             int64_t rows = rows_that_fit(keys + at, n - at), nnz = nonzeros(keys + at, rows);
             int code = TUSK_OK;
-            tusk_segment *s = tusk_segment_new(memory_, group_.kind, group_.dim, (uint32_t)rows,
+            tusk_segment *s = tusk_segment_new(memory_, tusk_shape_of(&group_), (uint32_t)rows,
                                                (uint32_t)nnz, &code);
             if (!s)
                 return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
@@ -203,6 +203,9 @@ private:
                 prefetch(keys[i + AHEAD]);
             RowBytes row = bytes_of(group_, keys[i].segment, keys[i].row);
             tusk_labels(s)[i] = row.y;
+            if (group_.extras)
+                tusk_copy_extras(s, tusk_shape_of(&group_), i, keys[i].segment,
+                                 tusk_shape_of(&group_), keys[i].row, 1);
             if (sparse) {
                 std::memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row.values,
                             row.values_size);

@@ -23,6 +23,19 @@ struct Moments {
     }
 };
 
+Moments weighted_moments(const double *y, const double *weight, uint32_t n) {
+    Moments out;
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out.n += weight[i];
+        sum += weight[i] * y[i];
+    }
+    out.mean = sum / out.n;
+    for (uint32_t i = 0; i < n; i++)
+        out.m2 += weight[i] * (y[i] - out.mean) * (y[i] - out.mean);
+    return out;
+}
+
 Moments moments_of(const double *y, uint32_t n) {
     Moments out;
     double sum = 0;
@@ -42,6 +55,7 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     out.high = -infinity;
     out.n_rows = group.n_rows;
     Moments all;
+    const tusk_shape shape = tusk_shape_of(&group);
     for (const tusk_segment *s = group.head; s; s = s->next) {
         if (!s->n_rows)
             continue;
@@ -50,9 +64,11 @@ tk_label_stats numeric_labels(const tusk_group &group) {
             out.low = std::min(out.low, y[i]);
             out.high = std::max(out.high, y[i]);
         }
-        all.merge(moments_of(y, s->n_rows));
+        const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS);
+        all.merge(weight ? weighted_moments(y, weight, s->n_rows) : moments_of(y, s->n_rows));
     }
     out.mean = all.mean;
+    out.weight = all.n;
     out.variance = all.n ? all.m2 / all.n : 0;
     if (out.low == out.high &&
         !std::isfinite(out.variance)) { // equal labels so large that squares overflow
@@ -128,6 +144,22 @@ private:
     }
 };
 
+// The weights of all rows and of those with the label `high`.
+void weigh(const tusk_group &group, tk_label_stats *out) {
+    out->weight = (double)out->n_rows;
+    out->weight_high = (double)out->n_high;
+    if (!(group.extras & TUSK_WEIGHTS))
+        return;
+    out->weight = out->weight_high = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            out->weight += weight[i];
+            out->weight_high += tusk_labels(s)[i] == out->high ? weight[i] : 0;
+        }
+    }
+}
+
 tk_label_stats class_labels(const tusk_group &group) {
     tk_label_stats out{};
     out.n_rows = group.n_rows;
@@ -146,6 +178,7 @@ tk_label_stats class_labels(const tusk_group &group) {
         out.n_high = group.n_rows;
     else
         out.n_high = ascending ? classes.n_second : group.n_rows - classes.n_second;
+    weigh(group, &out);
     return out;
 }
 
@@ -154,21 +187,22 @@ tk_label_stats class_labels(const tusk_group &group) {
 template <class T> struct ColumnSums {
     int64_t d;
     std::vector<double> origin, sum, square, reach; // reach: the largest |x - first row|
-    int64_t n = 0;
+    double n = 0;                                   // the sum of the weights
 
     explicit ColumnSums(int64_t width)
         : d(width), origin(width), sum(width), square(width), reach(width) {}
 
-    void add(const T *x) {
-        if (n++ == 0)
+    void add(const T *x, double weight) {
+        if (n == 0)
             for (int64_t k = 0; k < d; k++)
                 origin[k] = (double)x[k];
         for (int64_t k = 0; k < d; k++) {
             double v = (double)x[k] - origin[k];
-            sum[k] += v;
-            square[k] += v * v;
+            sum[k] += weight * v;
+            square[k] += weight * v * v;
             reach[k] = std::max(reach[k], std::fabs(v));
         }
+        n += weight;
     }
 
     // Whether a column varies, but its squares overflow or underflow.
@@ -189,13 +223,14 @@ template <class T> struct ColumnSums {
     }
 };
 
-// Calls visit(x) for every step-th row.
+// Calls visit(x, weight) for every step-th row.
 template <class T, class Visit>
 void each_row(const tusk_group &group, int64_t step, const Visit &visit) {
     int64_t next = 0;
     for (const tusk_segment *s = group.head; s; s = s->next) {
+        const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (; next < s->n_rows; next += step)
-            visit((const T *)tusk_dense_values(s) + next * group.dim);
+            visit((const T *)tusk_dense_values(s) + next * group.dim, weight ? weight[next] : 1);
         next -= s->n_rows;
     }
 }
@@ -206,18 +241,19 @@ template <class T>
 void scaled_moments(const tusk_group &group, int64_t step, int64_t k, const ColumnSums<T> &sums,
                     double *mean, double *deviation) {
     double half = sums.origin[k] / 2, reach = 0;
-    each_row<T>(group, step,
-                [&](const T *x) { reach = std::max(reach, std::fabs((double)x[k] / 2 - half)); });
+    each_row<T>(group, step, [&](const T *x, double) {
+        reach = std::max(reach, std::fabs((double)x[k] / 2 - half));
+    });
     if (!(reach > 0)) // values so small that their halves are 0
         return;
     int power = std::ilogb(reach) + 1;
     double origin = std::scalbn(sums.origin[k], -power), sum = 0, square = 0;
-    each_row<T>(group, step, [&](const T *x) {
+    each_row<T>(group, step, [&](const T *x, double weight) {
         double v = std::scalbn((double)x[k], -power) - origin;
-        sum += v;
-        square += v * v;
+        sum += weight * v;
+        square += weight * v * v;
     });
-    double centre = sum / (double)sums.n;
+    double centre = sum / sums.n;
     *mean = std::scalbn(origin + centre, power);
     *deviation = std::scalbn(std::sqrt(std::max(square / sums.n - centre * centre, 0.0)), power);
 }
@@ -225,7 +261,7 @@ void scaled_moments(const tusk_group &group, int64_t step, int64_t k, const Colu
 template <class T>
 bool sample_moments(const tusk_group &group, int64_t step, double *mean, double *deviation) {
     ColumnSums<T> sums(group.dim);
-    each_row<T>(group, step, [&](const T *x) { sums.add(x); });
+    each_row<T>(group, step, [&](const T *x, double weight) { sums.add(x, weight); });
     bool constant = sums.finish(mean, deviation);
     for (int64_t k = 0; k < group.dim; k++)
         if (sums.lost(k))

@@ -18,7 +18,7 @@ std::vector<Chunk> make_chunks(const tk_pass *pass, Ref<int64_t(int64_t group)> 
         while (left > 0) {
             int64_t rows = std::min(left, most);
             if (number++ % pass->stride == 0)
-                chunks.push_back({g, s, offset, rows});
+                chunks.push_back({g, s, offset, rows, tusk_shape_of(pass->groups + g)});
             left -= rows;
             for (int64_t skip = rows; skip > 0 && left > 0;) {
                 int64_t step = std::min<int64_t>(skip, s->n_rows - offset);

@@ -24,12 +24,57 @@ template <class T> struct Gathered {
     const T *operator()(int i) const { return rows[i]; }
 };
 
+// Labels of neighbouring rows with their weights and offsets, NULL: they have none.
+struct Targets {
+    const double *y;
+    const double *weight = nullptr, *offset = nullptr;
+    operator const double *() const { return y; }
+    Targets from(int64_t row) const {
+        return {y + row, weight ? weight + row : nullptr, offset ? offset + row : nullptr};
+    }
+};
+
+// Those of a segment.
+inline Targets targets_of(const tusk_segment *s, tusk_shape shape) {
+    return {tusk_labels(s), tusk_extra(s, shape, TUSK_WEIGHTS),
+            tusk_extra(s, shape, TUSK_OFFSETS)};
+}
+
+// Targets copied from several segments.
+class GatheredTargets {
+public:
+    void put(const Targets &from, int n, int at) {
+        std::copy_n(from.y, n, y_ + at);
+        if (from.weight)
+            std::copy_n(from.weight, n, weight_ + at);
+        if (from.offset)
+            std::copy_n(from.offset, n, offset_ + at);
+    }
+    Targets get(int32_t extras) const {
+        return {y_, extras & TUSK_WEIGHTS ? weight_ : nullptr,
+                extras & TUSK_OFFSETS ? offset_ : nullptr};
+    }
+
+private:
+    alignas(64) double y_[BLOCK_ROWS], weight_[BLOCK_ROWS], offset_[BLOCK_ROWS];
+};
+
+// The sum of the weights of n rows.
+inline double weight_of(const Targets &t, int n) {
+    if (!t.weight)
+        return n;
+    double total = 0;
+    for (int i = 0; i < n; i++)
+        total += t.weight[i];
+    return total;
+}
+
 // Neighbouring sparse rows of one segment.
 template <class T> struct SparseBlock {
     const uint32_t *start; // (n + 1,) offsets into index and value
     const int32_t *index;
     const T *value;
-    const double *y;
+    Targets y;
     int n;
 };
 
@@ -39,6 +84,7 @@ struct Chunk {
     const tusk_segment *segment;
     uint32_t offset;
     int64_t rows;
+    tusk_shape shape = {};
 };
 
 // Chunk borders depend on the rows alone, never on the number of threads.
@@ -60,15 +106,15 @@ template <class T> int block_rows(int64_t d) {
     return (int)std::clamp<int64_t>(16384 / (d * (int64_t)sizeof(T)) / 8 * 8, 8, BLOCK_ROWS);
 }
 
-// Calls body(rows, y, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS. Rows
-// of short segments are gathered into whole blocks, because vectors of eight rows are fastest
+// Calls body(rows, targets, n) for the rows of a chunk in blocks of at most `most` <= BLOCK_ROWS.
+// Rows of short segments are gathered into whole blocks, because vectors of eight rows are fastest
 // when they are full.
 template <class T, class Body>
 void for_dense_blocks(const Chunk &c, int64_t d, int most, Body &&body) {
     const tusk_segment *s = c.segment;
     uint32_t at = c.offset;
     const T *rows[BLOCK_ROWS];
-    alignas(64) double y[BLOCK_ROWS];
+    GatheredTargets several;
     int gathered = 0;
     for (int64_t left = c.rows; left > 0;) {
         if (at == s->n_rows) {
@@ -79,16 +125,16 @@ void for_dense_blocks(const Chunk &c, int64_t d, int most, Body &&body) {
         const T *x = (const T *)tusk_dense_values(s) + at * d;
         int n = (int)std::min<int64_t>({most - gathered, left, (int64_t)(s->n_rows - at)});
         if (n == most) {
-            body(Contiguous<T>{x, d}, tusk_labels(s) + at, n);
+            body(Contiguous<T>{x, d}, targets_of(s, c.shape).from(at), n);
         } else {
-            std::copy_n(tusk_labels(s) + at, n, y + gathered);
+            several.put(targets_of(s, c.shape).from(at), n, gathered);
             for (int i = 0; i < n; i++)
                 rows[gathered++] = x + i * d;
         }
         at += n;
         left -= n;
         if (gathered && (gathered == most || left == 0)) {
-            body(Gathered<T>{rows}, y, gathered);
+            body(Gathered<T>{rows}, several.get(c.shape.extras), gathered);
             gathered = 0;
         }
     }
@@ -106,7 +152,7 @@ template <class T, class Body> void for_sparse_blocks(const Chunk &c, int most, 
         }
         int n = (int)std::min<int64_t>({most, left, (int64_t)(s->n_rows - at)});
         body(SparseBlock<T>{tusk_row_starts(s) + at, tusk_indices(s),
-                            (const T *)tusk_sparse_values(s), tusk_labels(s) + at, n});
+                            (const T *)tusk_sparse_values(s), targets_of(s, c.shape).from(at), n});
         at += n;
         left -= n;
     }

@@ -73,7 +73,8 @@ int tk_scratch_new(const uint64_t *keys, const uint32_t *widths, int64_t n, int3
             scratch->frames[i] = {at, 0, widths[i]};
             at += payload_bytes(widths[i], weight_size);
         }
-        scratch->access = {(tusk_frames *)scratch.get(), weight_size, acquire, release, nullptr};
+        scratch->access = {
+            (tusk_frames *)scratch.get(), weight_size, acquire, release, nullptr, nullptr};
         tk_scratch_reset(scratch.get());
         *out = scratch.release();
         return TK_OK;

@@ -33,8 +33,7 @@ template <class T, class W> void train_together(Training &all, const Stop &stop,
     Paged<W> w = held.weights(all.job->chunks->list[stop.number]);
     for (bool whole = false; !whole && !all.visits.stopped();) {
         all.clock.begin_span();
-        for (tusk_frame *frame : held.frames)
-            all.clock.settle<W>(frame);
+        all.visits.settle(all.clock, 0, held);
         std::atomic<bool> broken{false};
         parallel_for(workers, workers, [&](int64_t k) {
             if (!train_runs<T, W>(all, shares.stops[k], shares.runs[k], w))
@@ -82,8 +81,7 @@ template <class T, class W> int loss_together(tk_stored *job) {
     job->scale = clock.scale_at(job->time);
     int32_t workers = job->pass->threads;
     visit_in_order(job, visits, held, stops_of(job), false, [&](const Stop &stop) {
-        for (tusk_frame *frame : held.frames)
-            clock.settle<W>(frame);
+        visits.settle(clock, 0, held);
         const StoredChunk &chunk = job->chunks->list[stop.number];
         Shares shares(cut(chunk.pieces, PARTITION_ROWS), stop, workers);
         Paged<W> w = held.weights(chunk);

@@ -41,8 +41,7 @@ template <class T, class W> void train(Training &all, Queue &queue, int32_t work
             all.visits.visit(worker, stop->number, chunk.keys.data(), chunk.widths.data(),
                              chunk.keys.size(), held, [&] {
                                  drawn.look_ahead();
-                                 for (tusk_frame *frame : held.frames)
-                                     all.clock.settle<W>(frame);
+                                 all.visits.settle(all.clock, worker, held);
                                  whole = train_runs<T, W>(all, *stop, chunk_runs(all.job, *stop),
                                                           held.weights(chunk));
                                  return true;
@@ -94,8 +93,7 @@ template <class T, class W> int total_loss(tk_stored *job) {
             }
             visits.visit((int32_t)worker, stop->number, chunk.keys.data(), chunk.widths.data(),
                          chunk.keys.size(), held, [&] {
-                             for (tusk_frame *frame : held.frames)
-                                 clock.settle<W>(frame);
+                             visits.settle(clock, (int32_t)worker, held);
                              auto runs = cut(chunk.pieces, PARTITION_ROWS);
                              visits.add(loss_of_runs<T, W>(job, visits, runs, job->scale,
                                                            held.weights(chunk)),
@@ -125,12 +123,10 @@ std::vector<int64_t> pieces_of(const uint32_t *widths, int64_t n, const tk_cut &
     return ends;
 }
 
-template <class W>
-void settle_held(const tk_stored *job, Visits &visits, Clock &clock, const Held<W> &held) {
+template <class W> void sum_held(const tk_stored *job, Visits &visits, const Held<W> &held) {
     double squares = 0, absolute = 0;
     int64_t nonzeros = 0;
     for (tusk_frame *frame : held.frames) {
-        clock.settle<W>(frame);
         W *u = (W *)frame->weights;
         for (uint32_t k = 0; k < frame->width; k++) {
             double w = job->scale * (double)u[k];
@@ -159,7 +155,8 @@ int settle_all(tk_stored *job, const uint64_t *keys, const uint32_t *widths, int
         for (size_t i; !visits.stopped() && (i = next.fetch_add(1)) < ends.size();)
             visits.visit((int32_t)worker, -1, keys + ends[i - 1], widths + ends[i - 1],
                          (size_t)(ends[i] - ends[i - 1]), held, [&] {
-                             settle_held(job, visits, clock, held);
+                             visits.settle(clock, (int32_t)worker, held);
+                             sum_held(job, visits, held);
                              return true;
                          });
     });

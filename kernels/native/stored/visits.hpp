@@ -104,6 +104,21 @@ public:
         return true;
     }
 
+    // Brings the payloads that a worker holds up to date.
+    template <class W> void settle(Clock &clock, int32_t worker, const Held<W> &held) const {
+        const tusk_frame_access *access = job_->access;
+        for (size_t k = 0; k < held.frames.size(); k++) {
+            if (!access->parts) {
+                clock.settle<W>(held.frames[k]);
+                continue;
+            }
+            int64_t n = 0;
+            tusk_frame *part = access->parts(access->frames, worker, (int64_t)k, &n);
+            for (int64_t i = 0; i < n; i++)
+                clock.settle<W>(part + i);
+        }
+    }
+
     // Whether workers deliver payloads that they read to those that expect them.
     bool pushes() const { return job_->access->expect != nullptr; }
     void expect(int32_t worker, const StoredChunk *chunk) const {

@@ -43,6 +43,7 @@ typedef struct tk_node {
     double value;    /* threshold, or of a leaf what it adds to the margin */
     int32_t feature; /* -1: a leaf */
     int32_t right;   /* number of the right child within its tree */
+    int64_t missing; /* 1: rows whose feature is NaN go left; 0: they go right */
 } tk_node;
 
 /* What one group's boosting gave. */

@@ -11,6 +11,7 @@ namespace tusk {
 namespace {
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
+constexpr double GAP = std::numeric_limits<double>::quiet_NaN();
 
 // Calls body(x, y) for each row of a dense group.
 template <class T, class Body> void for_rows(const tusk_group &group, Body &&body) {
@@ -47,7 +48,18 @@ template <class T> std::vector<std::vector<T>> sample_of(const tusk_group &group
         if (!all && hash_of(x, group.dim, y) >= below)
             return;
         for (int32_t f = 0; f < group.dim; f++)
-            out[f].push_back(x[f]);
+            if (x[f] == x[f])
+                out[f].push_back(x[f]);
+    });
+    return out;
+}
+
+// Which features have missing values in any row.
+template <class T> std::vector<uint8_t> gaps_in(const tusk_group &group) {
+    std::vector<uint8_t> out(group.dim);
+    for_rows<T>(group, [&](const T *x, double) {
+        for (int32_t f = 0; f < group.dim; f++)
+            out[f] |= x[f] != x[f];
     });
     return out;
 }
@@ -60,7 +72,7 @@ double between(double low, double high) {
 
 // A feature's bounds without the infinite one. A bin ends when it has its share of the rows that
 // are left, or before a value that has a share of its own.
-template <class T> std::vector<double> bounds_of(std::vector<T> &values, int most) {
+template <class T> std::vector<double> bounds_of(std::vector<T> &values, int most, int64_t least) {
     std::sort(values.begin(), values.end());
     std::vector<double> out;
     size_t n = values.size(), in_bin = 0;
@@ -73,10 +85,10 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
         size_t next = end + 1;
         while (next < n && values[next] == values[end])
             next++;
-        double share = std::max<double>(LEAST_IN_BIN, (double)(n - (end - in_bin)) /
-                                                          (double)(most - (int)out.size()));
+        double share = std::max<double>((double)least, (double)(n - (end - in_bin)) /
+                                                           (double)(most - (int)out.size()));
         bool full = (double)in_bin >= share;
-        bool before_heavy = in_bin >= LEAST_IN_BIN && (double)(next - end) >= share;
+        bool before_heavy = (int64_t)in_bin >= least && (double)(next - end) >= share;
         if (full || before_heavy) {
             out.push_back(between((double)values[i], (double)values[end]));
             in_bin = 0;
@@ -85,15 +97,19 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
     return out;
 }
 
-template <class T> Bins bins_of(const tusk_group &group, int most, int threads) {
+template <class T> Bins bins_of(const tusk_group &group, int most, int64_t least, int threads) {
     auto sample = sample_of<T>(group);
     std::vector<std::vector<double>> bounds(group.dim);
-    parallel_for(group.dim, threads, [&](int64_t f) { bounds[f] = bounds_of(sample[f], most); });
+    parallel_for(group.dim, threads,
+                 [&](int64_t f) { bounds[f] = bounds_of(sample[f], most, least); });
     Bins bins;
     bins.first.push_back(0);
-    for (auto &of_feature : bounds) {
-        bins.bound.insert(bins.bound.end(), of_feature.begin(), of_feature.end());
+    bins.missing = gaps_in<T>(group);
+    for (int32_t f = 0; f < group.dim; f++) {
+        bins.bound.insert(bins.bound.end(), bounds[f].begin(), bounds[f].end());
         bins.bound.push_back(INFINITE);
+        if (bins.missing[f])
+            bins.bound.push_back(GAP);
         bins.first.push_back((int32_t)bins.bound.size());
     }
     return bins;
@@ -114,15 +130,17 @@ template <class T> void code(const tusk_segment *s, const Bins &bins, uint8_t *o
     int32_t d = bins.features();
     const T *x = (const T *)tusk_dense_values(s);
     for (uint32_t i = 0; i < s->n_rows; i++)
-        for (int32_t f = 0; f < d; f++)
-            *out++ = bin_of(bins.bound.data() + bins.first[f], bins.count(f), (double)*x++);
+        for (int32_t f = 0; f < d; f++, x++) {
+            int32_t n = bins.values(f);
+            *out++ = *x == *x ? bin_of(bins.bound.data() + bins.first[f], n, (double)*x) : n;
+        }
 }
 
 } // namespace
 
-Bins find_bins(const tusk_group &group, int most, int threads) {
-    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, threads)
-                                        : bins_of<float>(group, most, threads);
+Bins find_bins(const tusk_group &group, int most, int64_t least, int threads) {
+    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, threads)
+                                        : bins_of<float>(group, most, least, threads);
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {

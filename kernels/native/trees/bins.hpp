@@ -8,14 +8,17 @@
 
 namespace tusk {
 
-// Bin b of feature f has the values x with bound(b - 1) < x <= bound(b). The last bound of each
-// feature is infinite.
+// Bin b of feature f has the values x with bound(b - 1) < x <= bound(b). The last of these bounds
+// is infinite. Missing values (NaN) have the number behind it, which is a bin of its own if the
+// training rows have some.
 struct Bins {
-    std::vector<double> bound;  // feature by feature
-    std::vector<int32_t> first; // (d + 1,) where the bounds of each feature begin
+    std::vector<double> bound;    // feature by feature; of a bin of missing values NaN
+    std::vector<int32_t> first;   // (d + 1,) where the bounds of each feature begin
+    std::vector<uint8_t> missing; // (d,) 1: the last bin has the missing values
 
     int32_t features() const { return (int32_t)first.size() - 1; }
     int32_t count(int32_t f) const { return first[f + 1] - first[f]; }
+    int32_t values(int32_t f) const { return count(f) - missing[f]; }
     int32_t total() const { return first.back(); }
 };
 
@@ -23,8 +26,8 @@ struct Bins {
 // up to BIN_SAMPLE rows. Of larger groups a sample is read, chosen by a hash of the rows' content,
 // so the bounds do not depend on the order of the rows.
 constexpr int64_t BIN_SAMPLE = 200000;
-constexpr int LEAST_IN_BIN = 3; // rows
-Bins find_bins(const tusk_group &group, int most, int threads);
+// most: bins of a feature. least: rows of a bin.
+Bins find_bins(const tusk_group &group, int most, int64_t least, int threads);
 
 // The bins of all rows, shape (n_rows, d).
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out);

@@ -57,7 +57,13 @@ public:
           memory_(memory), index_(group) {}
 
     int run(Forest *out) {
-        bins_ = find_bins(group_, boost_.max_bins, threads_);
+        bool narrow = group_.n_rows <= BLOCK && threads_ == 1;
+        return narrow ? grow_all<Addend>(out) : grow_all<Sum>(out);
+    }
+
+private:
+    template <class Cell> int grow_all(Forest *out) {
+        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), threads_);
         Labels labels = labels_of(group_);
         int64_t n = group_.n_rows;
         int code = space_.take(memory_, n, group_.dim, true);
@@ -67,7 +73,7 @@ public:
         out->base = best_constant(labels);
         std::fill_n(space_.margins.data(), n, out->base);
         code = prepare_held(out->base);
-        Grower grower(boost_, bins_, threads_, pass_.cancel_mark, memory_);
+        Grower<Cell> grower(boost_, bins_, threads_, pass_.cancel_mark, memory_);
         Units units{};
         out->base_loss =
             take_losses(labels, space_.margins.data(), threads_, space_.addends.data(), &units);
@@ -87,7 +93,12 @@ public:
         return code;
     }
 
-private:
+    // Narrower bins cost time and lower no held-out loss: with leaves of at least 20 rows, of 270
+    // rows of four data sets, bins of 3 rows were no better than those of 8.
+    int64_t least_in_bin() const {
+        return std::max<int64_t>(3, std::min<int64_t>(boost_.min_child_rows, 20) * 2 / 5);
+    }
+
     Labels labels_of(const tusk_group &group) const {
         double positive = pass_.positive ? pass_.positive[index_] : 1;
         return {&group, boost_.objective, positive};
@@ -122,7 +133,7 @@ private:
         return all;
     }
 
-    int add_tree(Grower &grower, const Units &units, Forest *out) {
+    template <class Cell> int add_tree(Grower<Cell> &grower, const Units &units, Forest *out) {
         uint32_t *which = space_.which.data();
         std::iota(which, which + group_.n_rows, 0U);
         Rows rows{space_.codes.data(), space_.addends.data(), &bins_};

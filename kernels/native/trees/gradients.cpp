@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "../linear/losses.hpp"
 #include "../shared/pool.hpp"
@@ -46,6 +47,12 @@ struct Eight {
 Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t at) {
     Eight e;
     e.n = (int)std::min<uint32_t>(LANES, p.n - at);
+    if (e.n == LANES) {
+        e.m = load(margins + p.first + at), e.y = load(p.y + at);
+        if (labels.objective == TK_LOGISTIC)
+            e.y = select<v8d>(e.y == labels.positive, splat(1), splat(-1));
+        return e;
+    }
     for (int i = 0; i < LANES; i++) {
         uint32_t row = at + std::min(i, e.n - 1);
         double y = p.y[row];
@@ -71,6 +78,18 @@ double widest(const Labels &labels, const std::vector<Piece> &pieces, const doub
     return *std::max_element(most.begin(), most.end());
 }
 
+// Writes what n rows add. Gradients are cut off to integers, curvatures are rounded.
+void write(const LossValues<v8d> &v, const Units &units, int n, Addend *out) {
+    v8i gradient = __builtin_convertvector(v.derivative * (1 / units.gradient), v8i);
+    v8i curvature = __builtin_convertvector(v.curvature * (1 / units.curvature) + 0.5, v8i);
+    curvature |= INT64_C(1) << COUNT_SHIFT;
+    v8i pairs[2] = {
+        __builtin_shufflevector(gradient, curvature, 0, 8, 1, 9, 2, 10, 3, 11),
+        __builtin_shufflevector(gradient, curvature, 4, 12, 5, 13, 6, 14, 7, 15),
+    };
+    std::memcpy(out, pairs, n * sizeof *out);
+}
+
 template <class Loss>
 double take(const Labels &labels, const double *margins, int threads, Addend *addends,
             Units *units) {
@@ -87,13 +106,10 @@ double take(const Labels &labels, const double *margins, int threads, Addend *ad
         for (uint32_t at = 0; at < p.n; at += LANES) {
             Eight e = read(labels, p, margins, at);
             LossValues<v8d> v = loss(e.m, e.y);
-            for (int k = 0; k < e.n; k++) {
+            for (int k = 0; k < e.n; k++)
                 total += v.loss[k];
-                if (addends)
-                    addends[p.first + at + k] =
-                        addend(std::llrint(v.derivative[k] / units->gradient),
-                               std::llrint(v.curvature[k] / units->curvature));
-            }
+            if (addends)
+                write(v, *units, e.n, addends + p.first + at);
         }
         losses[i] = total;
     });

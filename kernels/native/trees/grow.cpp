@@ -7,18 +7,24 @@
 
 namespace tusk {
 
-Grower::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
-               tusk_memory *memory)
+template <class Cell>
+Grower<Cell>::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
+                     tusk_memory *memory)
     : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark), memory_(memory) {}
 
-bool Grower::may_split(const Leaf &leaf) const {
+template <class Cell> bool Grower<Cell>::may_split(const Leaf &leaf) const {
     return leaf.n >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
            (!boost_.max_depth || leaf.depth < boost_.max_depth);
 }
 
-int32_t Grower::take_slot() {
+template <class Cell> Side Grower<Cell>::side_of(const Split &split) const {
+    int32_t missing = bins_.values(split.feature);
+    return {(int16_t)split.bin, (int16_t)(split.missing_left ? missing : -1)};
+}
+
+template <class Cell> int32_t Grower<Cell>::take_slot() {
     if (free_.empty()) {
-        sums_.push_back(std::make_unique<Charged<Sum>>());
+        sums_.push_back(std::make_unique<Charged<Cell>>());
         if (sums_.back()->take(memory_, bins_.total()))
             throw std::bad_alloc();
         return (int32_t)sums_.size() - 1;
@@ -28,7 +34,7 @@ int32_t Grower::take_slot() {
     return slot;
 }
 
-void Grower::search(Leaf &leaf) {
+template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot < 0)
         return;
@@ -40,7 +46,8 @@ void Grower::search(Leaf &leaf) {
 }
 
 // Only the smaller child's rows are read. The larger child's sums are the parent's less these.
-void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
+template <class Cell>
+void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     Leaf &small = left.n <= right.n ? left : right, &large = left.n <= right.n ? right : left;
     if (!may_split(large)) {
         free_.push_back(parent.slot);
@@ -48,7 +55,7 @@ void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     }
     small.slot = take_slot();
     large.slot = parent.slot;
-    Sum *of_small = histogram(small.slot), *of_large = histogram(large.slot);
+    Cell *of_small = histogram(small.slot), *of_large = histogram(large.slot);
     add_up(*rows_, order_.which + small.begin, small.n, threads_, of_small, blocks_);
     for (int32_t b = 0; b < bins_.total(); b++)
         of_large[b] -= of_small[b];
@@ -58,12 +65,12 @@ void Grower::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     small.slot = -1;
 }
 
-void Grower::split(Leaf &leaf) {
+template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
-    int64_t n_left =
-        partition_rows(rows_->codes, bins_.features(), best, order_.which + parent.begin,
-                       order_.scratch + parent.begin, parent.n, threads_);
+    int64_t n_left = partition_rows(rows_->codes + best.feature, bins_.features(), side_of(best),
+                                    order_.which + parent.begin, order_.scratch + parent.begin,
+                                    parent.n, threads_);
     auto node = (int32_t)made_.size();
     Leaf left{parent.begin, n_left, node, parent.depth + 1, -1, best.left, {}};
     Leaf right{parent.begin + n_left,
@@ -85,8 +92,9 @@ void Grower::split(Leaf &leaf) {
     leaves_.push_back(right);
 }
 
-int Grower::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
-                 const Order &order, double *margins, Tree *out) {
+template <class Cell>
+int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
+                       const Order &order, double *margins, Tree *out) {
     rule_ = &rule, rows_ = &rows, features_ = &features;
     order_ = order;
     leaves_.clear();
@@ -95,7 +103,7 @@ int Grower::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> 
     add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
     root.sum = Sum{0, 0, 0};
     for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
-        root.sum += histogram(root.slot)[b];
+        root.sum += sum_of(histogram(root.slot)[b]);
     made_.push_back(Made{{}, -1, -1, order.n, rule.value(root.sum)});
     search(root);
     leaves_.push_back(root);
@@ -116,7 +124,7 @@ int Grower::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> 
     return TK_OK;
 }
 
-void Grower::add_values(double *margins) const {
+template <class Cell> void Grower<Cell>::add_values(double *margins) const {
     parallel_for((int64_t)leaves_.size(), threads_, [&](int64_t i) {
         const Leaf &leaf = leaves_[i];
         double value = made_[leaf.node].value;
@@ -128,8 +136,12 @@ void Grower::add_values(double *margins) const {
 
 // Nodes in preorder. A stack in place of recursion, because a tree may be as deep as it has
 // leaves.
-void Grower::write(Tree *out) const {
+template <class Cell> void Grower<Cell>::write(Tree *out) const {
     *out = Tree{};
+    out->nodes.reserve(made_.size());
+    out->gain.reserve(made_.size());
+    out->rows.reserve(made_.size());
+    out->side.reserve(made_.size());
     std::vector<std::pair<int32_t, int32_t>> left_to_do{{0, -1}}; // node, and whose right child
     while (!left_to_do.empty()) {
         auto [node, parent] = left_to_do.back();
@@ -139,17 +151,20 @@ void Grower::write(Tree *out) const {
         if (parent >= 0)
             out->nodes[parent].right = place;
         bool inner = m.left >= 0;
-        int32_t bin = inner ? m.split.bin : 0, feature = inner ? m.split.feature : -1;
-        double value = inner ? bins_.bound[bins_.first[feature] + bin] : m.value;
-        out->nodes.push_back(tk_node{value, feature, -1});
+        int32_t feature = inner ? m.split.feature : -1;
+        double value = inner ? bins_.bound[bins_.first[feature] + m.split.bin] : m.value;
+        out->nodes.push_back(tk_node{value, feature, -1, inner && m.split.missing_left});
         out->gain.push_back(inner ? (float)m.split.gain : 0);
         out->rows.push_back(m.rows);
-        out->bin.push_back((uint8_t)bin);
+        out->side.push_back(inner ? side_of(m.split) : Side{});
         if (!inner)
             continue;
         left_to_do.emplace_back(m.right, place);
         left_to_do.emplace_back(m.left, -1);
     }
 }
+
+template class Grower<Sum>;
+template class Grower<Addend>;
 
 } // namespace tusk

@@ -32,10 +32,15 @@ void add_block(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums)
 
 void widen(const Addend *sums, int32_t n, Sum *out) {
     for (int32_t b = 0; b < n; b++)
-        out[b] += Sum{gradient_of(sums[b]), curvature_of(sums[b]), sums[b][1] >> COUNT_SHIFT};
+        out[b] += sum_of(sums[b]);
 }
 
 } // namespace
+
+void add_up(const Rows &rows, const uint32_t *which, int64_t n, int, Addend *out,
+            std::vector<Addend> &) {
+    add_block(rows, which, n, out);
+}
 
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum *out,
             std::vector<Addend> &blocks) {

@@ -42,6 +42,13 @@ struct Sum {
     friend Sum operator-(Sum a, const Sum &b) { return a -= b; }
 };
 
+inline Sum sum_of(Addend a) {
+    return Sum{gradient_of(a), curvature_of(a), a[1] >> COUNT_SHIFT};
+}
+inline Sum sum_of(const Sum &s) {
+    return s;
+}
+
 // How integers stand for numbers: times 2^-shift.
 struct Units {
     double gradient, curvature; // what 1 stands for
@@ -54,8 +61,11 @@ struct Rows {
     const Bins *bins;
 };
 
-// Sums over rows[0 .. n - 1] into out, one Sum per bin of all features. blocks: scratch memory.
+// Sums over rows[0 .. n - 1] into out, one cell per bin of all features. blocks: scratch memory.
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum *out,
+            std::vector<Addend> &blocks);
+// The same for at most BLOCK rows, on the caller's thread, into cells of two thirds the size.
+void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Addend *out,
             std::vector<Addend> &blocks);
 
 } // namespace tusk

@@ -13,15 +13,14 @@ constexpr int AHEAD = 16;          // rows between a prefetch and its use
 
 // Rows to the left stay in `which`, the others go to scratch. Returns the number of the former.
 // There are no branches on the data, because half of them would be mispredicted.
-int64_t divide(const uint8_t *codes, int32_t d, const Split &split, uint32_t *which,
-               uint32_t *scratch, int64_t n) {
+int64_t divide(const uint8_t *column, int32_t d, Side side, uint32_t *which, uint32_t *scratch,
+               int64_t n) {
     int64_t left = 0, right = 0;
-    const uint8_t *column = codes + split.feature;
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n)
             __builtin_prefetch(column + (size_t)which[i + AHEAD] * d);
         uint32_t row = which[i];
-        bool goes_left = column[(size_t)row * d] <= split.bin;
+        bool goes_left = side.left(column[(size_t)row * d]);
         which[left] = row;
         scratch[right] = row;
         left += goes_left;
@@ -32,7 +31,7 @@ int64_t divide(const uint8_t *codes, int32_t d, const Split &split, uint32_t *wh
 
 } // namespace
 
-int64_t partition_rows(const uint8_t *codes, int32_t d, const Split &split, uint32_t *which,
+int64_t partition_rows(const uint8_t *codes, int32_t d, Side side, uint32_t *which,
                        uint32_t *scratch, int64_t n, int threads) {
     int64_t parts = std::clamp<int64_t>(n / LEAST, 1, threads);
     int64_t length = (n + parts - 1) / parts;
@@ -40,7 +39,7 @@ int64_t partition_rows(const uint8_t *codes, int32_t d, const Split &split, uint
     auto size = [&](int64_t part) { return std::min(length, n - part * length); };
     parallel_for(parts, threads, [&](int64_t part) {
         int64_t at = part * length;
-        left[part] = divide(codes, d, split, which + at, scratch + at, size(part));
+        left[part] = divide(codes, d, side, which + at, scratch + at, size(part));
     });
     int64_t at = left[0];
     for (int64_t part = 1; part < parts; part++) {

@@ -8,7 +8,8 @@ namespace tusk {
 struct Split {
     double gain = 0; // 0: there is none
     int32_t feature = -1;
-    int32_t bin = -1; // rows up to this bin go left
+    int32_t bin = -1;          // rows up to this bin go left
+    bool missing_left = false; // where rows with a missing value go
     Sum left{0, 0, 0};
 };
 
@@ -28,7 +29,10 @@ struct Rule {
 };
 
 // The split with the largest gain of the features given, the first one of equal gains.
+// Missing values are tried on either side; a feature that has none sends them to the larger child.
 Split best_split(const Rule &rule, const Bins &bins, const Sum *histogram, const Sum &leaf,
+                 const std::vector<int32_t> &features);
+Split best_split(const Rule &rule, const Bins &bins, const Addend *histogram, const Sum &leaf,
                  const std::vector<int32_t> &features);
 
 } // namespace tusk

@@ -9,18 +9,25 @@
 
 namespace tusk {
 
-// Nodes in preorder; beside each its gain, its rows and, of a split, its bin.
+// Which coded rows go left: those up to a bin, and those of the bin of missing values, `also`.
+struct Side {
+    int16_t bin, also; // also -1: missing values go right
+
+    bool left(uint8_t code) const { return (code <= bin) | (code == also); }
+};
+
+// Nodes in preorder; beside each its gain, its rows and, of a split, its side.
 struct Tree {
     std::vector<tk_node> nodes;
     std::vector<float> gain;
     std::vector<int64_t> rows;
-    std::vector<uint8_t> bin;
+    std::vector<Side> side;
 
     // What the tree adds to the margin of a coded row.
     double of(const uint8_t *codes) const {
         int32_t at = 0;
         while (nodes[at].feature >= 0)
-            at = codes[nodes[at].feature] <= bin[at] ? at + 1 : nodes[at].right;
+            at = side[at].left(codes[nodes[at].feature]) ? at + 1 : nodes[at].right;
         return nodes[at].value;
     }
 };
@@ -31,8 +38,9 @@ struct Order {
     int64_t n;
 };
 
-// Grows the trees of one group. It keeps its memory from tree to tree.
-class Grower {
+// Grows the trees of one group. It keeps its memory from tree to tree. Cell: of histograms, Sum,
+// or Addend of a group of at most BLOCK rows and one thread.
+template <class Cell> class Grower {
 public:
     // threads: for one tree. cancel_mark as in tk_pass. memory: the account of the histograms.
     Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
@@ -55,7 +63,8 @@ private:
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
-    Sum *histogram(int32_t slot) { return sums_[slot]->data(); }
+    Side side_of(const Split &split) const;
+    Cell *histogram(int32_t slot) { return sums_[slot]->data(); }
     void write(Tree *out) const;
     void add_values(double *margins) const;
 
@@ -64,7 +73,7 @@ private:
     int threads_;
     int64_t cancel_mark_;
     tusk_memory *memory_;
-    std::vector<std::unique_ptr<Charged<Sum>>> sums_; // a histogram per slot
+    std::vector<std::unique_ptr<Charged<Cell>>> sums_; // a histogram per slot
     std::vector<int32_t> free_;
     std::vector<Addend> blocks_;
     std::vector<Leaf> leaves_;
@@ -83,9 +92,9 @@ private:
     Order order_{};
 };
 
-// Moves the rows whose code of a feature is at most `bin` before the others; both keep their
-// order. Returns how many they are.
-int64_t partition_rows(const uint8_t *codes, int32_t d, const Split &split, uint32_t *which,
+// Moves the rows that go left before the others; both keep their order. codes: the first row's of
+// the split's feature, of rows of d codes. Returns how many go left.
+int64_t partition_rows(const uint8_t *codes, int32_t d, Side side, uint32_t *which,
                        uint32_t *scratch, int64_t n, int threads);
 
 } // namespace tusk

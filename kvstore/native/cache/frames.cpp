@@ -80,6 +80,6 @@ void ks_frames_count(tusk_frames *frames, ks_frame_counters *counters) {
 }
 
 void ks_frames_access(tusk_frames *frames, tusk_frame_access *out) {
-    *out = {frames, static_cast<int32_t>(frames->weight_size), ks_acquire, ks_release,
-            frames->pushes ? ks_expect : nullptr};
+    *out = {frames,     static_cast<int32_t>(frames->weight_size), ks_acquire,
+            ks_release, frames->pushes ? ks_expect : nullptr,      nullptr};
 }

@@ -20,32 +20,39 @@ extern "C" {
 
 typedef struct ks_routes ks_routes;
 
-/* Weights that chunk j takes over from chunk i are bucket i of region j, and its key is
- * j * chunks + i. All arrays are row-major and stay the caller's, valid until ks_routes_close. */
+/* Weights that chunk j takes over from chunk i are bucket i of region j. What is kept by pair of
+ * chunks lies in a file, so that memory does not bound their number. Arrays stay the caller's,
+ * valid until ks_routes_close. */
 typedef struct ks_route_plan {
     int32_t chunks, weight_size;
-    const int64_t *region;  /* (chunks + 1,) bytes in the file of weights at which each begins */
-    const uint32_t *counts; /* (chunks, chunks) weights of bucket i of region j */
-    const uint32_t *starts; /* (chunks, chunks) its first place in the region, in weights */
-    const int64_t *first;   /* (chunks + 1,) weights of the chunks before */
-    int32_t weights;        /* descriptor: the weights, zeros at first */
-    int32_t moves; /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
-                      its weights in the order of the regions to which they go */
+    const int64_t *region; /* (chunks + 1,) bytes in the file of weights at which each begins */
+    const int64_t *first;  /* (chunks + 1,) weights of the chunks before */
+    int32_t weights;       /* descriptor: the weights, zeros at first */
+    int32_t moves;  /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
+                       its weights in the order of the regions to which they go */
+    int32_t links;  /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
+                       of its buckets and their first places, in weights; then the same of the
+                       buckets that it fills in the other regions */
+    int32_t piece;  /* weights that are handed out together between passes, at most */
+    int32_t behind; /* bytes that are gathered for each region before they are written, a multiple
+                       of 4,096, or 0 */
 } ks_route_plan;
 
-typedef struct ks_route_counters { /* of buckets, since it was opened; see FrameCounters */
+typedef struct ks_route_counters { /* of buckets, and of runs written; see FrameCounters */
     int64_t wanted, hits, requests, found, written, bytes_read, bytes_written;
     int64_t reading, writing, waiting; /* ns: of the thread, and that workers waited for it */
 } ks_route_counters;
 
-/* Memory: four times the largest region, and a few kilobytes per chunk. */
+/* Memory: four times the largest region, and `behind` and less than 200 bytes per chunk. In a pass
+ * the key of a chunk's weights is its number, and their width that of its region. */
 KS_API int ks_routes_open(const ks_route_plan *plan, ks_routes **out, char *error);
 KS_API void ks_routes_close(ks_routes *routes);
 KS_API void ks_routes_access(ks_routes *routes, tusk_frame_access *out);
 KS_API void ks_routes_count(ks_routes *routes, ks_route_counters *counters);
 /* Between passes: rest 1 leaves all weights in the file, those of a feature in the region of the
- * first chunk that has it. Then buckets i >= j of region j may be acquired in any order, by
- * several workers, and stay where they are. rest 0 ends it; all stamps become 0 if fold is set. */
+ * first chunk that has it. Then any worker may acquire the p-th piece of what rests in region j,
+ * from the first place of its bucket j on; its key is j * 2^16 + p. rest 0 ends it; all stamps
+ * become 0 if fold is set. */
 KS_API int ks_routes_rest(ks_routes *routes, int rest, int fold, char *error);
 
 #ifdef __cplusplus

@@ -4,131 +4,47 @@
 // chunk j + 1, all but what j itself will put there. Releasing j copies the weights in the order
 // of their next chunks, puts those of j + 1 into memory, and has all others written. So what is
 // read was written before, and the weights that every chunk needs never leave memory.
-#include "api.h"
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <new>
-#include <string>
-#include <utility>
 
 #include "../leveldb/store.hpp"
-#include "routes.hpp"
+#include "state.hpp"
 
-namespace {
+using namespace tusk;
 
-using tusk::read_at;
-using tusk::write_at;
-
-struct Free {
-    void operator()(void *memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<char, Free>;
-
-Memory take(std::size_t bytes) {
-    constexpr std::size_t LINE = 64;
-    auto *memory = std::aligned_alloc(LINE, std::max(LINE, (bytes + LINE - 1) / LINE * LINE));
-    if (!memory)
-        throw std::bad_alloc();
-    return Memory(static_cast<char *>(memory));
+bool ks_routes::write_run(const char *data, std::size_t size, int64_t at, char *error) {
+    if (!size)
+        return true;
+    Watch watch(writing);
+    if (!write_at(plan.weights, data, size, at, error))
+        return false;
+    std::scoped_lock guard(counting);
+    counted.written++;
+    counted.bytes_written += static_cast<int64_t>(size);
+    return true;
 }
 
-class Watch {
-public:
-    explicit Watch(std::atomic<int64_t> &total) : total_(total), begin_(now()) {}
-    ~Watch() { total_ += now() - begin_; }
-    Watch(const Watch &) = delete;
-    Watch &operator=(const Watch &) = delete;
-
-private:
-    static int64_t now() {
-        using namespace std::chrono;
-        return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-    }
-    std::atomic<int64_t> &total_;
-    int64_t begin_;
-};
-
-// What a worker holds between passes.
-struct Resting {
-    std::vector<tusk_frame> frames;
-    std::vector<uint64_t> keys;
-    Memory memory;
-};
-
-} // namespace
-
-struct ks_routes {
-    explicit ks_routes(const ks_route_plan &given)
-        : plan(given), stamps(static_cast<std::size_t>(given.chunks)),
-          released(static_cast<std::size_t>(given.chunks)) {
-        int64_t region = 0, weights = 0;
-        for (int32_t j = 0; j < plan.chunks; j++) {
-            region = std::max(region, plan.region[j + 1] - plan.region[j]);
-            weights = std::max(weights, plan.first[j + 1] - plan.first[j]);
-        }
-        here = take(static_cast<std::size_t>(region));
-        next = take(static_cast<std::size_t>(region));
-        out = take(static_cast<std::size_t>(weights * plan.weight_size));
-        moves.reset(new int32_t[static_cast<std::size_t>(weights)]);
-    }
-
-    std::size_t cell(int64_t j, int64_t i) const {
-        return static_cast<std::size_t>(j * plan.chunks + i);
-    }
-    std::size_t bytes_of(int64_t j, int64_t i) const {
-        return std::size_t(plan.counts[cell(j, i)]) * static_cast<std::size_t>(plan.weight_size);
-    }
-    int64_t offset_of(int64_t j, int64_t i) const { // in the region
-        return int64_t(plan.starts[cell(j, i)]) * plan.weight_size;
-    }
-    int32_t after(int32_t j) const { return (j + 1) % plan.chunks; }
-
-    bool read_region(int32_t j, int32_t without, char *error);
-    template <class W> void gather(int32_t j);
-    bool send(int32_t j, char *error);
-    void count_wanted(const uint64_t *keys, int64_t n);
-
-    ks_route_plan plan;
-    std::vector<double> stamps;         // of the weights that each chunk released
-    std::vector<std::uint8_t> released; // whether it did
-    Memory here, next, out;             // the chunk in hand, the one after it, what goes away
-    std::unique_ptr<int32_t[]> moves;
-    std::vector<tusk_frame> frames; // of the chunk in hand
-    int32_t asked = -1;             // the chunk whose region is or will be in `next`
-    int32_t source = -1;            // the chunk of which `next` has what the file lacks
-    int32_t held = -1;
-    std::atomic<int32_t> ready{-1}; // the chunk whose region is in `next`, complete
-    std::atomic<bool> has_moves{false}, sent{true};
-    bool resting = false;
-    std::map<int32_t, Resting> rest; // by worker
-    std::mutex resting_lock;
-
-    std::mutex counting;
-    ks_route_counters counted{};
-    std::atomic<int64_t> reading{0}, writing{0}, waiting{0};
-    tusk::IoThread thread; // last: it ends before what it uses
-};
-
-// Reads a region into `next`, all but one bucket (-1: all of it).
+// Reads a region into `next`, all but one bucket (-1: all of it), once its links are there.
 bool ks_routes::read_region(int32_t j, int32_t without, char *error) {
+    if (!behind.flush(j, writer(error)))
+        return false;
     Watch watch(reading);
-    int64_t begin = plan.region[j], end = plan.region[j + 1], bytes = 0;
-    int64_t hole = without < 0 ? end - begin : offset_of(j, without);
-    int64_t behind = without < 0 ? hole : hole + static_cast<int64_t>(bytes_of(j, without));
+    int64_t begin = plan.region[j], end = plan.region[j + 1], total = 0;
+    int64_t hole = end - begin, behind = hole;
+    if (without >= 0) {
+        hole = static_cast<int64_t>(bytes(next_links.takes_at(without)));
+        behind = hole + static_cast<int64_t>(bytes(next_links.takes(without)));
+    }
     for (auto [from, to] : {std::pair(int64_t(0), hole), std::pair(behind, end - begin)}) {
         if (from >= to)
             continue;
         if (!read_at(plan.weights, next.get() + from, static_cast<std::size_t>(to - from),
                      begin + from, error))
             return false;
-        bytes += to - from;
+        total += to - from;
     }
     std::scoped_lock guard(counting);
-    counted.bytes_read += bytes;
+    counted.bytes_read += total;
     return true;
 }
 
@@ -141,40 +57,37 @@ template <class W> void ks_routes::gather(int32_t j) {
         to[k] = from[moves[static_cast<std::size_t>(k)]];
 }
 
-// Sends what chunk j released: into memory for the chunk after it, into the file for the others.
+// Sends what chunk j released: into memory for the chunk after it, towards the file for the
+// others.
 bool ks_routes::send(int32_t j, char *error) {
     int32_t near = after(j);
-    std::vector<std::size_t> at(static_cast<std::size_t>(plan.chunks) + 1);
-    for (int32_t k = 0; k < plan.chunks; k++)
-        at[static_cast<std::size_t>(k) + 1] = at[static_cast<std::size_t>(k)] + bytes_of(k, j);
-    std::memcpy(next.get() + offset_of(near, j), out.get() + at[static_cast<std::size_t>(near)],
-                bytes_of(near, j));
+    std::size_t at = 0;
+    for (int32_t k = 0; k < near; k++)
+        at += bytes(sent_links.gives(k));
+    std::memcpy(next.get() + bytes(sent_links.gives_at(near)), out.get() + at,
+                bytes(sent_links.gives(near)));
     ready = near;
     thread.tell();
-    Watch watch(writing);
-    int64_t written = 0, bytes = 0;
+    auto write = writer(error);
+    at = 0;
     for (int32_t k = 0; k < plan.chunks; k++) {
-        std::size_t size = bytes_of(k, j);
+        std::size_t size = bytes(sent_links.gives(k)), from = at;
+        at += size;
         if (k == near || !size)
             continue;
-        int64_t place = plan.region[k] + offset_of(k, j);
-        if (!write_at(plan.weights, out.get() + at[static_cast<std::size_t>(k)], size, place,
-                      error))
+        int64_t place = plan.region[k] + static_cast<int64_t>(bytes(sent_links.gives_at(k)));
+        if (!behind.put(k, out.get() + from, size, place, write))
             return false;
-        written++;
-        bytes += static_cast<int64_t>(size);
     }
-    std::scoped_lock guard(counting);
-    counted.written += written;
-    counted.bytes_written += bytes;
     return true;
 }
 
-// Of a chunk whose region is in memory.
-void ks_routes::count_wanted(const uint64_t *keys, int64_t n) {
+// The buckets of the chunk in hand.
+void ks_routes::count_wanted() {
     std::scoped_lock guard(counting);
-    for (int64_t k = 0; k < n; k++) {
-        auto i = static_cast<int32_t>(keys[k] % static_cast<uint64_t>(plan.chunks));
+    for (int32_t i = 0; i < plan.chunks; i++) {
+        if (!links.takes(i))
+            continue;
         counted.wanted++;
         if (i == source) {
             counted.hits++;
@@ -187,21 +100,13 @@ void ks_routes::count_wanted(const uint64_t *keys, int64_t n) {
 
 namespace {
 
-// What a call asks for.
-struct Asked {
-    const uint64_t *keys;
-    const uint32_t *widths;
-    int64_t n;
-    tusk_frame **out;
-};
-
 // Waits for a chunk's region, which was asked for before if chunks come in order.
-int bring(ks_routes &r, int32_t j, const tusk::Cancel &cancel, char *error) {
+int bring(ks_routes &r, int32_t j, const Cancel &cancel, char *error) {
     if (r.asked != j) {
         r.ready = r.source = -1;
         r.asked = j;
         r.thread.add([&r, j](char *e) {
-            bool done = r.read_region(j, -1, e);
+            bool done = r.next_links.read(j, e) && r.read_region(j, -1, e);
             if (done)
                 r.ready = j;
             return done;
@@ -214,25 +119,15 @@ int bring(ks_routes &r, int32_t j, const tusk::Cancel &cancel, char *error) {
     return stop ? TUSK_ACQUIRE_CANCELLED : TUSK_STORE_FAILED;
 }
 
-// The frames of a chunk whose region is in memory.
-int hand_out(ks_routes &r, int32_t j, const Asked &asked, char *error) {
-    auto chunks = static_cast<uint64_t>(r.plan.chunks);
-    r.frames.resize(static_cast<std::size_t>(asked.n));
-    for (int64_t k = 0; k < asked.n; k++) {
-        auto i = static_cast<int32_t>(asked.keys[k] % chunks);
-        if (asked.keys[k] / chunks != static_cast<uint64_t>(j) ||
-            asked.widths[k] != r.plan.counts[r.cell(j, i)]) {
-            std::snprintf(error, TUSK_STORE_ERROR, "key %llu is not one of chunk %d",
-                          static_cast<unsigned long long>(asked.keys[k]), j);
-            return TUSK_STORE_FAILED;
-        }
-        tusk_frame &frame = r.frames[static_cast<std::size_t>(k)];
-        frame = {r.here.get() + r.offset_of(j, i), r.stamps[static_cast<std::size_t>(i)],
-                 asked.widths[k]};
-        asked.out[k] = &frame;
-    }
-    r.count_wanted(asked.keys, asked.n);
-    return TUSK_ACQUIRED;
+// The frame of the chunk whose region is in memory, and its parts.
+void hand_out(ks_routes &r, int32_t j) {
+    r.parts.clear();
+    for (int32_t i = 0; i < r.plan.chunks; i++)
+        if (uint32_t n = r.links.takes(i))
+            r.parts.push_back({r.here.get() + r.bytes(r.links.takes_at(i)),
+                               r.stamps[static_cast<std::size_t>(i)], n});
+    r.frame = {r.here.get(), 0, static_cast<uint32_t>(r.places(j))};
+    r.count_wanted();
 }
 
 // Asks for where the weights of chunk j will go, and for the region of the chunk after it.
@@ -252,14 +147,20 @@ void read_ahead(ks_routes &r, int32_t j) {
         }
         r.has_moves = true;
         r.thread.tell();
-        return r.read_region(near, j, e);
+        return r.next_links.read(near, e) && r.read_region(near, j, e);
     });
 }
 
-// Of a call in a pass: keys are those of one chunk, all of them.
-int acquire_chunk(ks_routes &r, const Asked &asked, const tusk::Cancel &cancel, char *error) {
-    auto j = static_cast<int32_t>(asked.keys[0] / static_cast<uint64_t>(r.plan.chunks));
-    if (r.held >= 0 || j >= r.plan.chunks) {
+// Of a call in a pass: the key is a chunk's number.
+int acquire_chunk(ks_routes &r, const Asked &asked, const Cancel &cancel, char *error) {
+    uint64_t key = asked.keys[0];
+    if (asked.n != 1 || key >= static_cast<uint64_t>(r.plan.chunks)) {
+        std::snprintf(error, TUSK_STORE_ERROR, "%lld keys from %llu on are no chunk",
+                      static_cast<long long>(asked.n), static_cast<unsigned long long>(key));
+        return TUSK_STORE_FAILED;
+    }
+    auto j = static_cast<int32_t>(key);
+    if (r.held >= 0) {
         std::snprintf(error, TUSK_STORE_ERROR, "chunk %d is asked for while %d is held", j,
                       r.held);
         return TUSK_STORE_FAILED;
@@ -267,33 +168,33 @@ int acquire_chunk(ks_routes &r, const Asked &asked, const tusk::Cancel &cancel, 
     if (int code = bring(r, j, cancel, error))
         return code;
     std::swap(r.here, r.next);
-    if (int code = hand_out(r, j, asked, error))
-        return code;
+    r.links.swap(r.next_links);
+    hand_out(r, j);
+    asked.out[0] = &r.frame;
     r.held = j;
     read_ahead(r, j);
     return TUSK_ACQUIRED;
 }
 
-void release_chunk(ks_routes &r, tusk_frame *const *held, int64_t n) {
+void release_chunk(ks_routes &r) {
     int32_t j = r.held;
     char error[KS_ERROR];
     bool stop = false;
+    r.held = -1;
     {
         Watch watch(r.waiting);
         // A failure of the thread is told by the next call.
-        if (!r.thread.wait([&] { return r.has_moves && r.sent; }, {}, error, &stop)) {
-            r.held = -1;
+        if (!r.thread.wait([&] { return r.has_moves && r.sent; }, {}, error, &stop))
             return;
-        }
     }
     r.plan.weight_size == 4 ? r.gather<float>(j) : r.gather<double>(j);
-    // Frames are of one time under l1, and of one span of time under l2 (clock.hpp).
+    // Parts are of one time under l1, and of one span of time under l2 (clock.hpp).
     double stamp = 0;
-    for (int64_t k = 0; k < n; k++)
-        stamp = std::max(stamp, held[k]->stamp);
+    for (const tusk_frame &part : r.parts)
+        stamp = std::max(stamp, part.stamp);
     r.stamps[static_cast<std::size_t>(j)] = stamp;
     r.sent = false;
-    r.held = -1;
+    r.sent_links.swap(r.links);
     r.thread.add([&r, j](char *e) {
         bool done = r.send(j, e);
         r.released[static_cast<std::size_t>(j)] = 1;
@@ -302,74 +203,10 @@ void release_chunk(ks_routes &r, tusk_frame *const *held, int64_t n) {
     });
 }
 
-int acquire_resting(ks_routes &r, int32_t worker, const Asked &asked, char *error) {
-    auto [keys, widths, n, out] = asked;
-    const ks_route_plan &plan = r.plan;
-    Resting *mine = nullptr;
-    {
-        std::scoped_lock guard(r.resting_lock);
-        mine = &r.rest[worker];
-    }
-    std::size_t size = 0, weight = static_cast<std::size_t>(plan.weight_size);
-    for (int64_t k = 0; k < n; k++)
-        size += widths[k] * weight;
-    mine->memory = take(size);
-    mine->keys.assign(keys, keys + n);
-    mine->frames.resize(static_cast<std::size_t>(n));
-    char *at = mine->memory.get();
-    for (int64_t k = 0; k < n; k++) {
-        auto j = static_cast<int64_t>(keys[k]) / plan.chunks;
-        auto i = static_cast<int64_t>(keys[k]) % plan.chunks;
-        if (!read_at(plan.weights, at, widths[k] * weight, plan.region[j] + r.offset_of(j, i),
-                     error))
-            return TUSK_STORE_FAILED;
-        tusk_frame &frame = mine->frames[static_cast<std::size_t>(k)];
-        frame = {at, r.stamps[static_cast<std::size_t>(i)], widths[k]};
-        out[k] = &frame;
-        at += widths[k] * weight;
-    }
-    std::scoped_lock guard(r.counting);
-    r.counted.wanted += n;
-    r.counted.requests += n;
-    r.counted.found += n;
-    r.counted.bytes_read += static_cast<int64_t>(size);
-    return TUSK_ACQUIRED;
-}
-
-void release_resting(ks_routes &r, int32_t worker, int64_t n, int changed) {
-    Resting *mine = nullptr;
-    {
-        std::scoped_lock guard(r.resting_lock);
-        mine = &r.rest[worker];
-    }
-    char error[KS_ERROR] = "";
-    int64_t bytes = 0;
-    for (int64_t k = 0; changed && k < n; k++) {
-        const tusk_frame &frame = mine->frames[static_cast<std::size_t>(k)];
-        auto j = static_cast<int64_t>(mine->keys[static_cast<std::size_t>(k)]) / r.plan.chunks;
-        auto i = static_cast<int64_t>(mine->keys[static_cast<std::size_t>(k)]) % r.plan.chunks;
-        std::size_t size = std::size_t(frame.width) * static_cast<std::size_t>(r.plan.weight_size);
-        if (!write_at(r.plan.weights, frame.weights, size, r.plan.region[j] + r.offset_of(j, i),
-                      error)) {
-            std::string text(error); // the next call tells
-            r.thread.add([text](char *e) {
-                std::snprintf(e, KS_ERROR, "%s", text.c_str());
-                return false;
-            });
-            return;
-        }
-        bytes += static_cast<int64_t>(size);
-    }
-    mine->memory.reset();
-    std::scoped_lock guard(r.counting);
-    r.counted.written += changed ? n : 0;
-    r.counted.bytes_written += bytes;
-}
-
 int acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys, const uint32_t *widths,
             int64_t n, tusk_frame **out, int (*cancelled)(void *), void *argument, char *error) {
     auto &r = *reinterpret_cast<ks_routes *>(frames);
-    return tusk::guarded(
+    return guarded(
         [&] {
             Asked asked{keys, widths, n, out};
             return r.resting ? acquire_resting(r, worker, asked, error)
@@ -378,33 +215,28 @@ int acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys, const uin
         error);
 }
 
-void release(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
-             int changed) {
+void release(tusk_frames *frames, int32_t worker, tusk_frame *const *, int64_t n, int changed) {
     auto &r = *reinterpret_cast<ks_routes *>(frames);
-    r.resting ? release_resting(r, worker, n, changed) : release_chunk(r, held, n);
+    r.resting ? release_resting(r, worker, n, changed) : release_chunk(r);
 }
 
-// Puts into the file what only memory has: the weights that go from the last chunk to the next.
-bool settle_down(ks_routes &r, char *error) {
-    if (!r.thread.idle(error))
-        return false;
-    if (r.asked < 0 || r.source < 0)
-        return true;
-    int32_t j = r.asked, i = r.source;
-    if (!write_at(r.plan.weights, r.next.get() + r.offset_of(j, i), r.bytes_of(j, i),
-                  r.plan.region[j] + r.offset_of(j, i), error))
-        return false;
-    std::scoped_lock guard(r.counting);
-    r.counted.written += r.bytes_of(j, i) > 0;
-    r.counted.bytes_written += static_cast<int64_t>(r.bytes_of(j, i));
-    r.asked = r.source = -1;
-    return true;
+tusk_frame *parts_of(tusk_frames *frames, int32_t worker, int64_t k, int64_t *n) {
+    auto &r = *reinterpret_cast<ks_routes *>(frames);
+    if (!r.resting) {
+        *n = static_cast<int64_t>(r.parts.size());
+        return r.parts.data();
+    }
+    std::scoped_lock guard(r.resting_lock);
+    Resting &mine = r.rest[worker];
+    auto at = static_cast<std::size_t>(k);
+    *n = static_cast<int64_t>(mine.first[at + 1] - mine.first[at]);
+    return mine.parts.data() + mine.first[at];
 }
 
 } // namespace
 
 int ks_routes_open(const ks_route_plan *plan, ks_routes **out, char *error) {
-    return tusk::guarded(
+    return guarded(
         [&] {
             *out = new ks_routes(*plan);
             return KS_OK;
@@ -417,8 +249,12 @@ void ks_routes_close(ks_routes *routes) {
 }
 
 void ks_routes_access(ks_routes *routes, tusk_frame_access *out) {
-    *out = {reinterpret_cast<tusk_frames *>(routes), routes->plan.weight_size, acquire, release,
-            nullptr};
+    *out = {reinterpret_cast<tusk_frames *>(routes),
+            routes->plan.weight_size,
+            acquire,
+            release,
+            nullptr,
+            parts_of};
 }
 
 void ks_routes_count(ks_routes *routes, ks_route_counters *counters) {

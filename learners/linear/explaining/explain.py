@@ -21,6 +21,7 @@ from tuskml.learners.linear.own.checks import refuse_labels
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.own_costs import measured
 from tuskml.learners.linear.planner.planning import (
     LEAST_OVERHEAD,
@@ -43,6 +44,7 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    refuse_extras(groups, request)
     if request.options.store is not None:
         refuse_general(request.task)
     if request.options.store is not None and in_memory(groups, request):

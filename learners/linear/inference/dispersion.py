@@ -27,7 +27,7 @@ FURTHEST = 2.0
 
 def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Floats:
     """s^2 of some groups, (n,); NaN without degrees of freedom. freedom: (n,)."""
-    n = problem.rows.groups["n_rows"][which].astype(float)
+    n = problem.rows.weight[which]
     task = problem.task
     with np.errstate(divide="ignore", invalid="ignore"):
         if task.quadratic:
@@ -43,7 +43,7 @@ def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Flo
 
 def flattened(problem: Problem, state: State, which: Index) -> Floats:
     """k^2 / mean(psi')^2, (n,)."""
-    n = problem.rows.groups["n_rows"][which].astype(float)
+    n = problem.rows.weight[which]
     bent = summed(problem, state, which, by_scores=False) / n
     weights = (problem.scale[which] > 0).sum(axis=1) + int(problem.rows.fit_intercept)
     k = 1 + weights / n * (bent * (1 - bent)) / bent**2

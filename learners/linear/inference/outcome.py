@@ -274,7 +274,7 @@ def _put_variances(
     """
     if not wants_inference(problem):
         return
-    n = problem.rows.groups["n_rows"][which].astype(float)
+    n = problem.rows.weight[which]
     freedom = n - rank
     variance = dispersion.scales(problem, state, which, freedom.astype(float))
     seen.scale[which] = variance
@@ -359,7 +359,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if not problem.l2 and not problem.l1:
         if not problem.rows.sparse:
             weights = problem.d + int(problem.rows.fit_intercept)
-            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
+            mark(problem.rows.weight < weights, "too few rows")
         mark(seen.parted, "separable")
         state.converged[seen.parted] = False
     return Strings(STATUSES, code)

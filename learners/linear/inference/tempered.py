@@ -120,4 +120,4 @@ def descent(problem: Problem, plan: Plan, start: Floats, deadline: float | None)
 
 def strength(problem: Problem) -> Floats:
     """l2 on standardised coefficients, (G,)."""
-    return np.asarray(1.0 / problem.rows.groups["n_rows"])
+    return np.asarray(1.0 / problem.rows.weight)

@@ -66,7 +66,7 @@ def judge(
     its likeliest: the classes are apart, and without a penalty there is no optimum.
     """
     code = np.zeros(problem.n_groups, np.int32)
-    n_rows = problem.rows.groups["n_rows"]
+    n_rows = problem.rows.weight
 
     def mark(where: NDArray[np.bool_], status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)

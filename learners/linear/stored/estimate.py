@@ -123,14 +123,18 @@ def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> Store
     )
 
 
-def routed_use(buckets: float, weights: float, epochs: float) -> StoreUse:
+def routed_use(
+    buckets: float, weights: float, epochs: float, runs: float | None = None
+) -> StoreUse:
     """Of a training whose weights travel between chunks of rows, and of the objective at its end.
 
-    buckets, weights: what an epoch's chunks take over from others than the chunk just before.
+    buckets, weights: what an epoch's chunks take over from others than the chunk just before;
+    runs: in which they are written, where not each bucket is one.
     """
     passes = epochs + 1
     moved = passes * weights * WEIGHT_BYTES
-    return StoreUse(passes * buckets, passes * buckets, moved, moved)
+    writes = passes * (buckets if runs is None else runs)
+    return StoreUse(passes * buckets, writes, moved, moved)
 
 
 def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
+from tuskml.kvstore.working.route_plan import piece_of
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import (
@@ -84,10 +85,13 @@ def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
     pairs = pairwise(found)
     near = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs] or [0]
     weights = size - float(np.mean(near))
-    use = routed_use(n * min(n - 1, weights), n * weights, epochs)
+    buckets = n * min(n - 1, weights)
+    use = routed_use(buckets, n * weights, epochs, min(buckets, 2 * n))
     if not (run.options.l1 or run.options.l2):
         return use
-    return use + routed_use(n * (n + 1) / 2, run.n_features(), 0)
+    features = run.n_features()
+    runs = n + features / piece_of(int(size))
+    return use + routed_use(n * (n + 1) / 2, features, 0, runs)
 
 
 def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:

@@ -81,7 +81,9 @@ class RoutedRun(Run):
         routing = self.routing
         most = NO_LIMIT  # `routing` cut the rows
         given = rows, routing.locator(), routing.sizes, routing.rows, most
-        return self._counted(Chunks.map(*given), rows)
+        chunks = self._counted(Chunks.map(*given), rows)
+        self.keys[True] = routing.plan.buckets
+        return chunks
 
     def _planned(self) -> Routing | None:
         """The routes; None where the weights are to lie in LevelDB, or in memory."""
@@ -130,16 +132,13 @@ class RoutedRun(Run):
     def _estimate(self, chunks: Chunks) -> StoreUse:
         if self.routing is None:
             return super()._estimate(chunks)
-        counts = self.routing.plan.counts
-        near = np.roll(np.eye(len(counts), dtype=bool), -1, axis=1)  # from the chunk before
-        asked = counts[~near]
-        use = routed_use(int(np.count_nonzero(asked)), int(asked.sum(dtype=np.int64)), self.epochs)
+        plan = self.routing.plan
+        use = routed_use(plan.far_buckets, plan.far_weights, self.epochs, plan.runs)
         if not (self.options.l1 or self.options.l2):
             return use
-        resting = np.triu(counts)  # penalties are brought up to date at the end
-        return use + routed_use(
-            int(np.count_nonzero(resting)), int(resting.sum(dtype=np.int64)), 0
-        )
+        # Penalties are brought up to date at the end.
+        pieces = len(plan.keys_at_rest()[0])
+        return use + routed_use(plan.resting_buckets, plan.n_features, 0, pieces)
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""
@@ -197,7 +196,7 @@ class RoutedOnline(Online):
     def _fold(self) -> tuple[float, float]:
         if not self.penalised:
             return 0.0, 0.0
-        keys, widths = self.routing.keys_at_rest()
+        keys, widths = self.routing.plan.keys_at_rest()
         with self.frames.at_rest(fold=True):
             most = self.run_of.share // 2
             model, sums = self.training.settle(self.progress.model, keys, widths, most, fold=True)

@@ -5,8 +5,10 @@ python scripts/bench/run.py boosting --rows 1000000 --repeat 3
 One model: 28 float32 features, as in HIGGS, two classes, 100 trees of 31 leaves; a fifth of the
 rows is held out. tuskml trains from a table in DuckDB, so its time includes the packing. LightGBM
 builds its Dataset from the same table's Arrow data, in the same time, with both histogram layouts;
-the faster counts. Many models: groups of 270 rows and 10 features, 50 trees of 15 leaves, with one
-thread for LightGBM's loop, whose Dataset is built per group.
+the faster counts. One AUC says little: the data has a product of two features, and chance decides
+which tree finds it first. So the AUCs are means over --seeds sets of rows. Many models: groups of
+270 rows and 10 features, 50 trees of 15 leaves, with one thread for LightGBM's loop, whose Dataset
+is built per group.
 """
 
 from __future__ import annotations
@@ -63,10 +65,8 @@ def lightgbm_of(data: Any, label: Any, trees: int, leaves: int, threads: int, by
 
 
 def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
-    """A large table."""
-    x, y = rows_of(given.rows, 28)
+    """A large table; AUCs are means over the seeds, times medians over all trainings."""
     cut = given.rows * 4 // 5
-    table(con, "t", x[:cut], y=y[:cut])
     names = ", ".join(f"c{j}" for j in range(28))
     options = f'{{"objective": "logistic", "threads": {given.threads}}}'
     ours = f"SELECT train_model('gbdt', y, x, '{options}') FROM t"
@@ -82,17 +82,29 @@ def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
         "lightgbm by column": lambda: peer(False),
     }
     times: dict[str, Times] = {name: [] for name in calls}
-    for _ in range(given.repeat):
-        found = {name: timed(call, times[name]) for name, call in calls.items()}
-    held = x[cut:]
-    ours_margins = tuskml.Model.of(found["tuskml"]).decision(held)
-    margins = {"tuskml": ours_margins} | {
-        name: booster.predict(held, raw_score=True)
-        for name, booster in found.items()
-        if name != "tuskml"
-    }
+    aucs: dict[str, list[float]] = {name: [] for name in calls}
+    for seed in range(1, given.seeds + 1):
+        x, y = rows_of(given.rows, 28, seed)
+        table(con, "t", x[:cut], y=y[:cut])
+        for _ in range(given.repeat):
+            found = {name: timed(call, times[name]) for name, call in calls.items()}
+        for name, model in found.items():
+            auc = roc_auc_score(y[cut:], margins_of(model, x[cut:]))
+            aucs[name].append(float(auc))
     print(f"one model, {cut:,} x 28, 100 trees of 31 leaves, {given.threads} threads")
-    show(times, {name: f"AUC {roc_auc_score(y[cut:], m):.5f}" for name, m in margins.items()})
+    show(times, {name: told(of) for name, of in aucs.items()})
+
+
+def margins_of(model: Any, x: NDArray[np.float32]) -> Any:
+    """The margins of rows by either's model."""
+    if isinstance(model, dict):
+        return tuskml.Model.of(model).decision(x)
+    return model.predict(x, raw_score=True)
+
+
+def told(aucs: list[float]) -> str:
+    """The mean, and each one."""
+    return f"AUC {statistics.mean(aucs):.5f} ({', '.join(f'{auc:.5f}' for auc in aucs)})"
 
 
 def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
@@ -101,7 +113,8 @@ def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> No
     g = np.repeat(np.arange(given.groups), GROUP_ROWS)
     table(con, "t", x, y=y, g=g)
     options = '{"objective": "logistic", "trees": 50, "num_leaves": 15, "threads": 1}'
-    ours = f"SELECT g, train_model('gbdt', y, x, '{options}') FROM t GROUP BY g"
+    trained = f"SELECT g, train_model('gbdt', y, x, '{options}') AS m FROM t GROUP BY g"
+    ours = f"CREATE OR REPLACE TABLE models AS {trained}"
 
     def loop() -> list[Any]:
         parts = [slice(at, at + GROUP_ROWS) for at in range(0, len(y), GROUP_ROWS)]
@@ -133,6 +146,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=250_000)
     parser.add_argument("--groups", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")

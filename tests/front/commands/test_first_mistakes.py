@@ -174,7 +174,7 @@ IN_SQL = {
     "predict with no list": ("SELECT predict(model, 1) FROM (SELECT train_model('linear', arr_delay, {d}) AS model FROM flights) AS m", r"predict got \((tuskml_)?model, [\w ]+\), expected \(model, features\)"),
     "scores of text": ("SELECT auc(word, 1) FROM flights", r"auc got \(\w+, \w+\), expected \(label, score\): both numbers or booleans"),
     "scores of text without a score": ("SELECT lift(word, 1) FROM flights", r"lift got \(\w+, \w+\), expected \(label, score\): both numbers or booleans"),
-    "an average that is no text": ("SELECT f1_score(word, word, 1.5) FROM flights", r"f1_score got \(.*expected \(label, predicted \[, average\]\): both numbers or booleans, or both text"),
+    "an average that is no text": ("SELECT f1_score(word, word, 1.5) FROM flights", r"f1_score got \(.*expected \(label, predicted \[, average \[, weight\]\]\): both numbers or booleans, or both text"),
     "a wrong column": ("SELECT train_model('linear', arr_dely, {d}) FROM flights", "arr_dely.*(did you mean 'arr_delay'|Perhaps you meant .*arr_delay)"),
     "a missing table": ("SELECT count(*) FROM flihgts", "flihgts.* does not exist"),
     "predictions by a name": ("SELECT predict('late', {d}) FROM flights", r"predict: the database has no registry of models.*(tuskml models create|create_registry)"),

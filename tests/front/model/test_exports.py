@@ -1,5 +1,6 @@
 """Exports to ONNX and MLflow: loaded by those, they predict what the model predicts."""
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -66,6 +67,22 @@ def test_onnx_predicts_the_same(trips, tmp_path: Path, task: str, label: str) ->
     for name, values in found.items():
         assert values.dtype == np.float64
         np.testing.assert_allclose(values, getattr(model, KINDS[name])(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("label", ["fare % 4 * 2", "'class ' || fare % 4"])
+def test_onnx_predicts_many_classes(trips, label: str) -> None:
+    model, frame = fitted(trips, "logistic", label)
+    X = np.vstack([frame[FEATURES].to_numpy(), [[900.0, -900.0], [np.nan, 1.0]]])
+    graph = to_onnx(model)
+    found = run_onnx(graph.SerializeToString(), X)
+    assert found["prediction"].tolist()[:-1] == model.predict(X).tolist()[:-1]
+    shares = model.predict_probas(X)
+    assert shares.shape == (302, 4)
+    np.testing.assert_allclose(found["probability"][:-1], shares[:-1], rtol=1e-11, atol=1e-14)
+    assert np.isnan(found["prediction"][-1])
+    assert np.isnan(found["probability"][-1]).all()
+    about = {prop.key: prop.value for prop in graph.metadata_props}
+    assert json.loads(about["classes"]) == model.class_names
 
 
 def test_onnx_knows_the_features_and_unknown_numbers(trips) -> None:

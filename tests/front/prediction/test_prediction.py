@@ -217,7 +217,10 @@ def test_a_relation_of_duckdb_is_a_source(trips) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kind": "proba"}, "kind is 'proba', expected 'predict', 'predict_proba' or 'decision'"),
+        (
+            {"kind": "proba"},
+            "kind is 'proba', expected 'predict', 'predict_proba', 'predict_class' or 'decision'",
+        ),
         ({"returns": "panda"}, "returns is 'panda', expected .* did you mean 'pandas'"),
         ({"columns": ["dely"]}, "columns names column 'dely'.*did you mean 'delay'"),
         ({"columns": "*"}, "columns names column '\\*'"),

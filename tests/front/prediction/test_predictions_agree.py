@@ -18,6 +18,7 @@ import scipy.sparse
 import statsmodels.api as sm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nets import margins
 from scipy.special import expit
 from sklearn import metrics
 
@@ -27,6 +28,8 @@ from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_mlflow import Served
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.linear.tasks import OWN
+from tuskml.learners.nets.layers import layers_in
+from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.learners.trees.forest import trees_in
@@ -89,7 +92,8 @@ def given_of(name: str) -> dict[str, Any]:
     more = (
         {} if name == "own_side" or getattr(task, "own", None) is None else {"algorithm": "lbfgs"}
     )
-    return {"source": "seen", "label": label, "features": features, "l2": 0.01, **more}
+    more |= {"max_iter": 3} if name in NETS else {"l2": 0.01}
+    return {"source": "seen", "label": label, "features": features, **more}
 
 
 def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -98,7 +102,10 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
     if task.features == PAIRS:
         m = ratings(model, x)
         return {"predict": m, "decision": m}
-    if name in TASKS and not weighs_features(name):
+    if name in NETS:
+        activation, layers = layers_in(model.coef or [])
+        m = model.intercept + margins(layers, x, activation)[:, 0]
+    elif name in TASKS and not weighs_features(name):
         m = model.intercept + sum(
             (tree[leaves_of(tree, x), 1] for tree in trees_in(model.coef or [])), np.zeros(len(x))
         )
@@ -227,7 +234,8 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
     label = "1 + " + label if name == "gamma" else label  # which is of numbers above 0
-    model = tuskml.train(seen, name, **given_of(name) | {"label": label, "l2": 1.0})
+    penalty = {} if name in NETS else {"l2": 1.0}
+    model = tuskml.train(seen, name, **given_of(name) | {"label": label} | penalty)
     x = rows_of(seen, ["a", "b"])
     ways = ways_of(model, x) | {"duckdb": by_sql(seen, model, "seen")}
     compare(ways, truth(name, model, x))
@@ -297,7 +305,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization' or 'gbdt'",
+            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt' or 'mlp'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

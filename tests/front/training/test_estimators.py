@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -63,15 +70,44 @@ def test_the_regressor_is_ridge_and_lasso(dtype: Any) -> None:
     assert ((sparse.coef_ == 0) == (lasso.coef_ == 0)).all()
 
 
-def test_more_classes_are_one_against_the_rest() -> None:
+@pytest.mark.parametrize(
+    ("given", "sparse"),
+    [(load_iris, False), (load_iris, True), (load_wine, False), (load_digits, False)],
+)
+def test_more_classes_are_scikit_learn_s_softmax(given: Any, sparse: bool) -> None:
+    X, y = (rows[:500] for rows in given(return_X_y=True))
+    X = X / np.maximum(X.std(axis=0), 1e-9)
+    names = np.array([f"class {k}" for k in range(10)])[y]
+    rows = scipy.sparse.csr_matrix(X) if sparse else X
+    ours = TuskClassifier(l2=L2, epsilon=1e-9).fit(rows, names)
+    peer = LogisticRegression(C=1 / (L2 * len(X)), tol=1e-10, solver="newton-cholesky")
+    peer.fit(X, names)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-4)
+    np.testing.assert_allclose(ours.decision_function(rows), peer.decision_function(X), atol=2e-4)
+    np.testing.assert_allclose(ours.predict_proba(rows), peer.predict_proba(X), atol=1e-5)
+    assert (ours.predict(rows) == peer.predict(X)).all()
+    assert model_of(ours).classes == list(range(len(peer.classes_)))
+
+
+def test_sparse_features_beyond_the_last_one_weigh_nothing_in_any_class() -> None:
     X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    ours = TuskClassifier(l2=L2, epsilon=1e-9).fit(X, names)
-    one = LogisticRegression(C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000)
-    peer = OneVsRestClassifier(one).fit(X, names)
-    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-4)
-    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), atol=1e-5)
-    assert (ours.predict(X) == peer.predict(X)).all()
+    wide = np.hstack([X, np.zeros((len(X), 3))])
+    ours = TuskClassifier(l2=L2).fit(scipy.sparse.csr_matrix(wide), y)
+    narrow = TuskClassifier(l2=L2).fit(scipy.sparse.csr_matrix(X), y)
+    assert ours.coef_.shape == (3, 7)
+    np.testing.assert_array_equal(ours.coef_[:, :4], narrow.coef_)
+    np.testing.assert_array_equal(ours.coef_[:, 4:], 0)
+    np.testing.assert_allclose(ours.predict_proba(wide), narrow.predict_proba(X))
+
+
+def test_an_svm_of_more_classes_is_one_against_the_rest() -> None:
+    X, y = load_iris(return_X_y=True)
+    ours = TuskClassifier("svm", l2=L2, fit_intercept=False).fit(X, y)
+    one = LinearSVC(C=1 / (L2 * len(X)), loss="hinge", fit_intercept=False, tol=1e-8,
+                    max_iter=1_000_000, dual=True)  # fmt: skip
+    peer = OneVsRestClassifier(one).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=0.02)
     assert ours.coef_.shape == (3, 4)
     with pytest.raises(OptionError, match="has 3 models, one per class"):
         model_of(ours)
@@ -176,17 +212,14 @@ def test_class_weights_are_scikit_learn_s(weights: Any) -> None:
     np.testing.assert_array_equal(text.coef_, ours.coef_)
 
 
-def test_weights_of_many_classes_are_liblinear_s() -> None:
-    """Each problem weighs its own class, and the rest 1: Fan et al., LIBLINEAR, JMLR 2008, 4.2."""
+@pytest.mark.parametrize("weights", ["balanced", {0: 2.0, 1: 5.0}])
+def test_weights_of_many_classes_are_scikit_learn_s(weights: Any) -> None:
     X, y = load_iris(return_X_y=True)
-    weights = {0: 2.0, 1: 5.0}
     ours = TuskClassifier(l2=L2, class_weight=weights, epsilon=1e-9).fit(X, y)
-    for k, name in enumerate(ours.classes_):
-        by_class = {True: weights.get(name, 1.0), False: 1.0}
-        peer = LogisticRegression(
-            C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000, class_weight=by_class
-        )
-        np.testing.assert_allclose(ours.coef_[k], peer.fit(X, y == name).coef_[0], atol=1e-4)
+    peer = LogisticRegression(
+        C=1 / (L2 * len(X)), tol=1e-10, max_iter=10_000, class_weight=weights
+    )
+    np.testing.assert_allclose(ours.coef_, peer.fit(X, y).coef_, atol=1e-4)
 
 
 def test_class_weights_that_are_wrong_are_said() -> None:

@@ -56,13 +56,13 @@ def test_each_weight_is_where_its_next_chunk_looks(tmp_path_factory, seed, n_row
         regions = []
         for j, ids in enumerate(chunks):
             before = [last_before(chunks, j, feature) for feature in ids]
-            assert (plan.counts[j] == np.bincount(before, minlength=len(chunks))).all()
+            assert (plan.takes(j)[0] == np.bincount(before, minlength=len(chunks))).all()
             regions.append(np.full(int(np.diff(plan.region)[j]) // 4, -1.0))
             resting = np.array(before, np.int64) >= j
-            regions[j][routing.places(j)[1][resting]] = ids[resting]
+            regions[j][routing.places(j)[resting]] = ids[resting]
         for _ in range(3):
             for j, ids in enumerate(chunks):
-                assert (regions[j][routing.places(j)[1]] == ids).all()
+                assert (regions[j][routing.places(j)] == ids).all()
                 move(routing, regions, j)
 
 
@@ -78,8 +78,7 @@ def move(routing, regions, j):
     first = int(plan.first[j])
     going = regions[j][routing.moves.read(first, int(plan.first[j + 1]) - first)]
     at = 0
-    for k in range(plan.n_chunks):
-        n, start = int(plan.counts[k, j]), int(plan.starts[k, j])
+    for k, (n, start) in enumerate(zip(*(part.tolist() for part in plan.gives(j)), strict=True)):
         regions[k][start : start + n] = going[at : at + n]
         at += n
 
@@ -103,8 +102,9 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
             for at, ids in zip(range(0, 300, size), features_of(rows, size), strict=True)
         ]
         reference = Reference("logistic", dense(rows, D), y, np.arange(D), lists, **options)
+        plan = routing.plan
         chunks = Chunks.map(passed, routing.locator(), routing.sizes, size, 1 << 60)
-        with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
+        with chunks, Routes(plan, routing.moves.file, tmp_path) as routes:
             training = Training(chunks, routes.access, shuffle=False, together=True, **options)
             model = Model()
             for done in range(3):
@@ -113,7 +113,7 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
                 assert result.loss == pytest.approx(reference.epoch(done), rel=1e-5)
             reference.settle(range(D))
             with routes.at_rest(fold=True):
-                keys = routing.keys_at_rest()
+                keys = plan.keys_at_rest()
                 model, sums = training.settle(model, *keys, 1000, fold=True)
             assert sums.squares == pytest.approx(np.sum(reference.w**2), rel=1e-4)
             assert sums.absolute == pytest.approx(np.sum(np.abs(reference.w)), rel=1e-4)
@@ -144,6 +144,22 @@ def test_memory_is_bounded_by_construction(tmp_path):
             assert peak < 1.1 * memory
     finally:
         tracemalloc.stop()
+
+
+def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
+    """Four bytes per pair of chunks alone would take a third of the memory."""
+    memory, rng = 1 << 19, np.random.default_rng(4)
+    rows = [(ids, np.ones(100)) for ids in rng.integers(0, 10**8, (36_000, 100))]
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 10**8)
+    with Routing(groups[0], memory, tmp_path, 2, nothing) as routing:
+        plan, n = routing.plan, routing.n_chunks
+        assert routing.n_features * 4 > 26 * memory
+        assert 4 * n**2 > memory / 3
+        assert plan.nbytes <= memory
+        takes = np.stack([plan.takes(j)[0] for j in range(n)])
+        gives = np.stack([plan.gives(j)[0] for j in range(n)])
+        assert (gives == takes.T).all()
+        assert (takes.sum(axis=1) == np.diff(plan.first)).all()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Trees by their definition: all splits by brute force, sums of leaves, what changes no bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from forests import grown, leaves, margins, trees_of
@@ -31,8 +33,9 @@ def best_gain(x: np.ndarray, g: np.ndarray, h: np.ndarray, least: int, l1: float
 
     found = 0.0
     for f in range(x.shape[1]):
-        for value in np.unique(x[:, f])[:-1]:
-            left = x[:, f] <= value
+        values = np.unique(x[~np.isnan(x[:, f]), f])
+        for value, missing in product(values, (False, True)):
+            left = np.where(np.isnan(x[:, f]), missing, x[:, f] <= value)
             if min(left.sum(), (~left).sum()) < least:
                 continue
             found = max(found, score(left) + score(~left) - score(np.ones(len(x), bool)))
@@ -47,11 +50,13 @@ def best_gain(x: np.ndarray, g: np.ndarray, h: np.ndarray, least: int, l1: float
     st.integers(1, 6),
     st.sampled_from([0.0, 0.5]),
     st.sampled_from([0.0, 2.0]),
+    st.sampled_from([0.0, 0.3, 0.9]),
 )
-def test_the_first_split_is_the_best_of_all(seed, n, d, objective, least, l1, l2) -> None:
+def test_the_first_split_is_the_best_of_all(seed, n, d, objective, least, l1, l2, gaps) -> None:
     """At most 20 values of a feature, so that each has a bin of its own or shares none."""
     rng = np.random.default_rng(seed)
-    x = np.repeat(rng.integers(0, 20, (n, d)), 3, axis=0).astype(float)
+    x = np.where(rng.random((n, d)) < gaps, np.nan, rng.integers(0, 20, (n, d)).astype(float))
+    x = np.repeat(x, 3, axis=0)
     y = rng.normal(size=3 * n) if objective == SQUARED else rng.integers(0, 2, 3 * n) * 1.0
     if len(np.unique(y)) < 2:
         return
@@ -166,11 +171,35 @@ def test_scikit_learn_grows_as_good_trees(name) -> None:
     assert forest.loss[-1] == pytest.approx(theirs, rel=0.05)
 
 
+def test_rows_alike_are_one_leaf() -> None:
+    """Rounding gives no gain to a split of rows with the same label."""
+    x = np.tile(np.arange(10.0), 30)[:, None]
+    y = (np.repeat(np.arange(3), 100) == 1) * 1.0
+    x = np.hstack([x, np.repeat(np.arange(3.0), 100)[:, None]])
+    forest = grown(x, y, objective=LOGISTIC, trees=1)
+    assert len(forest.nodes) == 5
+    assert set(forest.nodes["feature"]) == {-1, 1}
+
+
+def test_gaps_go_to_the_side_that_suits_them() -> None:
+    """A feature without missing values sends later ones to the larger child."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(1000, 1))
+    y = (x[:, 0] > 1.5) * 4.0
+    plain = grown(x, y, trees=1, num_leaves=2, learning_rate=1.0)
+    assert margins(plain, np.array([[np.nan]]))[0] == pytest.approx(0, abs=0.1)
+    for label in (0.0, 4.0):
+        x[:200], y[:200] = np.nan, label
+        forest = grown(x, y, trees=1, num_leaves=2, learning_rate=1.0)
+        assert margins(forest, np.array([[np.nan]]))[0] == pytest.approx(label, abs=0.1)
+
+
 def test_with_its_bins_scikit_learn_grows_the_same_trees() -> None:
     """Whole numbers of few values have the same bins in both."""
     rng = np.random.default_rng(8)
     x = rng.integers(0, 30, (900, 5)).astype(float)
     y = np.sin(x[:, 0] / 4) * x[:, 1] + rng.normal(size=900)
     shared = {"learning_rate": 0.1, "min_samples_leaf": 5, "max_leaf_nodes": 15, "max_iter": 30}
+    x[rng.random(x.shape) < 0.1] = np.nan
     peer = HistGradientBoostingRegressor(early_stopping=False, **shared).fit(x, y)
     assert margins(grown(x, y), x) == pytest.approx(peer.predict(x), rel=1e-5, abs=1e-5)

@@ -27,7 +27,7 @@ def refused(pg: psycopg.Connection, sql: str) -> tuple[str, str]:
 
 FEATURES = "the features a row with names, an array of numbers such as ARRAY[a, b] or sparse(indices, values)"
 NO_TEXT = "; text becomes features in a row with names, or by hash_features"
-TRAINING = f"(task, label, features [, options]): the label a number, a boolean or text, {FEATURES}, the options JSON as text{NO_TEXT}"
+TRAINING = f"(task, label, features [, options [, weight [, offset]]]): the label a number, a boolean or text, {FEATURES}, the options JSON as text, weight and offset numbers{NO_TEXT}"
 TRAININGS = {
     "'linear', x, z": "text, double precision, double precision",
     "'linear', x, word": "text, double precision, text",

@@ -25,10 +25,11 @@ class Client:
     def __init__(self, connection: Any, mark: str) -> None:
         self.connection, self.mark = connection, mark
 
-    def rows(self, x: Any, y: Any) -> tuple[str, list[Any]]:
-        """A query of the columns y, c0, c1, ... and its parameters."""
+    def rows(self, x: Any, y: Any, **more: Any) -> tuple[str, list[Any]]:
+        """A query of the columns y, c0, c1, ..., then more, and its parameters."""
         columns = [np.asarray(y, float), *np.asarray(x, float).T]
-        names = ["y", *(f"c{j}" for j in range(len(columns) - 1))]
+        names = ["y", *(f"c{j}" for j in range(len(columns) - 1)), *more]
+        columns += [np.asarray(values, float) for values in more.values()]
         cast = "double precision[]"
         if self.mark == "?":
             listed = ", ".join(f"unnest(?::{cast}) AS {name}" for name in names)
@@ -37,17 +38,28 @@ class Client:
         return f"unnest({arrays}) AS r({', '.join(names)})", [list(map(float, c)) for c in columns]
 
     def fit(
-        self, task: str, x: Any, y: Any, storage: str = "dense", **options: Any
+        self,
+        task: str,
+        x: Any,
+        y: Any,
+        storage: str = "dense",
+        more: dict[str, Any] | None = None,
+        **options: Any,
     ) -> SimpleNamespace:
-        """The model, coef and std_err as arrays; storage: dense, sparse or float."""
+        """The model, coef and std_err as arrays; storage: dense, sparse or float.
+
+        more: weights and then offsets, as the last arguments.
+        """
+        more = more or {}
         d = np.shape(x)[1]
         features = f"ARRAY[{', '.join(f'c{j}' for j in range(d))}]"
         if storage == "sparse":
             features = f"sparse(ARRAY[{', '.join(map(str, range(d)))}], {features})"
         elif storage == "float":
             features = f"CAST({features} AS real[])"
-        source, parameters = self.rows(x, y)
-        call = f"train_model('{task}', y, {features}, '{json.dumps(options)}')"
+        source, parameters = self.rows(x, y, **more)
+        given = ", ".join([f"'{json.dumps(options)}'", *more])
+        call = f"train_model('{task}', y, {features}, {given})"
         sql = f"SELECT {FITTED} FROM (SELECT {call} AS m FROM {source}) AS t"
         found = self.connection.execute(sql, parameters).fetchone()
         model = SimpleNamespace(**dict(zip(FIELDS, found, strict=True)))

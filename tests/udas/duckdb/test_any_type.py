@@ -149,7 +149,7 @@ def test_rows_of_null_are_skipped(db: duckdb.DuckDBPyConnection, what: str) -> N
     assert db.execute(f"SELECT {NOTHING[what]} FROM range(9) t(x)").fetchall() == [(None,)]
 
 
-TRAINING = "(task, label, features [, options]): the label a number, a boolean or text, the features a row with names such as {'a': a, 'b': b}, a list of numbers such as [a, b] or sparse(indices, values), the options JSON as text; text becomes features in a row with names, or by hash_features"
+TRAINING = "(task, label, features [, options [, weight [, offset]]]): the label a number, a boolean or text, the features a row with names such as {'a': a, 'b': b}, a list of numbers such as [a, b] or sparse(indices, values), the options JSON as text, weight and offset numbers; text becomes features in a row with names, or by hash_features"
 REFUSED = {
     "'linear', DATE '2026-01-01', [x]": "VARCHAR, DATE, BIGINT[]",
     "'linear', x, [word]": "VARCHAR, BIGINT, VARCHAR[]",

@@ -16,20 +16,40 @@ sys.path.append(str(Path(__file__).parent))
 
 from test_payload import signed
 
-ROW = "{'a': 1.5, 'c': 'x', 'd': NULL::VARCHAR}"
+ROWS = {
+    "levels": "{'a': 1.5, 'c': 'x', 'd': NULL::VARCHAR}",
+    "derived": "{'w': TIMESTAMP '2020-02-03 04:05:06', 'k': 3, 'c': 'x', 't': 'some Words'}",
+}
+
+
+OPTIONS = {
+    "levels": '{"missing": "impute"}',
+    "derived": '{"missing": "impute", "l2": 1, "dates": "cycles", "categories": ["k"], "text": ["t"], "interactions": [["k", "c"], ["w.hour", "w.month", "w.weekday"]]}',
+}
+FEATURES = {
+    "levels": "{'a': a, 'c': c, 'd': d}",
+    "derived": "{'w': TIMESTAMP '2020-02-03 04:05:06' + i * INTERVAL 50 HOUR, 'k': i % 5, 'c': c, 't': 'some words ' || c}",
+}
+
+
+@pytest.fixture(scope="module", params=["levels", "derived"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def payload() -> bytes:
+def payload(kind: str) -> bytes:
     with tuskml.connect(threads=1) as con:
-        rows = "(SELECT i % 7 AS a, ['x', 'y', 'zz'][1 + i % 3] AS c, ['p', NULL][1 + i % 2] AS d FROM range(50) t(i))"
+        rows = "(SELECT i, i % 7 AS a, ['x', 'y', 'zz'][1 + i % 3] AS c, ['p', NULL][1 + i % 2] AS d FROM range(50) t(i))"
         (found,) = con.execute(
-            f"SELECT train_model('linear', a, {{'a': a, 'c': c, 'd': d}}, '{{\"missing\": \"impute\"}}').payload FROM {rows}"
+            f"SELECT train_model('linear', a, {FEATURES[kind]}, '{OPTIONS[kind]}').payload FROM {rows}"
         ).fetchall()[0]
     return found
 
 
-def test_forged_preparations_do_no_harm(con: duckdb.DuckDBPyConnection, payload: bytes) -> None:
+def test_forged_preparations_do_no_harm(
+    con: duckdb.DuckDBPyConnection, payload: bytes, kind: str
+) -> None:
     chosen = random.Random(1)
     start = payload.index(b"linear") + len(b"linear")
     refused = 0
@@ -42,7 +62,7 @@ def test_forged_preparations_do_no_harm(con: duckdb.DuckDBPyConnection, payload:
         forged = signed(bytes(bytes_))
         try:
             con.execute(
-                f"SELECT predict({{'payload': from_hex('{forged.hex()}')}}, {ROW})"
+                f"SELECT predict({{'payload': from_hex('{forged.hex()}')}}, {ROWS[kind]})"
             ).fetchall()
         except (duckdb.InvalidInputException, UnicodeDecodeError):
             refused += 1  # a sentence, which may quote a forged name

@@ -146,6 +146,14 @@ static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_colu
     return true;
 }
 
+static uint8_t kind_of(duckdb_vector v, const tusk_given_column *read) {
+    duckdb_type id = type_of(v);
+    return read->texts                 ? TUSK_CATEGORY
+           : id == DUCKDB_TYPE_DATE    ? TUSK_DATE
+           : units_of_a_day(id) != 0.0 ? TUSK_TIMESTAMP
+                                       : TUSK_NUMBER;
+}
+
 /* --- the STRUCT --- */
 
 static bool given_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
@@ -199,7 +207,7 @@ static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scra
         }
         if (!given_column(child, n, s, c->column + i))
             return !s->out_of_memory && refuse_column(names[i], child, refusal);
-        kinds[i] = c->column[i].texts ? TUSK_CATEGORY : TUSK_NUMBER;
+        kinds[i] = kind_of(child, c->column + i);
         floats |= type_of(child) == DUCKDB_TYPE_FLOAT;
         others |= !c->column[i].texts && type_of(child) != DUCKDB_TYPE_FLOAT;
     }

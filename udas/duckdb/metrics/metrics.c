@@ -14,12 +14,23 @@ static void *grow(void *memory, size_t bytes, void *context) {
 
 const tusk_grow HEAP = {grow, NULL};
 
+/* The probabilities of classes by their names, as predict_probas returns them. */
+static duckdb_logical_type make_shares_type(void) {
+    duckdb_logical_type key = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
+    duckdb_logical_type value = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+    duckdb_logical_type map = duckdb_create_map_type(key, value);
+    duckdb_destroy_logical_type(&key);
+    duckdb_destroy_logical_type(&value);
+    return map;
+}
+
 static void add_parameter(duckdb_aggregate_function f, argument_kind kind) {
     static const duckdb_type TYPES[] = {[A_NUMBER] = DUCKDB_TYPE_DOUBLE,
                                         [A_BOOLEAN] = DUCKDB_TYPE_BOOLEAN,
                                         [A_TEXT] = DUCKDB_TYPE_VARCHAR,
                                         [A_WHOLE] = DUCKDB_TYPE_BIGINT};
-    duckdb_logical_type type = duckdb_create_logical_type(TYPES[kind]);
+    duckdb_logical_type type =
+        kind == A_SHARES ? make_shares_type() : duckdb_create_logical_type(TYPES[kind]);
     duckdb_aggregate_function_add_parameter(f, type);
     duckdb_destroy_logical_type(&type);
 }
@@ -45,7 +56,7 @@ static void describe(duckdb_aggregate_function f, const overload *o) {
     duckdb_aggregate_function_set_special_handling(f);
 }
 
-bool add_overload(duckdb_aggregate_function_set set, const overload *like) {
+static bool add_one(duckdb_aggregate_function_set set, const overload *like) {
     overload *o = malloc(sizeof *o);
     if (!o)
         return false;
@@ -57,6 +68,19 @@ bool add_overload(duckdb_aggregate_function_set set, const overload *like) {
     bool added = duckdb_add_aggregate_function_to_set(set, f) == DuckDBSuccess;
     duckdb_destroy_aggregate_function(&f);
     return added;
+}
+
+bool add_overload(duckdb_aggregate_function_set set, const overload *like) {
+    if (!add_one(set, like))
+        return false;
+    if (like->unweighted)
+        return true;
+    overload weighted = *like;
+    weighted.weight = weighted.n_arguments++;
+    weighted.arguments[weighted.weight] = A_NUMBER;
+    if (like->weighted_table)
+        weighted.table = like->weighted_table;
+    return add_one(set, &weighted);
 }
 
 bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text) {

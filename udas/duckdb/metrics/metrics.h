@@ -14,9 +14,9 @@
 #include "../../scalars/metrics/table.h"
 #include "../database.h"
 
-typedef enum argument_kind { A_NUMBER, A_BOOLEAN, A_TEXT, A_WHOLE } argument_kind;
+typedef enum argument_kind { A_NUMBER, A_BOOLEAN, A_TEXT, A_WHOLE, A_SHARES } argument_kind;
 
-#define METRIC_ARGUMENTS 3
+#define METRIC_ARGUMENTS 4
 
 struct overload;
 
@@ -41,8 +41,11 @@ typedef struct overload {
     int kind; /* which aggregate of the family */
     int n_arguments;
     argument_kind arguments[METRIC_ARGUMENTS];
-    bool third_skips;        /* a row whose third argument is NULL is not counted */
-    const tusk_table *table; /* of the result; NULL if the result is a number */
+    int weight;                       /* which argument is the row's weight; 0: it has none */
+    bool unweighted;                  /* there is no overload like this one with a weight */
+    bool third_skips;                 /* a row whose third argument is NULL is not counted */
+    const tusk_table *table;          /* of the result; NULL if the result is a number */
+    const tusk_table *weighted_table; /* of the overload with weights; NULL: the same */
 } overload;
 
 static inline const overload *overload_of(duckdb_function_info info) {
@@ -70,12 +73,17 @@ static inline duckdb_string_t *text_at(const metric_row *row, int argument) {
 }
 /* Whether the row has the optional third argument. */
 static inline bool has_third(const metric_row *row) {
-    return row->o->n_arguments > 2 && is_valid(&row->columns[2], row->at);
+    return row->o->n_arguments > 2 && row->o->weight != 2 && is_valid(&row->columns[2], row->at);
+}
+
+static inline double weight_at(const metric_row *row) {
+    return row->o->weight ? number_at(row, row->o->weight) : 1;
 }
 
 /* Whether one argument is text and the other is not. */
 static inline bool mixes_text(const overload *o) {
-    return (o->arguments[0] == A_TEXT) != (o->arguments[1] == A_TEXT);
+    return o->arguments[1] != A_SHARES &&
+           (o->arguments[0] == A_TEXT) != (o->arguments[1] == A_TEXT);
 }
 
 typedef bool (*take_row)(duckdb_function_info info, duckdb_aggregate_state state,
@@ -102,11 +110,13 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
     for (; row.at < n; row.at++)
         if (is_valid(&columns[0], row.at) && is_valid(&columns[1], row.at) &&
             !(o->third_skips && !is_valid(&columns[2], row.at)) &&
+            !(o->weight && !is_valid(&columns[o->weight], row.at)) &&
             !take(info, states[row.at], &row))
             return;
 }
 
-/* Adds an overload with the argument kinds of `like`; false if DuckDB refuses. */
+/* Adds an overload with the argument kinds of `like`, and unless it is unweighted one with a
+ * weight after them; false if DuckDB refuses. */
 bool add_overload(duckdb_aggregate_function_set set, const overload *like);
 /* Adds all overloads whose label and prediction are booleans, numbers or, if text is true,
  * text. Text paired with another kind has an overload too, which refuses its rows: otherwise

@@ -45,10 +45,12 @@ static bool take(tusk_classes *s, const metric_row *row, char *sentence) {
         snprintf(sentence, TUSK_SENTENCE, TUSK_MIXED);
         return false;
     }
+    s->weighted = row->o->weight;
     return average_at(row, &average, sentence) &&
            tusk_classes_are(s, type_of(row->o), average, sentence) &&
            class_at(row, 0, &label, sentence) && class_at(row, 1, &predicted, sentence) &&
-           tusk_classes_add(s, &label, &predicted, 1, HEAP, sentence);
+           tusk_classes_add(s, &label, &predicted, (tusk_counts){1, weight_at(row)}, HEAP,
+                            sentence);
 }
 
 static bool classes_take(duckdb_function_info info, duckdb_aggregate_state state,
@@ -149,8 +151,10 @@ static bool register_class_metric(duckdb_connection connection, database *d,
                       .family = &CLASSES,
                       .kind = metric,
                       .n_arguments = n,
+                      .unweighted = n == 2 && !confusion,
                       .arguments = {A_NUMBER, A_NUMBER, A_TEXT},
-                      .table = confusion ? &TUSK_CONFUSION_TABLE : NULL};
+                      .table = confusion ? tusk_confusion_table(false) : NULL,
+                      .weighted_table = confusion ? tusk_confusion_table(true) : NULL};
         done = done && add_class_overloads(set, &o, true);
     }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;

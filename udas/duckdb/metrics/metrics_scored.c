@@ -124,6 +124,7 @@ static bool register_ranking(duckdb_connection connection, database *d,
                           .kind = kind,
                           .n_arguments = n,
                           .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
+                          .unweighted = true,
                           .table = tusk_ranking_table(kind)};
             done = done && add_overload(set, &o);
         }

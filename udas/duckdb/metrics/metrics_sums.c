@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../../scalars/metrics/metric.h"
+#include "../../scalars/metrics/shares.h"
 #include "metrics.h"
 
 typedef struct score_state {
@@ -25,9 +26,52 @@ static bool same_text(duckdb_string_t *a, duckdb_string_t *b) {
 /* For two texts it only matters whether they are equal. */
 static tusk_judged judged_of(const metric_row *row) {
     if (row->o->arguments[0] == A_TEXT)
-        return (tusk_judged){1, same_text(text_at(row, 0), text_at(row, 1)), 0};
-    return (tusk_judged){number_at(row, 0), number_at(row, 1),
-                         row->o->n_arguments > 2 ? number_at(row, 2) : 0};
+        return (tusk_judged){.y = 1, .p = same_text(text_at(row, 0), text_at(row, 1))};
+    return (tusk_judged){.y = number_at(row, 0),
+                         .p = number_at(row, 1),
+                         .parameter = has_third(row) ? number_at(row, 2) : 0};
+}
+
+/* The label as classes are called; the text is in `own` or the vector. */
+static tusk_shares labelled(const metric_row *row, char *own) {
+    if (row->o->arguments[0] == A_TEXT) {
+        duckdb_string_t *text = text_at(row, 0);
+        return (tusk_shares){.label = duckdb_string_t_data(text),
+                             .length = duckdb_string_t_length(*text)};
+    }
+    tusk_name_number(number_at(row, 0), own);
+    return (tusk_shares){.label = own, .length = strlen(own)};
+}
+
+/* Reads the row's probabilities; *known is false if one of them is NULL. */
+static bool judge_shares(const metric_row *row, tusk_judged *judged, bool *known, char *sentence) {
+    char own[TUSK_CLASS_TEXT];
+    tusk_shares s = labelled(row, own);
+    list_column map = list_column_of(row->columns[1].vector);
+    column names = column_of(duckdb_struct_vector_get_child(map.child.vector, 0));
+    column shares = column_of(duckdb_struct_vector_get_child(map.child.vector, 1));
+    duckdb_list_entry entry = list_entry(&map, row->at);
+    for (idx_t i = entry.offset; i < entry.offset + entry.length; i++) {
+        duckdb_string_t *name = (duckdb_string_t *)names.data + i;
+        *known = is_valid(&shares, i);
+        if (!*known)
+            return true;
+        if (!tusk_shares_add(&s, duckdb_string_t_data(name), duckdb_string_t_length(*name),
+                             ((const double *)shares.data)[i], sentence))
+            return false;
+    }
+    return tusk_shares_judged(&s, judged, sentence);
+}
+
+/* Reads the row; *known is false if it does not count. */
+static bool judge(const metric_row *row, tusk_judged *judged, bool *known, char *sentence) {
+    *known = true;
+    if (row->o->arguments[1] != A_SHARES)
+        *judged = judged_of(row);
+    else if (!judge_shares(row, judged, known, sentence))
+        return false;
+    judged->weight = weight_at(row);
+    return true;
 }
 
 static bool score_take(duckdb_function_info info, duckdb_aggregate_state state,
@@ -37,8 +81,10 @@ static bool score_take(duckdb_function_info info, duckdb_aggregate_state state,
         return false;
     }
     char sentence[TUSK_SENTENCE];
-    tusk_judged judged = judged_of(row);
-    if (tusk_score_take(score_of(state), metric_of(row->o), &judged, sentence))
+    tusk_judged judged;
+    bool known;
+    if (judge(row, &judged, &known, sentence) &&
+        (!known || tusk_score_take(score_of(state), metric_of(row->o), &judged, sentence)))
         return true;
     metric_refuse(info, sentence);
     return false;
@@ -109,6 +155,11 @@ static bool register_sum(duckdb_connection connection, database *d, enum tusk_me
             o.arguments[0] = (argument_kind)label;
             done = done && add_overload(set, &o);
         }
+    }
+    o.arguments[1] = A_SHARES;
+    for (int label = A_NUMBER; m->shares && label <= A_TEXT; label++) {
+        o.arguments[0] = (argument_kind)label;
+        done = done && add_overload(set, &o);
     }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);

@@ -31,7 +31,8 @@ spec *spec_of_texts(duckdb_function_info info, text task, text options) {
 
 typedef struct rows {
     idx_t n;
-    column task, label, options;
+    column task, label, options, weight, offset;
+    int extras; /* bits of enum tusk_extra */
     feature_column features;
     bool boolean_label, has_options;
     bool by_name;                 /* features are in `columns`, not in `features` */
@@ -71,18 +72,51 @@ static bool any_features(duckdb_vector v, scratch *s, rows *r) {
     return named_columns_of(v, r->n, text, s, &r->columns, r->refusal);
 }
 
+/* The weights and offsets, if there are such arguments. */
+static bool any_extras(duckdb_vector *given, int arguments, scratch *s, rows *r) {
+    if (arguments < WITH_WEIGHT)
+        return true;
+    if (!numbers_of_any(given[WITH_WEIGHT - 1], r->n, s, &r->weight, NULL))
+        return false;
+    r->extras = TUSK_WEIGHTS;
+    if (arguments < WITH_OFFSET)
+        return true;
+    r->extras |= TUSK_OFFSETS;
+    return numbers_of_any(given[WITH_OFFSET - 1], r->n, s, &r->offset, NULL);
+}
+
+static double number_at(const column *c, idx_t row) {
+    return ((const double *)c->data)[row];
+}
+
+/* Whether a row has a weight, which is not 0, and an offset. */
+static bool extras_usable(const rows *r, idx_t row) {
+    if (r->extras & TUSK_WEIGHTS && (!is_valid(&r->weight, row) || !number_at(&r->weight, row)))
+        return false;
+    return !(r->extras & TUSK_OFFSETS) || is_valid(&r->offset, row);
+}
+
+/* Those from a row on. */
+static tusk_extras extras_from(const rows *r, idx_t row) {
+    return (tusk_extras){
+        r->extras & TUSK_WEIGHTS ? (const double *)r->weight.data + row : NULL,
+        r->extras & TUSK_OFFSETS ? (const double *)r->offset.data + row : NULL,
+    };
+}
+
 /* The same for arguments of any type; false if they cannot be trained on. */
 static bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r) {
     memset(r, 0, sizeof *r);
     r->n = duckdb_data_chunk_get_size(chunk);
     r->has_options = o->has_options;
-    duckdb_vector given[FULL];
-    for (int i = 0; i < FULL && i < o->arguments; i++)
+    duckdb_vector given[WITH_OFFSET];
+    for (int i = 0; i < WITH_OFFSET && i < o->arguments; i++)
         given[i] = duckdb_data_chunk_get_vector(chunk, (idx_t)i);
-    return (o->arguments == FULL || o->arguments == FULL - 1) &&
+    return o->arguments >= FULL - 1 && o->arguments <= WITH_OFFSET &&
            text_of_any(given[0], r->n, s, &r->task) && any_label(given[1], s, r) &&
            any_features(given[2], s, r) &&
-           (!o->has_options || text_of_any(given[3], r->n, s, &r->options));
+           (!o->has_options || text_of_any(given[3], r->n, s, &r->options)) &&
+           any_extras(given, o->arguments, s, r);
 }
 
 static bool same_spec(const rows *r, idx_t a, idx_t b) {
@@ -125,7 +159,7 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
 }
 
 static bool usable(const rows *r, idx_t row, const spec *spec) {
-    if (!is_valid(&r->label, row))
+    if (!is_valid(&r->label, row) || (r->extras && !extras_usable(r, row)))
         return false;
     if (!r->by_name)
         return features_valid(&r->features, row);
@@ -186,6 +220,7 @@ static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_
         .y = y,
         .n = (int64_t)n,
         .d = (int64_t)e.length,
+        .extras = extras_from(r, row),
     };
     return tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
 }
@@ -206,6 +241,7 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
         .index = (const char *)r->features.indices.child.data + ids.offset * 4,
         .values = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4),
         .n = (int64_t)ids.length,
+        .extras = extras_from(r, row),
     };
     double label;
     const double *y = labels_of(r, row, 1, s, &label, fault);
@@ -317,6 +353,7 @@ void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
     scratch kept = {0};
     rows r;
     if (rows_of_any(chunk, o, &kept, &r)) {
+        r.columns.extras = extras_from(&r, 0);
         take_in(info, states, r.n, CALLER, &r, take);
     } else if (kept.out_of_memory) {
         refuse(info, "out of memory");

@@ -16,7 +16,9 @@ typedef struct train_state {
     run *run;   /* NULL until the first row */
 } train_state;
 
-#define FULL 4 /* number of arguments of train_model with options */
+#define FULL 4        /* number of arguments of train_model with options */
+#define WITH_WEIGHT 5 /* and with the row's weight */
+#define WITH_OFFSET 6 /* and with its offset */
 
 /* What the callbacks of one overload need to know. */
 typedef struct overload {

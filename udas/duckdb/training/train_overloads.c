@@ -4,7 +4,7 @@
 
 #include "train_model.h"
 
-#define MOST_ARGUMENTS 6
+#define MOST_ARGUMENTS 8
 
 static void overload_free(void *p) {
     overload *o = p;
@@ -83,9 +83,9 @@ static bool add_overload(duckdb_aggregate_function_set set, const char *name, ov
 static bool add_any(duckdb_aggregate_function_set set, const char *name, overload like) {
     bool done = true;
     for (like.arguments = 1; like.arguments <= MOST_ARGUMENTS; like.arguments++) {
-        like.has_options = like.arguments == FULL;
+        like.has_options = like.arguments >= FULL;
         like.task = ANYTHING;
-        bool complete = like.arguments == FULL || like.arguments == FULL - 1;
+        bool complete = like.arguments >= FULL - 1 && like.arguments <= WITH_OFFSET;
         for (int task = TEXT; complete && task < ANYTHING; task++) {
             like.task = task;
             done = done && add_overload(set, name, like);

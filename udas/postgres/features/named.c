@@ -129,10 +129,13 @@ static const tusk_schema *schema_of(const named_reader *r, int n) {
     const char **names = palloc0(n * sizeof *names);
     bool floats = false, others = false;
     for (int i = 0; i < n; i++) {
-        kinds[i] = r->chunk.column[i].texts ? TUSK_CATEGORY : TUSK_NUMBER;
+        kinds[i] = r->chunk.column[i].texts   ? TUSK_CATEGORY
+                   : r->base[i] == DATEOID    ? TUSK_DATE
+                   : is_date_type(r->base[i]) ? TUSK_TIMESTAMP
+                                              : TUSK_NUMBER;
         names[i] = r->chunk.column[i].name;
         floats |= r->base[i] == FLOAT4OID;
-        others |= !kinds[i] && r->base[i] != FLOAT4OID;
+        others |= kinds[i] != TUSK_CATEGORY && r->base[i] != FLOAT4OID;
     }
     return tusk_schema_of(&(tusk_schema){.n_columns = n,
                                          .text_label = r->text_label,

@@ -3,6 +3,7 @@
 #include "metrics.h"
 
 #include "../../scalars/metrics/metric.h"
+#include "sums.h"
 
 /* It contains no pointers, so parallel workers send a copy of its bytes. */
 typedef struct metric_state {
@@ -18,8 +19,7 @@ static metric_state *state_new(MemoryContext context, enum tusk_metric_kind kind
     return s;
 }
 
-static Datum take_row(FunctionCallInfo fcinfo, enum tusk_metric_kind kind,
-                      const tusk_judged *row) {
+Datum take_judged(FunctionCallInfo fcinfo, enum tusk_metric_kind kind, const tusk_judged *row) {
     MemoryContext context = aggregate_context(fcinfo);
     metric_state *s = state_at(fcinfo, A_STATE);
     if (!s)
@@ -35,11 +35,12 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
     bool parameter = tusk_metric_of(kind)->parameter;
     tusk_judged row = {0};
     aggregate_context(fcinfo);
-    if ((parameter && !has_third(fcinfo)) || !read_row(fcinfo, &row.y, &row.p))
+    if ((parameter && !has_third(fcinfo)) || !read_row(fcinfo, &row.y, &row.p) ||
+        !read_weight(fcinfo, parameter ? A_FOURTH : A_THIRD, &row.weight))
         return give_state(fcinfo, state_at(fcinfo, A_STATE));
     if (parameter)
         row.parameter = PG_GETARG_FLOAT8(A_THIRD);
-    return take_row(fcinfo, kind, &row);
+    return take_judged(fcinfo, kind, &row);
 }
 
 #define DEFINE_TAKE(name, kind)    \
@@ -63,13 +64,13 @@ DEFINE_TAKE(tuskml_gamma_deviance, TUSK_GAMMA_DEVIANCE)
 PG_FUNCTION_INFO_V1(tuskml_accuracy_text);
 Datum tuskml_accuracy_text(PG_FUNCTION_ARGS) {
     aggregate_context(fcinfo);
-    if (!has_row(fcinfo))
+    tusk_judged row = {.y = 1};
+    if (!has_row(fcinfo) || !read_weight(fcinfo, A_THIRD, &row.weight))
         return give_state(fcinfo, state_at(fcinfo, A_STATE));
     const text *a = PG_GETARG_TEXT_PP(A_LABEL), *b = PG_GETARG_TEXT_PP(A_PREDICTED);
     Size n = VARSIZE_ANY_EXHDR(a);
-    tusk_judged row = {.y = 1};
     row.p = n == VARSIZE_ANY_EXHDR(b) && !memcmp(VARDATA_ANY(a), VARDATA_ANY(b), n);
-    return take_row(fcinfo, TUSK_ACCURACY, &row);
+    return take_judged(fcinfo, TUSK_ACCURACY, &row);
 }
 
 /* Leaves the state unchanged: a window continues with it. */

@@ -11,7 +11,7 @@
 #include "varatt.h"
 #endif
 
-enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD };
+enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH };
 
 /* The types of a transition's arguments, kept from row to row. */
 typedef struct row_types {
@@ -25,6 +25,8 @@ bool has_row(FunctionCallInfo fcinfo);
 bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted);
 /* Whether the transition has a third argument that is not NULL. */
 bool has_third(FunctionCallInfo fcinfo);
+/* Reads the row's weight at that argument, 1 if there is none; false if it is NULL. */
+bool read_weight(FunctionCallInfo fcinfo, int argument, double *weight);
 void refuse_row(const char *name, const char *sentence);
 
 /* The state that the aggregate's argument holds; NULL if there are no rows yet. */

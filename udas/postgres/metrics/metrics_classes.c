@@ -15,11 +15,12 @@ typedef struct classes_state {
 /* What parallel workers send: this header, then for each pair its header and the bytes of both
  * classes. */
 typedef struct classes_image {
-    int32 metric, type, average;
+    int32 metric, type, average, weighted;
 } classes_image;
 
 typedef struct pair_image {
     int64 n;
+    double weight;
     uint32 label, predicted; /* lengths in bytes */
 } pair_image;
 
@@ -47,6 +48,11 @@ static enum tusk_class_type type_of(const row_types *types) {
                                                                   : TUSK_NUMBER_CLASS;
 }
 
+/* The argument that is a weight, if there is one. */
+static int weight_place(enum tusk_class_metric metric) {
+    return metric == TUSK_CONFUSION ? A_THIRD : A_FOURTH;
+}
+
 static bool average_at(FunctionCallInfo fcinfo, enum tusk_class_metric metric,
                        enum tusk_average *average, char *sentence) {
     if (metric == TUSK_CONFUSION) { /* confusion does not average */
@@ -58,26 +64,29 @@ static bool average_at(FunctionCallInfo fcinfo, enum tusk_class_metric metric,
                            sentence);
 }
 
-static bool take_row(FunctionCallInfo fcinfo, classes_state *s, tusk_grow room, char *sentence) {
+static bool take_row(FunctionCallInfo fcinfo, classes_state *s, double weight, char *sentence) {
     const row_types *types = types_of(fcinfo->flinfo);
     enum tusk_average average;
     tusk_class label, predicted;
+    s->classes.weighted = PG_NARGS() > weight_place(s->metric);
     return average_at(fcinfo, s->metric, &average, sentence) &&
            tusk_classes_are(&s->classes, type_of(types), average, sentence) &&
            class_at(fcinfo, A_LABEL, types->label, &label, sentence) &&
            class_at(fcinfo, A_PREDICTED, types->predicted, &predicted, sentence) &&
-           tusk_classes_add(&s->classes, &label, &predicted, 1, room, sentence);
+           tusk_classes_add(&s->classes, &label, &predicted, (tusk_counts){1, weight},
+                            growth_in(aggregate_context(fcinfo)), sentence);
 }
 
 static Datum take(FunctionCallInfo fcinfo, enum tusk_class_metric metric) {
     MemoryContext context = aggregate_context(fcinfo);
     classes_state *s = state_at(fcinfo, A_STATE);
-    if (!has_row(fcinfo))
+    double weight;
+    if (!has_row(fcinfo) || !read_weight(fcinfo, weight_place(metric), &weight))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, metric);
     char sentence[TUSK_SENTENCE];
-    if (!take_row(fcinfo, s, growth_in(context), sentence))
+    if (!take_row(fcinfo, s, weight, sentence))
         refuse_row(tusk_class_metric_name(metric), sentence);
     PG_RETURN_POINTER(s);
 }
@@ -120,7 +129,7 @@ Datum tuskml_classes_table(PG_FUNCTION_ARGS) {
     const classes_state *s = state_at(fcinfo, A_STATE);
     if (!s)
         PG_RETURN_NULL();
-    array_writer *w = array_begin(fcinfo, &TUSK_CONFUSION_TABLE);
+    array_writer *w = array_begin(fcinfo, tusk_confusion_table(s->classes.weighted));
     tusk_classes_write(&s->classes, work_for(s), array_rows(w));
     return array_end(w);
 }
@@ -164,12 +173,12 @@ Datum tuskml_classes_serialize(PG_FUNCTION_ARGS) {
     Size bytes = image_size(s);
     bytea *image = palloc(bytes);
     SET_VARSIZE(image, bytes);
-    classes_image head = {state->metric, s->type, s->average};
+    classes_image head = {state->metric, s->type, s->average, s->weighted};
     char *at = put(VARDATA(image), &head, sizeof head);
     for (int64 i = 0; i < s->n_pairs; i++) {
         tusk_class label = tusk_class_of(s, s->pairs[i].label);
         tusk_class predicted = tusk_class_of(s, s->pairs[i].predicted);
-        pair_image pair = {s->pairs[i].n, label.length, predicted.length};
+        pair_image pair = {s->pairs[i].n, s->pairs[i].weight, label.length, predicted.length};
         at = put(at, &pair, sizeof pair);
         at = put(at, label.bytes, label.length);
         at = put(at, predicted.bytes, predicted.length);
@@ -191,8 +200,8 @@ static const char *read_pair(tusk_classes *s, const char *at, const char *end) {
     tusk_class label = {.bytes = at, .length = pair.label};
     tusk_class predicted = {.bytes = at + pair.label, .length = pair.predicted};
     char sentence[TUSK_SENTENCE];
-    if (!tusk_classes_add(s, &label, &predicted, pair.n, growth_in(CurrentMemoryContext),
-                          sentence))
+    if (!tusk_classes_add(s, &label, &predicted, (tusk_counts){pair.n, pair.weight},
+                          growth_in(CurrentMemoryContext), sentence))
         return NULL;
     return at + pair.label + pair.predicted;
 }
@@ -200,6 +209,7 @@ static const char *read_pair(tusk_classes *s, const char *at, const char *end) {
 static bool read_head(classes_state *s, const classes_image *head) {
     s->classes.type = head->type;
     s->classes.average = head->average;
+    s->classes.weighted = head->weighted;
     s->metric = (enum tusk_class_metric)head->metric;
     return head->metric >= 0 && head->metric < TUSK_CLASS_METRICS &&
            head->type >= TUSK_BOOLEAN_CLASS && head->type <= TUSK_TEXT_CLASS &&

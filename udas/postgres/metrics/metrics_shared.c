@@ -40,6 +40,16 @@ bool has_third(FunctionCallInfo fcinfo) {
     return PG_NARGS() > A_THIRD && !PG_ARGISNULL(A_THIRD);
 }
 
+bool read_weight(FunctionCallInfo fcinfo, int argument, double *weight) {
+    *weight = 1;
+    if (PG_NARGS() <= argument)
+        return true;
+    if (PG_ARGISNULL(argument))
+        return false;
+    *weight = PG_GETARG_FLOAT8(argument);
+    return true;
+}
+
 void refuse_row(const char *name, const char *sentence) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s: %s", name, sentence)));
 }

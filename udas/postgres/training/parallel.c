@@ -32,7 +32,7 @@ typedef struct parcel {
     char file[NAME_BYTES]; /* "": the segments follow */
     int64 bytes;           /* of the segments */
     int64 n_rows, n_skipped;
-    int32 n_segments, dim, kind, typed;
+    int32 n_segments, dim, kind, typed, extras, unused;
     int32 task_length, options_length;
     int64 parts; /* bytes of the dictionaries, at the end */
 } parcel;
@@ -78,9 +78,13 @@ static void stay_within_limit(int64 bytes) {
                                temp_file_limit)));
 }
 
+static tusk_shape shape_of(const tusk_block *b) {
+    return (tusk_shape){b->kind, b->extras, b->dim};
+}
+
 /* In a parcel, each segment is padded so that the numbers of the next one stay aligned. */
 static Size segment_size(const tusk_block *b, const tusk_segment *s) {
-    return tusk_align8(tusk_segment_bytes(s, b->kind, b->dim));
+    return tusk_align8(tusk_segment_bytes(s, shape_of(b)));
 }
 
 static void write_segments(parcel *p, const tusk_block *b) {
@@ -151,6 +155,7 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
                 .dim = b->dim,
                 .kind = b->kind,
                 .typed = b->typed,
+                .extras = b->extras,
                 .task_length = s->spec->task_length,
                 .options_length = s->spec->options_length,
                 .parts = (int64)parts_size(b)};
@@ -168,7 +173,7 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
     memcpy(at + sizeof p + p.task_length, s->spec->options, p.options_length);
     at += texts;
     for (const tusk_segment *g = b->head; g && within; g = g->next) {
-        memcpy(at, g, tusk_segment_bytes(g, b->kind, b->dim));
+        memcpy(at, g, tusk_segment_bytes(g, shape_of(b)));
         at += segment_size(b, g);
     }
     write_parts(b, at);
@@ -265,6 +270,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
     b->dim = p.dim;
     b->kind = (uint8)p.kind;
     b->typed = (uint8)p.typed;
+    b->extras = (uint8)p.extras;
     b->n_skipped = p.n_skipped;
     b->n_rows = p.n_rows;
     if (p.n_segments) {

@@ -35,11 +35,11 @@ Datum refuse_features(FunctionCallInfo fcinfo) {
             PG_RETURN_NULL();
         PG_RETURN_POINTER(PG_GETARG_POINTER(0));
     }
-    ereport(ERROR,
-            (errcode(ERRCODE_DATATYPE_MISMATCH),
-             errmsg("%s got (%s), expected (task, label, features [, options]): the label "
-                    "a number, a boolean or text, " FEATURES ", the options JSON as text" NO_TEXT,
-                    name ? name : "train_model", types_from(fcinfo, 1))));
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("%s got (%s), expected (task, label, features [, options [, weight [, "
+                           "offset]]]): the label a number, a boolean or text, " FEATURES
+                           ", the options JSON as text, weight and offset numbers" NO_TEXT,
+                           name ? name : "train_model", types_from(fcinfo, 1))));
     PG_RETURN_NULL();
 }
 

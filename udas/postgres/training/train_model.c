@@ -8,7 +8,7 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
-enum argument { A_STATE, A_TASK, A_LABEL, A_FEATURES, A_OPTIONS };
+enum argument { A_STATE, A_TASK, A_LABEL, A_FEATURES, A_OPTIONS, A_WEIGHT, A_OFFSET };
 
 /* The collector of a transition function that reads rows. */
 typedef struct row_collector {
@@ -59,13 +59,40 @@ static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
                 given ? VARDATA_ANY(options) : "", given ? VARSIZE_ANY_EXHDR(options) : 0);
 }
 
+/* A row's weight and offset, where the function has such arguments. */
+typedef struct row_extras {
+    double weight, offset;
+    tusk_extras given;
+} row_extras;
+
+/* False if one is NULL or the weight is 0, so that the row is skipped. */
+static bool read_extras(FunctionCallInfo fcinfo, row_extras *e) {
+    e->given = (tusk_extras){NULL, NULL};
+    if (PG_NARGS() <= A_WEIGHT)
+        return true;
+    if (PG_ARGISNULL(A_WEIGHT) || (e->weight = PG_GETARG_FLOAT8(A_WEIGHT)) == 0)
+        return false;
+    e->given.weight = &e->weight;
+    if (PG_NARGS() <= A_OFFSET)
+        return true;
+    if (PG_ARGISNULL(A_OFFSET))
+        return false;
+    e->offset = PG_GETARG_FLOAT8(A_OFFSET);
+    e->given.offset = &e->offset;
+    return true;
+}
+
 static int append(const collector *c, train_state *s, const feature_row *row, double y,
-                  tusk_fault *fault) {
+                  const row_extras *extras, tusk_fault *fault) {
     if (!row->sparse)
-        return tusk_append_dense(
-            c->memory, &s->block,
-            &(tusk_dense_rows){.f64 = row->f64, .x = row->values, .y = &y, .n = 1, .d = row->n},
-            fault);
+        return tusk_append_dense(c->memory, &s->block,
+                                 &(tusk_dense_rows){.f64 = row->f64,
+                                                    .x = row->values,
+                                                    .y = &y,
+                                                    .n = 1,
+                                                    .d = row->n,
+                                                    .extras = extras->given},
+                                 fault);
     if (row->n_index != row->n) {
         *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
                               .row = s->block.n_rows + s->block.n_skipped + 1,
@@ -73,8 +100,11 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
                               .value = (double)row->n};
         return fault->code;
     }
-    tusk_entries entries = {
-        .f64 = row->f64, .index = row->index, .values = row->values, .n = row->n};
+    tusk_entries entries = {.f64 = row->f64,
+                            .index = row->index,
+                            .values = row->values,
+                            .n = row->n,
+                            .extras = extras->given};
     return tusk_append_sparse(c->memory, &s->block, &entries, y, fault);
 }
 
@@ -104,14 +134,16 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
     train_state *s = state_of(fcinfo, c, context);
-    feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES)};
+    row_extras extras;
+    feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES) ||
+                               !read_extras(fcinfo, &extras)};
     if (!row.null)
         row = sparse ? read_sparse(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name)
                      : read_dense(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name, "features");
     tusk_fault fault;
     if (row.null)
         s->block.n_skipped++;
-    else if (append(c, s, &row, read_label(fcinfo, rc, s, rc->text_labels), &fault))
+    else if (append(c, s, &row, read_label(fcinfo, rc, s, rc->text_labels), &extras, &fault))
         refuse_fault(c->name, &fault);
     tusk_part_appended(&s->block);
     PG_RETURN_POINTER(s);
@@ -137,7 +169,8 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     collector *c = &rc->groups;
     train_state *s = state_of(fcinfo, c, context);
     const tusk_named_chunk *row = NULL;
-    if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES))
+    row_extras extras;
+    if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
     if (!row || (!s->spec->keeps_gaps && tusk_named_gap(row, 0))) {
         s->block.n_skipped++;
@@ -145,7 +178,9 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     }
     double y = read_label(fcinfo, rc, s, row->schema);
     tusk_fault fault;
-    if (tusk_append_named(c->memory, &s->block, row, 0, 1, &y, &fault))
+    tusk_named_chunk weighted = *row;
+    weighted.extras = extras.given;
+    if (tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y, &fault))
         refuse_fault(c->name, &fault);
     PG_RETURN_POINTER(s);
 }

@@ -1,10 +1,10 @@
 /* Metrics computed from counts of label and predicted class. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "classes.h"
+#include "shares.h"
 #include "sum.h"
 
 static const char *const NAMES[TUSK_CLASS_METRICS] = {
@@ -18,17 +18,18 @@ const char *tusk_class_metric_name(enum tusk_class_metric metric) {
     return NAMES[metric];
 }
 
-/* A class, its place in the order, and how often it is the label, predicted, or both. */
+/* A class, its place in the order, and what the rows weigh where it is the label, predicted, or
+ * both. */
 typedef struct counted {
     const char *bytes;
     uint32_t length, name;
-    int64_t labels, predictions, both;
+    double labels, predictions, both;
 } counted;
 
 /* Pairs, sorted by the order of their classes. */
 typedef struct placed {
     uint32_t label, predicted;
-    int64_t n;
+    tusk_counts counts;
 } placed;
 
 size_t tusk_classes_work(const tusk_classes *s) {
@@ -50,10 +51,10 @@ static counted *count_classes(const tusk_classes *s, void *work) {
         classes[i] = (counted){
             .bytes = s->bytes + s->names[i].at, .length = s->names[i].length, .name = (uint32_t)i};
     for (const tusk_pair *p = s->pairs; p < s->pairs + s->n_pairs; p++) {
-        classes[p->label].labels += p->n;
-        classes[p->predicted].predictions += p->n;
+        classes[p->label].labels += p->weight;
+        classes[p->predicted].predictions += p->weight;
         if (p->label == p->predicted)
-            classes[p->label].both += p->n;
+            classes[p->label].both += p->weight;
     }
     qsort(classes, (size_t)s->n_names, sizeof *classes, compare_classes);
     return classes;
@@ -62,7 +63,7 @@ static counted *count_classes(const tusk_classes *s, void *work) {
 /* --- scores --- */
 
 /* Numerator and denominator of a class's score. */
-static void parts(const counted *c, enum tusk_class_metric metric, int64_t *part, int64_t *whole) {
+static void parts(const counted *c, enum tusk_class_metric metric, double *part, double *whole) {
     bool f1 = metric == TUSK_F1;
     *part = f1 ? 2 * c->both : c->both;
     *whole =
@@ -71,9 +72,9 @@ static void parts(const counted *c, enum tusk_class_metric metric, int64_t *part
 
 /* A class without a score counts as 0. */
 static double score_of(const counted *c, enum tusk_class_metric metric) {
-    int64_t part, whole;
+    double part, whole;
     parts(c, metric, &part, &whole);
-    return whole ? (double)part / (double)whole : 0;
+    return whole > 0 ? part / whole : 0;
 }
 
 /* The score of the positive class, which is the last one, and is 1. */
@@ -83,24 +84,23 @@ static double binary(const tusk_classes *s, const counted *classes, enum tusk_cl
     char sentence[TUSK_SENTENCE];
     tusk_class_number(&one, 1, "", sentence);
     const counted *last = classes + s->n_names - 1;
-    int64_t part = 0, whole = 0;
+    double part = 0, whole = 0;
     if (!memcmp(last->bytes, tusk_class_bytes(&one), one.length))
         parts(last, metric, &part, &whole);
-    *null = !whole;
-    return whole ? (double)part / (double)whole : 0;
+    *null = !(whole > 0);
+    return *null ? 0 : part / whole;
 }
 
 static double averaged(const tusk_classes *s, const counted *classes,
                        enum tusk_class_metric metric) {
     tusk_sum sum = {0};
-    int64_t weights = 0;
+    double weights = 0;
     for (const counted *c = classes; c < classes + s->n_names; c++) {
-        int64_t weight = s->average == TUSK_MACRO ? 1 : c->labels;
-        double score = s->average == TUSK_MICRO ? (double)c->both : score_of(c, metric);
-        tusk_sum_add(&sum, s->average == TUSK_MICRO ? score : (double)weight * score);
+        double weight = s->average == TUSK_MACRO ? 1 : c->labels;
+        tusk_sum_add(&sum, s->average == TUSK_MICRO ? c->both : weight * score_of(c, metric));
         weights += weight;
     }
-    return tusk_sum_total(&sum) / (double)weights;
+    return tusk_sum_total(&sum) / weights;
 }
 
 double tusk_classes_score(const tusk_classes *s, enum tusk_class_metric metric, void *work,
@@ -115,23 +115,23 @@ double tusk_classes_score(const tusk_classes *s, enum tusk_class_metric metric, 
 
 /* --- confusion --- */
 
-const tusk_table TUSK_CONFUSION_TABLE = {
+static const tusk_table COUNTED = {
     3, {{"label", TUSK_WORDS}, {"predicted", TUSK_WORDS}, {"n", TUSK_WHOLE}}};
+static const tusk_table WEIGHTED = {4,
+                                    {{"label", TUSK_WORDS},
+                                     {"predicted", TUSK_WORDS},
+                                     {"n", TUSK_WHOLE},
+                                     {"weight", TUSK_NUMBER}}};
+
+const tusk_table *tusk_confusion_table(bool weighted) {
+    return weighted ? &WEIGHTED : &COUNTED;
+}
 
 static int compare_pairs(const void *a, const void *b) {
     const placed *x = a, *y = b;
     if (x->label != y->label)
         return x->label < y->label ? -1 : 1;
     return (x->predicted > y->predicted) - (x->predicted < y->predicted);
-}
-
-/* Prints the fewest digits that read back as the same number. */
-static void print_number(double x, char *text) {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, TUSK_CLASS_TEXT, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
-            return;
-    }
 }
 
 static double number_of(const counted *c) {
@@ -151,10 +151,8 @@ static tusk_cell cell_of(const tusk_classes *s, const counted *c) {
     double x = number_of(c);
     if (s->type == TUSK_BOOLEAN_CLASS)
         strcpy(cell.own, x ? "true" : "false");
-    else if (x == (double)(int64_t)x)
-        snprintf(cell.own, sizeof cell.own, "%" PRId64, (int64_t)x);
     else
-        print_number(x, cell.own);
+        tusk_name_number(x, cell.own);
     cell.length = (int32_t)strlen(cell.own);
     return cell;
 }
@@ -167,12 +165,12 @@ bool tusk_classes_write(const tusk_classes *s, void *work, tusk_writer to) {
         places[classes[i].name] = i;
     for (int64_t i = 0; i < s->n_pairs; i++) {
         const tusk_pair *p = s->pairs + i;
-        pairs[i] = (placed){places[p->label], places[p->predicted], p->n};
+        pairs[i] = (placed){places[p->label], places[p->predicted], {p->n, p->weight}};
     }
     qsort(pairs, (size_t)s->n_pairs, sizeof *pairs, compare_pairs);
     for (const placed *p = pairs; p < pairs + s->n_pairs; p++) {
         const tusk_row row = {cell_of(s, classes + p->label), cell_of(s, classes + p->predicted),
-                              tusk_whole(p->n)};
+                              tusk_whole(p->counts.n), tusk_number(p->counts.weight)};
         if (!to.write(row, to.context))
             return false;
     }

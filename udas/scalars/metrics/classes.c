@@ -222,6 +222,7 @@ static bool add_pair(tusk_classes *s, tusk_pair pair, tusk_grow room, char *sent
         tusk_pair *known = s->pairs + item - 1;
         if (known->label == pair.label && known->predicted == pair.predicted) {
             known->n += pair.n;
+            known->weight += pair.weight;
             return true;
         }
     }
@@ -236,11 +237,15 @@ static bool add_pair(tusk_classes *s, tusk_pair pair, tusk_grow room, char *sent
 }
 
 bool tusk_classes_add(tusk_classes *s, const tusk_class *label, const tusk_class *predicted,
-                      int64_t n, tusk_grow room, char *sentence) {
+                      tusk_counts counts, tusk_grow room, char *sentence) {
+    if (!tusk_good_weight(counts.weight, sentence))
+        return false;
+    if (counts.weight == 0)
+        return true;
     if (s->average == TUSK_BINARY &&
         !(coded(s, label, "label", sentence) && coded(s, predicted, "predicted", sentence)))
         return false;
-    tusk_pair pair = {.n = n};
+    tusk_pair pair = {.n = counts.n, .weight = counts.weight};
     return find_name(s, label, &pair.label, room, sentence) &&
            find_name(s, predicted, &pair.predicted, room, sentence) &&
            add_pair(s, pair, room, sentence);
@@ -257,10 +262,12 @@ bool tusk_classes_merge(tusk_classes *target, const tusk_classes *source, tusk_g
     if (!tusk_classes_are(target, (enum tusk_class_type)source->type,
                           (enum tusk_average)source->average, sentence))
         return false;
+    target->weighted |= source->weighted;
     for (const tusk_pair *p = source->pairs; p < source->pairs + source->n_pairs; p++) {
         tusk_class label = tusk_class_of(source, p->label);
         tusk_class predicted = tusk_class_of(source, p->predicted);
-        if (!tusk_classes_add(target, &label, &predicted, p->n, room, sentence))
+        if (!tusk_classes_add(target, &label, &predicted, (tusk_counts){p->n, p->weight}, room,
+                              sentence))
             return false;
     }
     return true;

@@ -55,12 +55,14 @@ typedef struct tusk_named {
 typedef struct tusk_pair {
     uint32_t label, predicted;
     int64_t n;
+    double weight; /* of the n rows together */
 } tusk_pair;
 
 /* All zero bytes means no rows. The caller frees bytes, names, pairs and both indexes' slots. */
 typedef struct tusk_classes {
     int32_t average, type; /* 0: not known yet */
     bool zero, minus;      /* binary: whether a class was 0, or -1 */
+    bool weighted;         /* whether rows have weights of their own */
     char *bytes;
     tusk_named *names;
     tusk_pair *pairs;
@@ -78,9 +80,15 @@ static inline const void *tusk_class_bytes(const tusk_class *c) {
     return c->bytes ? c->bytes : c->own;
 }
 
-/* Adds rows with this label and predicted class. False with a sentence if they are refused. */
+/* Rows with the same label and predicted class, and what they weigh together. */
+typedef struct tusk_counts {
+    int64_t n;
+    double weight;
+} tusk_counts;
+
+/* Adds rows. False with a sentence if they are refused; one of weight 0 changes nothing. */
 bool tusk_classes_add(tusk_classes *s, const tusk_class *label, const tusk_class *predicted,
-                      int64_t n, tusk_grow room, char *sentence);
+                      tusk_counts counts, tusk_grow room, char *sentence);
 /* Sets what all rows have in common, before the first row is added. */
 bool tusk_classes_are(tusk_classes *s, enum tusk_class_type type, enum tusk_average average,
                       char *sentence);
@@ -94,8 +102,9 @@ size_t tusk_classes_work(const tusk_classes *s);
 /* The score; NULL if *null is set. */
 double tusk_classes_score(const tusk_classes *s, enum tusk_class_metric metric, void *work,
                           bool *null);
-/* confusion: one row for each pair that occurs, ordered by label, then predicted. */
-extern const tusk_table TUSK_CONFUSION_TABLE;
+/* confusion: one row for each pair that occurs, ordered by label, then predicted; with the weights
+ * of its rows if they have any. */
+const tusk_table *tusk_confusion_table(bool weighted);
 bool tusk_classes_write(const tusk_classes *s, void *work, tusk_writer to);
 
 #endif

@@ -5,26 +5,28 @@
 #include <math.h>
 #include <stdio.h>
 
-/* B. P. Welford, Note on a method for calculating corrected sums of squares and products, 1962.
+/* D. H. D. West, Updating mean and variance estimates, 1979; with weights of 1 it is Welford's.
  * It subtracts no large sums, and a constant label leaves spread at exactly 0. Counting from
  * the first label preserves digits if the mean is large compared with the spread. */
-static void spread_add(tusk_score *s, double y) {
-    if (s->n == 1)
+static void spread_add(tusk_score *s, double y, double weight) {
+    if (!s->begun)
         s->origin = y;
+    s->begun = true;
     double distance = (y - s->origin) - s->mean;
-    s->mean += distance / (double)s->n;
-    s->spread += distance * ((y - s->origin) - s->mean);
+    s->mean += weight * distance / s->n;
+    s->spread += weight * distance * ((y - s->origin) - s->mean);
 }
 
 /* T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise algorithm, 1979. n
  * already counts the rows of both. */
 static void spread_merge(tusk_score *s, const tusk_score *other) {
-    if (s->n == other->n)
+    if (!s->begun)
         s->origin = other->origin;
-    double weight = (double)other->n / (double)s->n;
+    s->begun |= other->begun;
+    double weight = other->n / s->n;
     double distance = (other->origin - s->origin) + (other->mean - s->mean);
     s->mean += distance * weight;
-    s->spread += other->spread + distance * distance * weight * (double)(s->n - other->n);
+    s->spread += other->spread + distance * distance * weight * (s->n - other->n);
 }
 
 static void merge(tusk_score *target, const tusk_score *source) {
@@ -33,6 +35,14 @@ static void merge(tusk_score *target, const tusk_score *source) {
     spread_merge(target, source);
     target->zero |= source->zero;
     target->minus |= source->minus;
+}
+
+bool tusk_good_weight(double weight, char *sentence) {
+    if (weight >= 0 && isfinite(weight))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "weight is %g, expected a finite number of at least 0",
+             weight);
+    return false;
 }
 
 /* --- the metrics of single rows --- */
@@ -61,45 +71,45 @@ static bool take_chance(tusk_score *s, const tusk_judged *row, char *sentence) {
 }
 
 /* Clips at one limit for both ends, like scikit-learn: the loss of a row is at most 36.04. */
-static bool take_log_loss(tusk_score *s, const tusk_judged *row, char *sentence) {
+static bool take_log_loss(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
     if (!take_chance(s, row, sentence))
         return false;
     double q = row->y > 0 ? row->p : 1 - row->p;
-    tusk_sum_add(&s->error, -log(fmin(fmax(q, DBL_EPSILON), 1 - DBL_EPSILON)));
+    *loss = -log(fmin(fmax(q, DBL_EPSILON), 1 - DBL_EPSILON));
     return true;
 }
 
-/* G. W. Brier, Verification of forecasts expressed in terms of probability, 1950, for one
- * class. */
-static bool take_brier(tusk_score *s, const tusk_judged *row, char *sentence) {
+/* G. W. Brier, Verification of forecasts expressed in terms of probability, 1950; of two classes
+ * the half, which is that of one class. */
+static bool take_brier(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
     if (!take_chance(s, row, sentence))
         return false;
     double distance = row->p - (row->y > 0);
-    tusk_sum_add(&s->error, distance * distance);
+    *loss = distance * distance + row->others;
     return true;
 }
 
-static bool take_accuracy(tusk_score *s, const tusk_judged *row, char *sentence) {
-    (void)sentence;
-    tusk_sum_add(&s->error, row->y == row->p);
+static bool take_accuracy(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s, (void)sentence;
+    *loss = row->y == row->p;
     return true;
 }
 
-static bool take_rmse(tusk_score *s, const tusk_judged *row, char *sentence) {
-    (void)sentence;
-    tusk_sum_add(&s->error, (row->y - row->p) * (row->y - row->p));
+static bool take_rmse(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s, (void)sentence;
+    *loss = (row->y - row->p) * (row->y - row->p);
     return true;
 }
 
-static bool take_mae(tusk_score *s, const tusk_judged *row, char *sentence) {
-    (void)sentence;
-    tusk_sum_add(&s->error, fabs(row->y - row->p));
+static bool take_mae(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s, (void)sentence;
+    *loss = fabs(row->y - row->p);
     return true;
 }
 
-static bool take_r2(tusk_score *s, const tusk_judged *row, char *sentence) {
-    spread_add(s, row->y);
-    return take_rmse(s, row, sentence);
+static bool take_r2(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    spread_add(s, row->y, row->weight);
+    return take_rmse(s, row, loss, sentence);
 }
 
 static bool finite_row(const tusk_judged *row, char *sentence) {
@@ -112,15 +122,17 @@ static bool finite_row(const tusk_judged *row, char *sentence) {
 }
 
 /* Divides by at least the machine epsilon, like scikit-learn, so a label of 0 is allowed. */
-static bool take_mape(tusk_score *s, const tusk_judged *row, char *sentence) {
+static bool take_mape(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s;
     if (!finite_row(row, sentence))
         return false;
-    tusk_sum_add(&s->error, fabs(row->y - row->p) / fmax(fabs(row->y), DBL_EPSILON));
+    *loss = fabs(row->y - row->p) / fmax(fabs(row->y), DBL_EPSILON);
     return true;
 }
 
 /* R. Koenker, G. Bassett, Regression quantiles, 1978. */
-static bool take_pinball(tusk_score *s, const tusk_judged *row, char *sentence) {
+static bool take_pinball(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s;
     double quantile = row->parameter, distance = row->y - row->p;
     if (!finite_row(row, sentence))
         return false;
@@ -129,7 +141,7 @@ static bool take_pinball(tusk_score *s, const tusk_judged *row, char *sentence) 
                  quantile);
         return false;
     }
-    tusk_sum_add(&s->error, fmax(quantile * distance, (quantile - 1) * distance));
+    *loss = fmax(quantile * distance, (quantile - 1) * distance);
     return true;
 }
 
@@ -142,27 +154,29 @@ static bool positive(const char *name, double x, bool or_zero, char *sentence) {
 }
 
 /* Both deviances: P. McCullagh, J. A. Nelder, Generalized linear models, 1989, 2.3. */
-static bool take_poisson(tusk_score *s, const tusk_judged *row, char *sentence) {
+static bool take_poisson(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s;
     double y = row->y, p = row->p;
     if (!finite_row(row, sentence) || !positive("label", y, true, sentence) ||
         !positive("predicted", p, false, sentence))
         return false;
-    tusk_sum_add(&s->error, 2 * ((y > 0 ? y * log(y / p) : 0) - y + p));
+    *loss = 2 * ((y > 0 ? y * log(y / p) : 0) - y + p);
     return true;
 }
 
-static bool take_gamma(tusk_score *s, const tusk_judged *row, char *sentence) {
+static bool take_gamma(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s;
     double y = row->y, p = row->p;
     if (!finite_row(row, sentence) || !positive("label", y, false, sentence) ||
         !positive("predicted", p, false, sentence))
         return false;
-    tusk_sum_add(&s->error, 2 * (log(p / y) + y / p - 1));
+    *loss = 2 * (log(p / y) + y / p - 1);
     return true;
 }
 
 static double give_mean(const tusk_score *s, bool *null) {
     (void)null;
-    return tusk_sum_total(&s->error) / (double)s->n;
+    return tusk_sum_total(&s->error) / s->n;
 }
 
 static double give_rmse(const tusk_score *s, bool *null) {
@@ -176,12 +190,12 @@ static double give_r2(const tusk_score *s, bool *null) {
 }
 
 static const tusk_metric METRICS[TUSK_METRICS] = {
-    [TUSK_LOG_LOSS] = {"log_loss", take_log_loss, give_mean},
+    [TUSK_LOG_LOSS] = {"log_loss", take_log_loss, give_mean, .shares = true},
     [TUSK_ACCURACY] = {"accuracy", take_accuracy, give_mean, .classes = true},
     [TUSK_RMSE] = {"rmse", take_rmse, give_rmse},
     [TUSK_MAE] = {"mae", take_mae, give_mean},
     [TUSK_R2] = {"r2", take_r2, give_r2},
-    [TUSK_BRIER] = {"brier", take_brier, give_mean},
+    [TUSK_BRIER] = {"brier", take_brier, give_mean, .shares = true},
     [TUSK_MAPE] = {"mape", take_mape, give_mean},
     [TUSK_PINBALL] = {"pinball", take_pinball, give_mean, .parameter = true},
     [TUSK_POISSON_DEVIANCE] = {"poisson_deviance", take_poisson, give_mean},
@@ -193,17 +207,25 @@ const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind) {
 }
 
 bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence) {
-    s->n++;
-    return m->take(s, row, sentence);
+    double loss;
+    if (!tusk_good_weight(row->weight, sentence))
+        return false;
+    if (row->weight == 0)
+        return true;
+    s->n += row->weight;
+    if (!m->take(s, row, &loss, sentence))
+        return false;
+    tusk_sum_add(&s->error, row->weight * loss);
+    return true;
 }
 
 bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence) {
-    if (source->n)
+    if (source->n > 0)
         merge(target, source);
     return one_coding(target, sentence);
 }
 
 double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null) {
-    *null = !s->n;
+    *null = !(s->n > 0);
     return *null ? 0 : m->give(s, null);
 }

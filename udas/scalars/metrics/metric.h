@@ -10,10 +10,11 @@
 
 /* All zero bytes means no rows. */
 typedef struct tusk_score {
-    int64_t n;
-    tusk_sum error;      /* sum of the rows' losses, or number of correct rows */
+    double n;            /* the sum of the rows' weights */
+    tusk_sum error;      /* sum of the rows' losses, or of correct rows, each times its weight */
     double origin, mean; /* r2: the first label, and the mean of the labels relative to it */
     double spread;       /* r2: sum of the squared distances of the labels from their mean */
+    bool begun;          /* r2: whether there is a first label */
     bool zero, minus;    /* log_loss, brier: whether a label was 0, or -1 */
 } tusk_score;
 
@@ -31,24 +32,31 @@ enum tusk_metric_kind {
     TUSK_METRICS
 };
 
-/* A row: the label, the prediction, and the third argument of a metric that has one. */
+/* A row: the label, the prediction, and the third argument of a metric that has one. Of a row
+ * with the probabilities of all classes p is that of the label, y is 1, and others is what the
+ * other classes add to brier. */
 typedef struct tusk_judged {
-    double y, p, parameter;
+    double y, p, parameter, others, weight;
 } tusk_judged;
 
 typedef struct tusk_metric {
     const char *name;
-    /* Adds the row to the state, whose n already counts it; false with a sentence if the row is
-     * invalid. */
-    bool (*take)(tusk_score *s, const tusk_judged *row, char *sentence);
-    /* The metric for at least one row; NULL if *null is set. */
+    /* The row's loss, before its weight; false with a sentence if the row is invalid. The state's
+     * n already counts the row. */
+    bool (*take)(tusk_score *s, const tusk_judged *row, double *loss, char *sentence);
+    /* The metric for rows with a weight above 0; NULL if *null is set. */
     double (*give)(const tusk_score *s, bool *null);
     bool classes;   /* both arguments may be boolean, or both text */
     bool parameter; /* has a third argument, a number */
+    bool shares;    /* also takes the probabilities of all classes */
 } tusk_metric;
 
 const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind);
 
+/* Whether a row may have this weight; otherwise false with a sentence. */
+bool tusk_good_weight(double weight, char *sentence);
+
+/* Adds the row; one of weight 0 changes nothing. */
 bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence);
 /* Leaves the source unchanged. */
 bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence);

@@ -30,6 +30,22 @@ bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint
 
 bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                              char *sentence);
+
+/* Writes out a sparse row of d features; repeated ids add up, ids from d on weigh nothing. */
+bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence);
+
+/* For rows and nets (nets/nets.c): margins, or of several classes those of the rows or their places. */
+bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                      char *sentence);
+/* The probabilities of the several classes of a net. */
+bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
+                     char *sentence);
+/* One or the other, of a sparse row. */
+bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
+                        double *out, char *sentence);
+
+/* Turns the margins of n classes into their probabilities (softmax.c). */
+void tusk_to_shares(double *m, uint64_t n);
 /* For a model of several classes, the class of each row, or its place (softmax.c). */
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);

@@ -66,7 +66,7 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     s->task = (enum tusk_task)h->task;
     s->response = (enum tusk_response)h->response;
     s->classifies = s->task == TUSK_LOGISTIC || s->task == TUSK_SVM ||
-                    (s->task == TUSK_BOOSTED && h->n_classes > 0);
+                    ((s->task == TUSK_BOOSTED || s->task == TUSK_NET) && h->n_classes > 0);
     if (s->task == TUSK_FACTORIZATION) {
         s->factors.biases = h->flags & TUSK_HAS_BIASES;
         return (h->flags & TUSK_HAS_NULLS) || tusk_read_factors(h->classes, &s->factors) ||
@@ -87,13 +87,16 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
     s->n_classes = tusk_labels_in(&v->head);
     s->labels = v->weights;
     s->coef = v->weights + s->n_classes;
-    s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
+    if (s->task == TUSK_NET)
+        s->n_coef = v->head.n_weights - s->n_classes;
+    else
+        s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
 }
 
 /* Whether a model of this task can give the answer. */
 static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
                          char *sentence) {
-    bool several = s->task == TUSK_MULTINOMIAL;
+    bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     bool two = s->classifies && s->task != TUSK_SVM;
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
         return refuse(sentence, "the model has more than two classes, expected "
@@ -117,6 +120,9 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
 
 /* Whether there are as many coefficients as the model needs. */
 static bool check_sizes(const tusk_payload_head *h, const tusk_scorer *s, char *sentence) {
+    if (s->task == TUSK_NET)
+        return (!s->n_coef && !s->labels) ||
+               tusk_check_net(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
     if (s->task == TUSK_BOOSTED)
         return !s->n_coef || tusk_check_trees(s->coef, s->n_coef, sentence);
     return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
@@ -133,7 +139,7 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     s->coef = v.weights;
     s->n_coef = v.head.n_weights;
     s->preparation = v.preparation;
-    if (s->task == TUSK_MULTINOMIAL)
+    if (s->task == TUSK_MULTINOMIAL || v.head.flags & TUSK_HAS_LABELS)
         read_many_classes(&v, s);
     bool says_nothing = !s->n_coef && !v.store.data && !(v.head.flags & TUSK_HAS_INTERCEPT);
     s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;

@@ -33,6 +33,7 @@ static const struct known_task {
     {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
     {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
     {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
+    {"mlp", TUSK_NET, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
@@ -155,7 +156,9 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    p->head.task = TUSK_MULTINOMIAL;
+    bool net = p->head.task == TUSK_NET;
+    p->head.task = net ? TUSK_NET : TUSK_MULTINOMIAL;
+    p->head.flags |= net ? TUSK_HAS_LABELS : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
     if (!coef.complete || !classes.complete) {
         p->head.flags |= TUSK_HAS_NULLS;
@@ -165,8 +168,8 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->head.n_weights = classes.n + coef.n;
     p->labels = classes.items;
     p->weights = coef.items;
-    if (coef.n && coef.n % classes.n == 0)
-        return true;
+    if (net || (coef.n && coef.n % classes.n == 0))
+        return true; /* those of a net are checked with its layers */
     snprintf(sentence, TUSK_SENTENCE,
              "the model has %llu coefficients, expected as many for each of its %llu classes",
              (unsigned long long)coef.n, (unsigned long long)classes.n);
@@ -175,7 +178,8 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    if (h->task == TUSK_LINEAR || (h->task == TUSK_BOOSTED && !classes.n))
+    bool by_option = h->task == TUSK_BOOSTED || h->task == TUSK_NET;
+    if (h->task == TUSK_LINEAR || (by_option && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
     if (factors && !classes.complete)
@@ -212,7 +216,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     h->store_length = (uint32_t)p->store.length;
     h->flags |= p->store.data ? TUSK_IN_STORE : 0;
     if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
-        (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
+        h->task == TUSK_NET || (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
 }
@@ -230,6 +234,10 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
+    if (h->task == TUSK_NET)
+        return (h->flags & TUSK_HAS_NULLS) ||
+               tusk_check_net((const tusk_weight *)p->weights, h->n_weights - tusk_labels_in(h),
+                              h->flags & TUSK_HAS_LABELS ? tusk_labels_in(h) : 1, sentence);
     if (h->task == TUSK_BOOSTED)
         return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights, sentence);
     return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
@@ -237,6 +245,8 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     if (p->head.task == TUSK_LOGISTIC && m->classes.n > 2 && is_text(m->task, "logistic"))
+        return read_many_classes(m, p, sentence);
+    if (p->head.task == TUSK_NET && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
@@ -302,12 +312,15 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
-    if (h->task != TUSK_MULTINOMIAL || h->flags & TUSK_HAS_NULLS)
-        return true;
+    bool labels = h->flags & TUSK_HAS_LABELS;
+    if (h->task == TUSK_NET && h->flags & TUSK_IN_STORE)
+        return false;
+    if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
+        return !labels || h->task == TUSK_NET;
     if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
         return false;
     uint64_t n = (uint64_t)h->classes[0];
-    return (double)n == h->classes[0] && h->n_weights % n == 0;
+    return (double)n == h->classes[0] && (labels ? h->task == TUSK_NET : h->n_weights % n == 0);
 }
 
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,

@@ -21,8 +21,9 @@ enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
     TUSK_HAS_BIASES = 2,
     TUSK_IN_STORE = 4,
-    TUSK_BY_NAME = 16, /* the bytes behind the name of the task are the preparation */
-    TUSK_HAS_NULLS = 8 /* a coefficient or a class is NULL, and so is every prediction */
+    TUSK_BY_NAME = 16,    /* the bytes behind the name of the task are the preparation */
+    TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
+    TUSK_HAS_NULLS = 8    /* a coefficient or a class is NULL, and so is every prediction */
 };
 
 typedef struct tusk_payload_head {
@@ -43,7 +44,8 @@ typedef struct tusk_payload_head {
 
 /* How many of the weights are labels. Only of a payload that was checked. */
 static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
-    return h->task == TUSK_MULTINOMIAL ? (uint64_t)h->classes[0] : 0;
+    bool several = h->task == TUSK_MULTINOMIAL || h->flags & TUSK_HAS_LABELS;
+    return several ? (uint64_t)h->classes[0] : 0;
 }
 
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");

@@ -132,6 +132,8 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
         return tusk_factor_margins(s, x, f64, d, n, out, sentence);
     if (s->task == TUSK_BOOSTED && s->n_coef)
         return tusk_tree_margins(s, x, f64, d, n, out, sentence);
+    if (s->task == TUSK_NET && s->n_coef)
+        return tusk_net_margins(s, x, f64, d, n, out, sentence);
     if (s->task == TUSK_MULTINOMIAL)
         return tusk_best_classes(s, x, f64, d, n, out, sentence);
     if (s->stored)
@@ -194,6 +196,8 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
     }
     if (s->task == TUSK_BOOSTED && s->n_coef)
         return tusk_tree_sparse_margin(s, row, f64, out, sentence);
+    if (s->task == TUSK_NET && s->n_coef)
+        return tusk_net_of_sparse(s, row, f64, false, out, sentence);
     if (s->task == TUSK_MULTINOMIAL)
         return tusk_best_class(s, row, f64, out, sentence);
     if (s->stored)

@@ -67,6 +67,7 @@ enum tusk_task {
     TUSK_FACTORIZATION,
     TUSK_BOOSTED,
     TUSK_MULTINOMIAL, /* logistic with more than two classes */
+    TUSK_NET,
     TUSK_TASKS
 };
 
@@ -114,6 +115,10 @@ bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
 
 /* Whether the coefficients of a model of trees are as many as it has nodes. */
 bool tusk_check_trees(const tusk_weight *coef, uint64_t n, char *sentence);
+
+/* Whether the coefficients of a net are as many as its layers have weights, the last of them with
+ * this many outputs. */
+bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
 
 /* One row of sparse features. */
 typedef struct tusk_sparse_row {

@@ -98,7 +98,7 @@ bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, doubl
     return true;
 }
 
-static void to_shares(double *m, uint64_t n) {
+void tusk_to_shares(double *m, uint64_t n) {
     double most = m[0], sum = 0;
     for (uint64_t k = 1; k < n; k++)
         most = m[k] > most ? m[k] : most;
@@ -126,6 +126,9 @@ static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void 
 
 bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                         uint64_t d, double *out, char *sentence) {
+    if (s->task == TUSK_NET && s->labels)
+        return sparse ? tusk_net_of_sparse(s, sparse, f64, true, out, sentence)
+                      : tusk_net_shares(s, x, f64, d, out, sentence);
     if (s->task != TUSK_MULTINOMIAL)
         return of_margin(s, sparse, x, f64, d, out, sentence);
     if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))
@@ -137,6 +140,6 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
         else
             tusk_dot_rows(x, f64, d, 1, w + 1, w[0], out + k);
     }
-    to_shares(out, s->n_classes);
+    tusk_to_shares(out, s->n_classes);
     return true;
 }

@@ -100,7 +100,7 @@ bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint
 /* A row of up to this many features is written out on the stack. */
 #define NARROW 1024
 
-static bool spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence) {
+bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence) {
     memset(out, 0, d * sizeof *out);
     for (uint64_t i = 0; i < row->n_ids; i++) {
         int32_t id = row->ids[i];
@@ -121,7 +121,7 @@ bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f6
         snprintf(sentence, TUSK_SENTENCE, "out of memory");
         return false;
     }
-    bool done = spread(row, f64, d, whole, sentence) &&
+    bool done = tusk_spread(row, f64, d, whole, sentence) &&
                 tusk_tree_margins(s, whole, true, d, 1, out, sentence);
     if (whole != narrow)
         free(whole);

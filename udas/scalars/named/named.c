@@ -6,34 +6,36 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../../rowblock/text_hash.h"
 #include "../models/quoted.h"
 #include "preparation.h"
 
-bool tusk_preparation_open(tusk_text bytes, tusk_preparation_head *head) {
-    if (bytes.length < sizeof *head)
-        return false;
-    memcpy(head, bytes.data, sizeof *head);
-    if (head->version != 1 || head->n_columns > bytes.length / sizeof(tusk_preparation_column))
-        return false;
-    size_t records = sizeof *head + head->n_columns * sizeof(tusk_preparation_column);
-    if (records > bytes.length)
-        return false;
-    for (uint32_t i = 0; i < head->n_columns; i++) {
-        tusk_preparation_column c = tusk_preparation_at(bytes, i);
-        uint64_t ends = c.ends + 4ull * c.n_levels, table = c.table + 4ull * (c.table_mask + 1ull);
-        if ((uint64_t)c.name + c.name_length > bytes.length || ends > bytes.length ||
-            table > bytes.length || c.text > bytes.length ||
-            (c.category && c.n_levels > c.table_mask))
-            return false;
-    }
-    return true;
+/* A column has at most so many features that are not 0 in a row, words aside: a product of three
+ * cycles has eight, and another one says that a value is missing. */
+#define MOST_ENTRIES 9
+
+/* The features of a column in a row, but for an indicator. A product needs those of its factors.
+ */
+typedef struct tusk_entries_of {
+    int n;
+    int32_t feature[2];
+    double value[2];
+} tusk_entries_of;
+
+static bool refuse_memory(char *sentence) {
+    snprintf(sentence, TUSK_SENTENCE, "out of memory");
+    return false;
 }
 
-tusk_preparation_column tusk_preparation_at(tusk_text bytes, uint32_t column) {
-    tusk_preparation_column c;
-    memcpy(&c, bytes.data + sizeof(tusk_preparation_head) + column * sizeof c, sizeof c);
-    return c;
+static bool room_for(tusk_named_rows *rows, uint64_t n) {
+    if (n <= rows->entries_room)
+        return true;
+    int32_t *ids = realloc(rows->ids, n * sizeof *ids);
+    rows->ids = ids ? ids : rows->ids;
+    double *values = realloc(rows->values, n * sizeof *values);
+    rows->values = values ? values : rows->values;
+    if (ids && values)
+        rows->entries_room = n;
+    return ids && values;
 }
 
 /* --- matching --- */
@@ -70,19 +72,21 @@ static bool make_room(tusk_named_rows *rows, uint32_t n) {
         return true;
     tusk_named_free(rows);
     rows->match = malloc(n * sizeof *rows->match);
-    rows->ids = malloc(2 * n * sizeof *rows->ids);
-    rows->values = malloc(2 * n * sizeof *rows->values);
+    rows->entries = malloc(n * sizeof *rows->entries);
     rows->room = n;
-    return rows->match && rows->ids && rows->values;
+    return rows->match && rows->entries && room_for(rows, MOST_ENTRIES * (uint64_t)n);
 }
 
 void tusk_named_free(tusk_named_rows *rows) {
     free(rows->match);
+    free(rows->entries);
     free(rows->ids);
     free(rows->values);
     rows->match = NULL;
+    rows->entries = NULL;
     rows->ids = NULL;
     rows->values = NULL;
+    rows->entries_room = 0;
     rows->room = rows->n_matched = 0;
 }
 
@@ -96,16 +100,15 @@ bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentenc
     memcpy(&head, s->preparation.data, sizeof head);
     if (rows->n_matched == head.n_columns && rows->names == head.names)
         return true;
-    if (!make_room(rows, head.n_columns)) {
-        snprintf(sentence, TUSK_SENTENCE, "out of memory");
-        return false;
-    }
+    if (!make_room(rows, head.n_columns))
+        return refuse_memory(sentence);
     rows->n_matched = 0;
     for (uint32_t i = 0; i < head.n_columns; i++) {
         tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
         tusk_text name = {s->preparation.data + c.name, c.name_length};
-        rows->match[i] = find_column(rows, name);
-        if (rows->match[i] == rows->n_columns)
+        bool product = c.becomes == TUSK_AS_PRODUCT;
+        rows->match[i] = product ? 0 : find_column(rows, name);
+        if (!product && rows->match[i] == rows->n_columns)
             return refuse_missing(rows, name, sentence);
     }
     rows->n_matched = head.n_columns;
@@ -119,17 +122,24 @@ bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentenc
 typedef struct expansion {
     tusk_text all; /* the preparation */
     const tusk_preparation_head *head;
-    tusk_sparse_row *out;
-    int32_t *ids;
-    double *values;
+    tusk_named_rows *rows;
+    uint64_t n; /* features so far */
+    bool null;  /* a NULL that the model does not fill */
     char *sentence;
 } expansion;
 
 static void put(expansion *e, int32_t feature, double value) {
     if (feature < 0)
         return;
-    e->ids[e->out->n_ids] = feature;
-    e->values[e->out->n_ids++] = value;
+    e->rows->ids[e->n] = feature;
+    e->rows->values[e->n++] = value;
+}
+
+static void note(tusk_entries_of *found, int32_t feature, double value) {
+    if (feature < 0)
+        return;
+    found->feature[found->n] = feature;
+    found->value[found->n++] = value;
 }
 
 /* The number of a level, or n_levels. */
@@ -150,70 +160,184 @@ static uint32_t level_of(tusk_text all, const tusk_preparation_column *c, tusk_t
     return c->n_levels;
 }
 
-static bool refuse(char *sentence, tusk_text all, const tusk_preparation_column *c,
-                   const char *what, tusk_text value) {
-    snprintf(sentence, TUSK_SENTENCE, "column '%.*s' %s%.*s%s",
-             tusk_quoted(all.data + c->name, c->name_length, 100), all.data + c->name, what,
+static bool refuse(const expansion *e, const tusk_preparation_column *c, const char *what,
+                   tusk_text value) {
+    snprintf(e->sentence, TUSK_SENTENCE, "column '%.*s' %s%.*s%s",
+             tusk_quoted(e->all.data + c->name, c->name_length, 100), e->all.data + c->name, what,
              tusk_quoted(value.data, value.length, 60), value.data ? value.data : "",
              value.data ? "', which the model was not trained on: option 'unseen' is 'error'"
                         : "");
     return false;
 }
 
-static bool put_level(expansion *e, const tusk_preparation_column *c, tusk_text text) {
+static bool put_level(expansion *e, const tusk_preparation_column *c, tusk_text text,
+                      tusk_entries_of *found) {
     uint32_t level = level_of(e->all, c, text);
     if (level < c->n_levels)
-        put(e, level || !c->reference ? c->first + (int32_t)(level - c->reference) : -1, 1);
+        note(found, level || !c->reference ? c->first + (int32_t)(level - c->reference) : -1, 1);
     else if (c->other >= 0 || !e->head->refuse_unseen)
-        put(e, c->other, 1);
+        note(found, c->other, 1);
     else
-        return refuse(e->sentence, e->all, c, "is '", text);
+        return refuse(e, c, "is '", text);
     return true;
 }
 
-/* What fills a NULL; *null if nothing does. */
-static bool put_gap(expansion *e, const tusk_preparation_column *c, bool *null) {
+static void put_number(const tusk_preparation_column *c, double value, tusk_entries_of *found) {
+    if (c->becomes == TUSK_AS_NUMBER) {
+        note(found, c->first, value);
+        return;
+    }
+    note(found, c->first, sin(tusk_angle(value, (enum tusk_date_part)c->part)));
+    note(found, c->first + 1, cos(tusk_angle(value, (enum tusk_date_part)c->part)));
+}
+
+/* What fills a NULL. */
+static bool put_gap(expansion *e, const tusk_preparation_column *c, tusk_entries_of *found) {
     const tusk_text none = {NULL, 0};
     if (e->head->missing == TUSK_GAP_ERROR)
-        return refuse(e->sentence, e->all, c,
-                      "is NULL, expected a value as option 'missing' is 'error'", none);
-    *null |= e->head->missing == TUSK_GAP_SKIP;
-    if (!c->category)
-        put(e, c->first, c->fill);
-    else if (c->missing >= 0)
-        put(e, c->missing, 1);
-    else
-        put(e, e->head->missing == TUSK_GAP_LEVEL ? c->other : c->fill_feature, 1);
-    put(e, c->indicator, 1);
+        return refuse(e, c, "is NULL, expected a value as option 'missing' is 'error'", none);
+    e->null |= e->head->missing == TUSK_GAP_SKIP;
+    if (c->becomes == TUSK_AS_CATEGORY)
+        note(found,
+             c->missing >= 0                      ? c->missing
+             : e->head->missing == TUSK_GAP_LEVEL ? c->other
+                                                  : c->fill_feature,
+             1);
+    else if (c->becomes != TUSK_AS_WORDS)
+        put_number(c, c->fill, found);
     return true;
 }
 
-bool tusk_named_row(const tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
+/* --- words --- */
+
+/* The place of a key, or n_keys. */
+static uint32_t key_of(tusk_text all, const tusk_preparation_column *c, uint64_t key) {
+    const tusk_u64 *keys = (const tusk_u64 *)(all.data + c->keys);
+    uint32_t low = 0, high = c->n_keys;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (keys[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->n_keys && keys[low] == key ? low : c->n_keys;
+}
+
+static int by_id(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Adds the bucket of a word or a pair, if the model has it. */
+static void put_bucket(expansion *e, const tusk_preparation_column *c, uint32_t bucket) {
+    uint32_t at = key_of(e->all, c, bucket);
+    if (at < c->n_keys)
+        put(e, c->first + (int32_t)at, 1);
+}
+
+static bool put_words(expansion *e, const tusk_preparation_column *c, tusk_text text) {
+    if (!room_for(e->rows, e->n + text.length + MOST_ENTRIES * (uint64_t)e->head->n_columns))
+        return refuse_memory(e->sentence);
+    uint64_t from = e->n, to = from, before = 0;
+    const char *at = text.data, *end = at + text.length;
+    for (uint64_t word; (word = tusk_next_word(&at, end)); before = word) {
+        put_bucket(e, c, tusk_bucket(0, word, (int)c->bits));
+        if (before)
+            put_bucket(e, c, tusk_bucket(before, word, (int)c->bits));
+    }
+    int32_t *ids = e->rows->ids;
+    if (e->n > from)
+        qsort(ids + from, e->n - from, sizeof *ids, by_id);
+    for (uint64_t i = from; i < e->n; i++) {
+        bool again = i > from && ids[i] == ids[to - 1];
+        if (!again) {
+            ids[to] = ids[i];
+            e->rows->values[to++] = 0;
+        }
+        e->rows->values[to - 1] += 1;
+    }
+    e->n = to;
+    return true;
+}
+
+/* --- products --- */
+
+/* Puts the combinations of the factors' features that the model has. */
+static void put_product(expansion *e, const tusk_preparation_column *c) {
+    uint64_t key[8] = {0};
+    double value[8] = {1};
+    int n = 1;
+    for (uint32_t f = 0; f < c->n_factors; f++) {
+        const tusk_entries_of *factor = e->rows->entries + c->factor[f];
+        tusk_preparation_column of = tusk_preparation_at(e->all, c->factor[f]);
+        for (int i = n * factor->n - 1; i >= 0; i--) { /* backwards: it reads the first n */
+            int from = i % n, to = i / n;
+            key[i] = key[from] * of.width + (uint32_t)(factor->feature[to] - of.first);
+            value[i] = value[from] * factor->value[to];
+        }
+        n *= factor->n;
+    }
+    for (int i = 0; i < n; i++) {
+        uint32_t at = key_of(e->all, c, key[i]);
+        if (at < c->n_keys)
+            put(e, c->first + (int32_t)at, value[i]);
+    }
+}
+
+/* --- a row --- */
+
+static bool put_value(expansion *e, const tusk_preparation_column *c,
+                      const tusk_given_column *given, uint64_t row, tusk_entries_of *found) {
+    const tusk_text none = {NULL, 0};
+    bool text = tusk_reads_text(c);
+    if (text ? !given->texts : !given->numbers)
+        return refuse(e, c,
+                      text ? "is a number, and the model was trained on text"
+                           : "is text, and the model was trained on numbers",
+                      none);
+    if (c->becomes == TUSK_AS_WORDS)
+        return put_words(e, c, given->texts[row]);
+    if (text)
+        return put_level(e, c, given->texts[row], found);
+    double value = tusk_part_of(given->numbers[row], (enum tusk_date_part)c->part) + 0.0;
+    if (c->becomes != TUSK_AS_CATEGORY) {
+        put_number(c, value, found);
+        return true;
+    }
+    char digits[TUSK_NUMBER_TEXT];
+    return put_level(e, c, (tusk_text){digits, tusk_number_text(value, digits)}, found);
+}
+
+static bool put_column(expansion *e, uint32_t i, uint64_t row) {
+    tusk_preparation_column c = tusk_preparation_at(e->all, i);
+    tusk_entries_of *found = e->rows->entries + i;
+    found->n = 0;
+    if (c.becomes == TUSK_AS_PRODUCT) {
+        put_product(e, &c);
+        return true;
+    }
+    const tusk_given_column *given = e->rows->column + e->rows->match[i];
+    bool there = tusk_given_valid(given, row);
+    if (!(there ? put_value(e, &c, given, row, found) : put_gap(e, &c, found)))
+        return false;
+    for (int k = 0; k < found->n; k++)
+        put(e, found->feature[k], found->value[k]);
+    if (!there)
+        put(e, c.indicator, 1);
+    return true;
+}
+
+bool tusk_named_row(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
                     tusk_sparse_row *features, bool *null, char *sentence) {
     tusk_preparation_head head;
     memcpy(&head, s->preparation.data, sizeof head);
-    *features = (tusk_sparse_row){.ids = rows->ids, .values = rows->values};
-    expansion e = {s->preparation, &head, features, rows->ids, rows->values, sentence};
-    const tusk_text none = {NULL, 0};
-    *null = false;
-    for (uint32_t i = 0; i < head.n_columns && !*null; i++) {
-        tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
-        const tusk_given_column *given = rows->column + rows->match[i];
-        bool done = true;
-        if (!tusk_given_valid(given, row))
-            done = put_gap(&e, &c, null);
-        else if (c.category ? !given->texts : !given->numbers)
-            done = refuse(sentence, s->preparation, &c,
-                          c.category ? "is a number, and the model was trained on text"
-                                     : "is text, and the model was trained on numbers",
-                          none);
-        else if (c.category)
-            done = put_level(&e, &c, given->texts[row]);
-        else
-            put(&e, c.first, given->numbers[row]);
-        if (!done)
+    expansion e = {.all = s->preparation, .head = &head, .rows = rows, .sentence = sentence};
+    for (uint32_t i = 0; i < head.n_columns && !e.null; i++)
+        if (!put_column(&e, i, row))
             return false;
-    }
-    features->n_values = features->n_ids;
+    *null = e.null;
+    *features =
+        (tusk_sparse_row){.ids = rows->ids, .values = rows->values, .n_ids = e.n, .n_values = e.n};
     return true;
 }

@@ -23,8 +23,10 @@ typedef struct tusk_named_rows {
     uint32_t n_columns;
     uint64_t names; /* of the model's columns */
     uint32_t room, n_matched;
-    uint32_t *match; /* [n_matched] */
-    int32_t *ids;    /* [2 room] the features of a row */
+    uint32_t *match;                 /* [n_matched] */
+    struct tusk_entries_of *entries; /* [room] of a row, by column */
+    uint64_t entries_room;
+    int32_t *ids; /* [entries_room] the features of a row */
     double *values;
 } tusk_named_rows;
 
@@ -35,7 +37,7 @@ void tusk_named_free(tusk_named_rows *rows);
 
 /* The features of a row, valid until the next call; *null: it has a NULL that the model does not
  * fill. False with a sentence if the row is refused. */
-bool tusk_named_row(const tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
+bool tusk_named_row(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
                     tusk_sparse_row *features, bool *null, char *sentence);
 
 #define TUSK_NEEDS_NAMES                                                                      \

@@ -114,7 +114,9 @@ int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_c
                             .x = c->buffer,
                             .y = y,
                             .n = (int64_t)n,
-                            .d = c->schema->n_columns};
+                            .d = c->schema->n_columns,
+                            .extras = {c->extras.weight ? c->extras.weight + row : NULL,
+                                       c->extras.offset ? c->extras.offset + row : NULL}};
     code = tusk_append_dense(memory, block, &rows, fault);
     if (!code)
         tusk_part_appended(block);

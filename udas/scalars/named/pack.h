@@ -13,6 +13,7 @@ typedef struct tusk_named_chunk {
     tusk_given_column *column; /* [schema->n_columns] */
     void *buffer;              /* room for TUSK_NAMED_RUN rows, float or double */
     bool complete;             /* no row has a NULL: tusk_named_complete */
+    tusk_extras extras;        /* of its rows */
 } tusk_named_chunk;
 
 /* Whether no column can have a NULL. */

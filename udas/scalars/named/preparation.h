@@ -1,19 +1,34 @@
 /* The preparation of a model as its payload has it: which columns it was trained on, and which
  * features they become.
  *
- * A head, then a record per column, then names, levels and their hash tables at the offsets that
- * the records give. Numbers are little-endian, and lie at any address. The field `preparation` of
- * the model is the same as JSON.
+ * A head, then a record per column, then names, levels, their hash tables and keys at the offsets
+ * that the records give. Numbers are little-endian, and lie at any address. The field
+ * `preparation` of the model is the same as JSON.
  */
 #ifndef TUSK_PREPARATION_H
 #define TUSK_PREPARATION_H
 
+#include "../../rowblock/derived.h"
 #include "../models/score.h"
+#include "json_reader.h"
 
 enum tusk_gap { TUSK_GAP_SKIP, TUSK_GAP_IMPUTE, TUSK_GAP_LEVEL, TUSK_GAP_ERROR };
 
+/* What a column becomes: as in kernels/native/rows/columns.hpp. */
+enum tusk_becomes {
+    TUSK_AS_NUMBER,
+    TUSK_AS_CATEGORY,
+    TUSK_AS_CYCLE,
+    TUSK_AS_PRODUCT,
+    TUSK_AS_WORDS,
+    TUSK_BECOMES
+};
+
+#define TUSK_PREPARATION_VERSION 2
+#define TUSK_MOST_FACTORS 3
+
 typedef struct tusk_preparation_head {
-    uint32_t version; /* 1 */
+    uint32_t version;
     uint32_t n_columns;
     uint32_t missing; /* enum tusk_gap */
     uint32_t refuse_unseen;
@@ -22,20 +37,47 @@ typedef struct tusk_preparation_head {
 
 typedef struct tusk_preparation_column {
     uint32_t name, name_length; /* offsets are from the head on */
-    uint32_t category;
+    uint32_t becomes;           /* enum tusk_becomes */
+    uint32_t part;              /* enum tusk_date_part */
+    uint32_t of_numbers;        /* whether the levels are numbers */
     uint32_t n_levels;
-    int32_t first; /* feature of a number, or of the first level that has one */
+    int32_t
+        first; /* feature of a number, or of the first level, key or combination that has one */
     int32_t other, missing, indicator, fill_feature; /* -1: none */
     uint32_t reference;                              /* whether the first level has no feature */
     uint32_t ends, text;        /* where each level ends in the text, and the text */
     uint32_t table, table_mask; /* a hash table of levels + 1 */
-    double fill;                /* of a number */
+    uint32_t width;             /* features without the indicator */
+    uint32_t keys, n_keys;      /* of combinations or buckets, in rising order, uint64_t */
+    uint32_t bits;              /* of buckets */
+    uint32_t n_factors;
+    uint32_t factor[TUSK_MOST_FACTORS]; /* columns before this one */
+    double fill;                        /* of a number */
 } tusk_preparation_column;
 
 _Static_assert(sizeof(tusk_preparation_head) == 24, "the head of a preparation has 24 bytes");
-_Static_assert(sizeof(tusk_preparation_column) == 64, "a column's record has 64 bytes");
+_Static_assert(sizeof(tusk_preparation_column) == 104, "a column's record has 104 bytes");
 
 typedef uint32_t tusk_u32 __attribute__((aligned(1)));
+typedef uint64_t tusk_u64 __attribute__((aligned(1)));
+
+/* Whether the column in the rows has to be text. */
+static inline bool tusk_reads_text(const tusk_preparation_column *c) {
+    return c->becomes == TUSK_AS_WORDS || (c->becomes == TUSK_AS_CATEGORY && !c->of_numbers);
+}
+
+/* One column while its JSON is read and its bytes are written. */
+typedef struct tusk_read_column {
+    tusk_preparation_column record;
+    tusk_bytes name, source, text, fill;
+    tusk_bytes ends; /* uint32_t */
+    tusk_bytes keys; /* uint64_t */
+    bool has_indicator, has_other, has_missing;
+} tusk_read_column;
+
+/* Appends the bytes of a preparation. False if memory is out, or if they are too many. */
+bool tusk_preparation_write(tusk_preparation_head head, tusk_read_column *columns,
+                            tusk_bytes *out);
 
 /* Makes it of the JSON. *bytes is to be freed. False with a sentence if the text is not what
  * train_model writes, or if memory is out. */

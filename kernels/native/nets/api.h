@@ -1,0 +1,85 @@
+/* Dense neural nets, one per group, trained by steps over batches of rows.
+ *
+ * Objective: mean loss(y, m(x)) over the rows, with m = W_L a_{L-1} + b_L, a_l = g(W_l a_{l-1} +
+ * b_l) and a_0 = (x - mean) / deviation, feature by feature. Its gradient comes by
+ * back-propagation (Rumelhart, Hinton and Williams, Nature 323, 1986). Steps are those of Adam
+ * (Kingma and Ba, ICLR 2015, algorithm 1) or of gradient descent with momentum, both with
+ * decoupled weight decay (Loshchilov and Hutter, ICLR 2019, algorithms 1 and 2). Dropout scales
+ * what stays (Srivastava et al., JMLR 15, 2014, section 10). Weights start as in He et al. (ICCV
+ * 2015, equation 14) below relu and gelu, else as in Glorot and Bengio (AISTATS 2010, equation
+ * 16); biases start at 0.
+ */
+#ifndef TUSK_NETS_API_H
+#define TUSK_NETS_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TK_MOST_HIDDEN 8
+
+/* 1/2 (m - y)^2; log(1 + exp(-y m)); log sum_k exp(m_k) - m_y. */
+enum tk_net_loss { TK_NET_SQUARED = 0, TK_NET_LOGISTIC = 1, TK_NET_SOFTMAX = 2 };
+enum tk_net_activation { TK_NET_RELU = 0, TK_NET_TANH = 1, TK_NET_GELU = 2 };
+enum tk_net_algorithm { TK_NET_ADAM = 0, TK_NET_SGD = 1 };
+enum tk_net_schedule { TK_NET_CONSTANT = 0, TK_NET_COSINE = 1, TK_NET_STEPS = 2 };
+enum tk_net_ending {
+    TK_NET_DONE = 0,
+    TK_NET_PATIENCE = 1,
+    TK_NET_DIVERGED = 2,
+    TK_NET_OUT_OF_RANGE = 3 /* inputs or labels have no deviation in doubles: not trained */
+};
+
+typedef struct tk_net {
+    int32_t loss, activation, algorithm, schedule; /* of the enums above */
+    int32_t outputs;                               /* margins of a row */
+    int32_t n_hidden;                              /* hidden layers, at most TK_MOST_HIDDEN */
+    int32_t width[8];                              /* units of each hidden layer */
+    int32_t epochs;
+    int32_t batch;
+    int32_t patience;    /* epochs without a lower held-out loss after which training ends */
+    int32_t decay_every; /* epochs between the decays of the schedule by steps */
+    int32_t shuffle;     /* whether each epoch has an order of its own */
+    int32_t standardise; /* whether inputs, and labels that are numbers, are centred and scaled */
+    double learning_rate, decay; /* decay: the factor of the schedule by steps */
+    double momentum;             /* of gradient descent */
+    double weight_decay;
+    double dropout; /* the probability that a hidden unit is left out */
+    uint64_t seed;
+    const double *label;     /* (n_groups, outputs), rising: the classes of TK_NET_SOFTMAX */
+    const double *start;     /* (n_groups, weights) to start from, or NULL */
+    const tusk_group *held;  /* (n_groups,) held-out rows, or NULL */
+    const uint8_t *left_out; /* (n_groups,) not 0: a group that is not trained; or NULL */
+} tk_net;
+
+/* What one group's training gave. */
+typedef struct tk_net_trained {
+    double base_loss; /* mean training loss of the best constant */
+    double loss;      /* mean training loss of the result */
+    double held_loss; /* lowest mean held-out loss; NaN without held-out rows */
+    int64_t epochs;   /* that ran */
+    int64_t kept;     /* epochs of the result */
+    int64_t ending;   /* enum tk_net_ending */
+} tk_net_trained;
+
+/* Weights of a net of d inputs: of each layer, of each of its units, the bias and then the weight
+ * of each input. */
+TK_API int64_t tk_net_weights(const tk_net *net, int64_t d);
+/* Bytes of memory for the training of one group of n rows, but for the rows held out. */
+TK_API int64_t tk_net_bytes(const tk_net *net, int64_t n, int64_t d);
+/* Trains a net for each group of a pass of dense rows. `weights` is (n_groups, weights), for
+ * inputs and labels in the caller's units. `history`, (n_groups, epochs), has for each epoch the
+ * mean loss of its batches before their steps, NaN behind the last one. Gradients of a batch are
+ * summed in parts that depend on its size alone, so no bit depends on the number of threads. */
+TK_API int tk_train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory,
+                         double *weights, double *history, tk_net_trained *trained);
+/* Of one group, without any step: the gradient of the mean training loss at `start`, in the layout
+ * of weights; out has as many. */
+TK_API int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

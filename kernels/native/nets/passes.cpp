@@ -1,0 +1,178 @@
+#include "passes.hpp"
+
+#include <algorithm>
+
+#include "activation.hpp"
+#include "product.hpp"
+
+namespace tusk {
+namespace {
+
+int64_t widest(const Shape &shape) {
+    int64_t most = 0;
+    for (const Layer &layer : shape.layers)
+        most = std::max({most, padded(layer.in), padded(layer.out)});
+    return most;
+}
+
+// A layer of few units: sums over lanes of inputs.
+void few_sums(const Layer &layer, const float *w, const float *x, int64_t rows, float *z) {
+    int64_t in = padded(layer.in), out = padded(layer.out);
+    for (int64_t i = 0; i < rows; i++, x += in, z += out)
+        for (int64_t j = 0; j < layer.out; j++) {
+            vf total{};
+            for (int64_t k = 0; k < in; k += WIDE)
+                total += load(x + k) * load(w + layer.weights + j * in + k);
+            z[j] = w[layer.biases + j] + sum(total);
+        }
+}
+
+void sums(const Layer &layer, const float *w, const float *x, int64_t rows, float *z) {
+    if (layer.few)
+        few_sums(layer, w, x, rows, z);
+    else
+        multiply({x, padded(layer.in), 1}, w + layer.weights, {rows, layer.in, padded(layer.out)},
+                 z, Start::row, w + layer.biases);
+}
+
+// Sums become values; slope: NULL where no gradient is wanted.
+template <class Activation>
+void activate(Activation activation, float *z, float *slope, int64_t n) {
+    for (int64_t i = 0; i < n; i += WIDE) {
+        Activated a = activation(load(z + i));
+        store(z + i, a.value);
+        if (slope)
+            store(slope + i, a.slope);
+    }
+}
+
+template <class Activation>
+void activate_some(Activation activation, Dropout &dropout, float *z, float *slope, int64_t n) {
+    for (int64_t i = 0; i < n; i += WIDE) {
+        Activated a = activation(load(z + i));
+        vf factor = dropout.next();
+        store(z + i, a.value * factor);
+        store(slope + i, a.slope * factor);
+    }
+}
+
+void forward(const Batch &batch, int64_t rows, Dropout *dropout, bool slopes, Space &space) {
+    const auto &layers = batch.shape->layers;
+    for (size_t l = 0; l + 1 < layers.size(); l++) {
+        float *z = space.input[l + 1], *slope = slopes ? space.slope[l + 1] : nullptr;
+        sums(layers[l], batch.weights->flat, space.input[l], rows, z);
+        int64_t n = rows * padded(layers[l].out);
+        with_activation(batch.net->activation, [&](auto activation) {
+            if (dropout)
+                activate_some(activation, *dropout, z, slope, n);
+            else
+                activate(activation, z, slope, n);
+        });
+    }
+    sums(layers.back(), batch.weights->flat, space.input[layers.size() - 1], rows, space.margins);
+}
+
+void add_layer_gradient(const Layer &layer, const float *x, const float *delta, int64_t rows,
+                        float *gradient) {
+    int64_t in = padded(layer.in), out = padded(layer.out);
+    float *g = gradient + layer.weights, *b = gradient + layer.biases;
+    if (layer.few)
+        multiply({delta, 1, out}, x, {layer.out, rows, in}, g, Start::itself);
+    else
+        multiply({x, 1, in}, delta, {layer.in, rows, out}, g, Start::itself);
+    for (int64_t i = 0; i < rows; i++, delta += out)
+        for (int64_t j = 0; j < out; j += WIDE)
+            store(b + j, load(b + j) + load(delta + j));
+}
+
+void backward(const Batch &batch, int64_t rows, Space &space) {
+    const auto &layers = batch.shape->layers;
+    const float *delta = space.margins;
+    for (size_t l = layers.size(); l-- > 0;) {
+        const Layer &layer = layers[l];
+        add_layer_gradient(layer, space.input[l], delta, rows, space.gradient);
+        if (!l)
+            return;
+        int64_t in = padded(layer.in), n = rows * in;
+        float *next = space.delta[l % 2];
+        multiply({delta, padded(layer.out), 1}, batch.weights->transposed[l],
+                 {rows, layer.out, in}, next, Start::zero);
+        for (int64_t i = 0; i < n; i += WIDE)
+            store(next + i, load(next + i) * load(space.slope[l] + i));
+        delta = next;
+    }
+}
+
+// Copies the inputs and labels of rows `from` on of a batch.
+void gather(const Batch &batch, int64_t from, int64_t rows, Space &space) {
+    constexpr int64_t AHEAD = 8;
+    int64_t in = padded(batch.shape->inputs());
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = batch.order ? batch.order[from + i] : from + i;
+        if (batch.order && from + i + AHEAD < batch.n)
+            for (int64_t k = 0; k < in; k += PAD)
+                __builtin_prefetch(batch.rows.x + batch.order[from + i + AHEAD] * in + k);
+        std::copy_n(batch.rows.x + at * in, in, space.input[0] + i * in);
+        space.label[i] = batch.rows.y[at];
+    }
+}
+
+} // namespace
+
+int64_t Space::floats(const Shape &shape) {
+    int64_t n = padded(shape.outputs()) + 2 * widest(shape) + 1;
+    for (const Layer &layer : shape.layers)
+        n += 2 * padded(layer.in);
+    return n * ROWS + shape.floats();
+}
+
+int Space::take(tusk_memory *memory, const Shape &shape) {
+    int64_t n = floats(shape);
+    int code = memory_.take(memory, n);
+    if (code)
+        return code;
+    float *at = memory_.data();
+    std::fill_n(at, n, 0.0f);
+    auto next = [&](int64_t size) {
+        float *here = at;
+        at += size;
+        return here;
+    };
+    for (const Layer &layer : shape.layers) {
+        input.push_back(next(ROWS * padded(layer.in)));
+        slope.push_back(next(ROWS * padded(layer.in)));
+    }
+    margins = next(ROWS * padded(shape.outputs()));
+    for (float *&one : delta)
+        one = next(ROWS * widest(shape));
+    label = next(ROWS);
+    gradient = next(shape.floats());
+    return TK_OK;
+}
+
+double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space) {
+    double total = 0;
+    for (; from < to; from += ROWS) {
+        int64_t rows = std::min(ROWS, to - from);
+        gather(batch, from, rows, space);
+        forward(batch, rows, nullptr, false, space);
+        total += output_losses(*batch.net, space.margins, space.label, rows, 0);
+    }
+    return total;
+}
+
+double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed, Space &space) {
+    double total = 0;
+    Dropout dropout(batch.net->dropout, seed);
+    auto scale = (float)(1.0 / (double)batch.n);
+    for (; from < to; from += ROWS) {
+        int64_t rows = std::min(ROWS, to - from);
+        gather(batch, from, rows, space);
+        forward(batch, rows, batch.net->dropout > 0 ? &dropout : nullptr, true, space);
+        total += output_losses(*batch.net, space.margins, space.label, rows, scale);
+        backward(batch, rows, space);
+    }
+    return total;
+}
+
+} // namespace tusk

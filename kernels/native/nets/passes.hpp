@@ -1,0 +1,62 @@
+// Rows through a net and back: margins, losses and gradients.
+#pragma once
+
+#include <vector>
+
+#include "../shared/charged.hpp"
+#include "random.hpp"
+#include "shape.hpp"
+
+namespace tusk {
+
+constexpr int64_t ROWS = 64; // that go through a net at once
+
+// The rows of one group as a net sees them: inputs (n, padded(d)), and labels; of classes their
+// numbers.
+struct Rows {
+    const float *x, *y;
+    int64_t n;
+};
+
+// What ROWS rows need on their way: of each layer its inputs, and of hidden units the slopes.
+class Space {
+public:
+    int take(tusk_memory *memory, const Shape &shape);
+    static int64_t floats(const Shape &shape);
+
+    std::vector<float *> input, slope; // by layer, (ROWS, padded(in))
+    float *margins = nullptr;          // (ROWS, padded(outputs))
+    float *delta[2] = {};              // derivatives by the sums of two layers
+    float *label = nullptr;            // (ROWS,)
+    float *gradient = nullptr;         // like the weights
+
+private:
+    Charged<float> memory_;
+};
+
+// The weights, and the matrices behind the first layer transposed: (out, padded(in)). Those of
+// layers of few units are so already.
+struct Weights {
+    const float *flat;
+    std::vector<const float *> transposed;
+};
+
+// What happens at the rows of a batch.
+struct Batch {
+    const tk_net *net;
+    const Shape *shape;
+    const Weights *weights;
+    Rows rows;
+    const uint32_t *order; // of the batch's rows; NULL: as they come
+    int64_t n;             // rows of the batch
+};
+
+// The sum of the losses of rows `from` to `to` of a batch. Without `gradient` no dropout.
+double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space);
+// The same, and adds the gradient of the batch's mean loss to space.gradient. seed: of dropout.
+double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed, Space &space);
+
+// The sum of losses of n rows; turns `margins` into derivatives by them, times `scale`.
+double output_losses(const tk_net &net, float *margins, const float *y, int64_t n, float scale);
+
+} // namespace tusk

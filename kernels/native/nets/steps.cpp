@@ -1,0 +1,83 @@
+#include "steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tusk {
+namespace {
+
+constexpr double BETA1 = 0.9, BETA2 = 0.999, EPSILON = 1e-8; // as Kingma and Ba recommend
+
+// Algorithm 1 of Kingma and Ba, and line 12 of algorithm 2 of Loshchilov and Hutter.
+struct Adam {
+    float rate, kept, first_share, second_share; // 1 / (1 - beta^t) of both means
+
+    void operator()(const float *g, float *w, float *m, float *v, int64_t n) const {
+        constexpr auto b1 = (float)BETA1, b2 = (float)BETA2, epsilon = (float)EPSILON;
+        for (int64_t i = 0; i < n; i++) {
+            m[i] = b1 * m[i] + (1 - b1) * g[i];
+            v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
+            float size = __builtin_sqrtf(v[i] * second_share) + epsilon;
+            w[i] = kept * w[i] - rate * first_share * m[i] / size;
+        }
+    }
+};
+
+// Algorithm 1 of Loshchilov and Hutter, with the momentum of PyTorch: v = momentum v + g.
+struct Momentum {
+    float rate, kept, momentum;
+
+    void operator()(const float *g, float *w, float *v, float *, int64_t n) const {
+        for (int64_t i = 0; i < n; i++) {
+            v[i] = momentum * v[i] + g[i];
+            w[i] = kept * w[i] - rate * v[i];
+        }
+    }
+};
+
+} // namespace
+
+int Stepper::take(tusk_memory *memory, const tk_net &net, const Shape &shape) {
+    net_ = &net;
+    shape_ = &shape;
+    int code = memory_.take(memory, floats(shape));
+    if (code)
+        return code;
+    first_ = memory_.data();
+    second_ = first_ + shape.floats();
+    std::fill_n(first_, floats(shape), 0.0f);
+    return TK_OK;
+}
+
+void Stepper::step(double rate, const float *gradient, float *weights) {
+    steps_++;
+    auto t = (double)steps_;
+    auto kept = (float)(1 - rate * net_->weight_decay);
+    Adam adam{(float)rate, kept, (float)(1 / (1 - std::pow(BETA1, t))),
+              (float)(1 / (1 - std::pow(BETA2, t)))};
+    Momentum momentum{(float)rate, kept, (float)net_->momentum};
+    auto over = [&](auto move, int64_t from, int64_t to, float share) {
+        move.kept = share;
+        move(gradient + from, weights + from, first_ + from, second_ + from, to - from);
+    };
+    for (const Layer &layer : shape_->layers) {
+        auto both = [&](auto move) {
+            over(move, layer.weights, layer.biases, kept);
+            over(move, layer.biases, layer.end(), 1); // biases do not decay
+        };
+        if (net_->algorithm == TK_NET_ADAM)
+            both(adam);
+        else
+            both(momentum);
+    }
+}
+
+double rate_of(const tk_net &net, int64_t epoch) {
+    if (net.schedule == TK_NET_COSINE)
+        return net.learning_rate * 0.5 * (1 + std::cos(M_PI * (double)epoch / net.epochs));
+    if (net.schedule == TK_NET_STEPS)
+        return net.learning_rate * std::pow(net.decay, (double)(epoch / net.decay_every));
+    return net.learning_rate;
+}
+
+} // namespace tusk

@@ -1,0 +1,27 @@
+// Steps of the weights against the gradient, and how long they are.
+#pragma once
+
+#include "passes.hpp"
+
+namespace tusk {
+
+// The state of the algorithm of one net: two numbers per weight.
+class Stepper {
+public:
+    int take(tusk_memory *memory, const tk_net &net, const Shape &shape);
+    static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
+    // rate: the learning rate of this epoch.
+    void step(double rate, const float *gradient, float *weights);
+
+private:
+    const tk_net *net_ = nullptr;
+    const Shape *shape_ = nullptr;
+    Charged<float> memory_;
+    float *first_ = nullptr, *second_ = nullptr; // means of gradients, and of their squares
+    int64_t steps_ = 0;
+};
+
+// The learning rate of an epoch, from 0 on.
+double rate_of(const tk_net &net, int64_t epoch);
+
+} // namespace tusk

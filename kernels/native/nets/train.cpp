@@ -1,0 +1,339 @@
+// Trains the groups of a pass: small ones side by side, the parts of a large batch with all
+// threads.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+
+#include "../shared/pool.hpp"
+#include "inputs.hpp"
+#include "steps.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
+constexpr int64_t MOST_PARTS = 16; // of a batch, each with a gradient of its own
+constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
+
+// Into how many parts a batch is cut; from its size alone, so that no bit depends on threads.
+int64_t parts_of(const tk_net &net) {
+    return std::clamp<int64_t>(net.batch / ROWS, 1, MOST_PARTS);
+}
+
+// The rows of a group in memory.
+class Copied {
+public:
+    int take(tusk_memory *memory, const tusk_group &group, const Units &units,
+             const Labels &labels) {
+        int64_t n = group.n_rows, width = padded(group.dim);
+        int code = memory_.take(memory, n * (width + 1));
+        if (code)
+            return code;
+        float *x = memory_.data(), *y = x + n * width;
+        copy_rows(group, units, labels, x, y);
+        rows_ = {x, y, n};
+        return TK_OK;
+    }
+    const Rows &rows() const { return rows_; }
+
+private:
+    Charged<float> memory_;
+    Rows rows_{};
+};
+
+// The training of one group.
+class Training {
+public:
+    Training(const tk_pass &pass, const tk_net &net, int64_t group, int threads,
+             tusk_memory *memory)
+        : pass_(pass), net_(net), index_(group), threads_(threads), memory_(memory),
+          shape_(net, pass.groups[group].dim), parts_(parts_of(net)) {}
+
+    int run(double *weights, double *history, tk_net_trained *out) {
+        int code = prepare();
+        if (code)
+            return code;
+        *out = tk_net_trained{unscaled(constant_loss()), NONE, NONE, 0, 0, TK_NET_DONE};
+        if (!units_.finite()) {
+            out->ending = TK_NET_OUT_OF_RANGE;
+            return TK_OK;
+        }
+        while (!code && out->epochs < net_.epochs && out->ending == TK_NET_DONE)
+            code = epoch(history, out);
+        if (code)
+            return code;
+        if (held_.rows().n && out->kept)
+            std::copy_n(best_, shape_.floats(), weights_);
+        transpose();
+        code = mean_loss(rows_.rows(), &out->loss);
+        write_weights(shape_, units_, weights_, weights);
+        return code;
+    }
+
+    // The gradient of the mean loss, by the step of a single batch.
+    int gradient(double *out) {
+        int code = prepare();
+        if (code)
+            return code;
+        std::iota(order_.data(), order_.data() + rows_.rows().n, 0U);
+        transpose();
+        double loss = 0;
+        add_up(0, rows_.rows().n, 0, &loss);
+        write_weights(shape_, Units{units_.shift, std::vector<double>(shape_.inputs(), 1)},
+                      spaces_[0].gradient, out);
+        return TK_OK;
+    }
+
+private:
+    int prepare() {
+        const tusk_group &group = pass_.groups[index_];
+        units_ = units_of(group, net_);
+        const double *classes = net_.label ? net_.label + index_ * net_.outputs : nullptr;
+        Labels labels{&net_, pass_.positive ? pass_.positive[index_] : 1, classes};
+        int code = rows_.take(memory_, group, units_, labels);
+        if (!code && net_.held && net_.held[index_].n_rows)
+            code = held_.take(memory_, net_.held[index_], units_, labels);
+        code = code ? code : order_.take(memory_, group.n_rows);
+        code = code ? code : stepper_.take(memory_, net_, shape_);
+        code = code ? code : take_weights();
+        spaces_ = std::vector<Space>(parts_);
+        for (Space &space : spaces_)
+            code = code ? code : space.take(memory_, shape_);
+        if (!code && net_.start)
+            read_weights(shape_, units_, net_.start + index_ * shape_.weights(), weights_);
+        else if (!code)
+            draw_weights(shape_, net_, weights_);
+        return code;
+    }
+
+    int take_weights() {
+        int64_t n = shape_.floats(), turned = 0;
+        for (const Layer &layer : shape_.layers)
+            turned += layer.few ? 0 : layer.out * padded(layer.in);
+        int code = flat_.take(memory_, 2 * n + turned);
+        if (code)
+            return code;
+        weights_ = flat_.data();
+        best_ = weights_ + n;
+        float *at = best_ + n;
+        std::fill_n(at, turned, 0.0f);
+        view_.flat = weights_;
+        for (const Layer &layer : shape_.layers) {
+            view_.transposed.push_back(layer.few ? weights_ + layer.weights : at);
+            at += layer.few ? 0 : layer.out * padded(layer.in);
+        }
+        return TK_OK;
+    }
+
+    // Renews the transposed matrices; the first layer's is never read.
+    void transpose() {
+        for (size_t l = 1; l < shape_.layers.size(); l++) {
+            const Layer &layer = shape_.layers[l];
+            if (layer.few)
+                continue;
+            auto *to = const_cast<float *>(view_.transposed[l]);
+            const float *from = weights_ + layer.weights;
+            int64_t in = padded(layer.in), out = padded(layer.out);
+            for (int64_t j = 0; j < layer.out; j++)
+                for (int64_t i = 0; i < layer.in; i++)
+                    to[j * in + i] = from[i * out + j];
+        }
+    }
+
+    void for_parts(Ref<void(int64_t)> body) { parallel_for(parts_, threads_, body); }
+
+    // Leaves the gradient of the batch of the order's rows from `first` on in the first part's
+    // space, and adds to the sum of losses.
+    void add_up(int64_t first, int64_t n, uint64_t seed, double *loss) {
+        Batch batch{&net_, &shape_, &view_, rows_.rows(), order_.data() + first, n};
+        double each[MOST_PARTS];
+        for_parts([&](int64_t p) {
+            std::fill_n(spaces_[p].gradient, shape_.floats(), 0.0f);
+            each[p] = add_gradient(batch, n * p / parts_, n * (p + 1) / parts_, within(seed, p),
+                                   spaces_[p]);
+        });
+        float *sum = spaces_[0].gradient;
+        for (int64_t p = 1; p < parts_; p++)
+            for (int64_t i = 0; i < shape_.floats(); i++)
+                sum[i] += spaces_[p].gradient[i];
+        for (int64_t p = 0; p < parts_; p++)
+            *loss += each[p];
+    }
+
+    int epoch(double *history, tk_net_trained *out) {
+        int64_t n = rows_.rows().n, number = out->epochs;
+        uint64_t seed = within(within(net_.seed, 2), number);
+        draw_order(seed);
+        double rate = rate_of(net_, number), loss = 0;
+        for (int64_t at = 0; at < n; at += net_.batch) {
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED;
+            transpose();
+            add_up(at, std::min<int64_t>(net_.batch, n - at), within(seed, at + 1), &loss);
+            stepper_.step(rate, spaces_[0].gradient, weights_);
+        }
+        history[number] = unscaled(loss / (double)n);
+        out->epochs++;
+        if (!std::isfinite(loss) || !finite()) {
+            out->ending = TK_NET_DIVERGED;
+            return TK_OK;
+        }
+        return judge(out);
+    }
+
+    // Looks at the rows held out, if there are any.
+    int judge(tk_net_trained *out) {
+        if (!held_.rows().n) {
+            out->kept = out->epochs;
+            return TK_OK;
+        }
+        double loss = 0;
+        transpose();
+        int code = mean_loss(held_.rows(), &loss);
+        if (std::isnan(out->held_loss) || loss < out->held_loss) {
+            out->held_loss = loss;
+            out->kept = out->epochs;
+            std::copy_n(weights_, shape_.floats(), best_);
+        } else if (out->epochs - out->kept >= net_.patience) {
+            out->ending = TK_NET_PATIENCE;
+        }
+        return code;
+    }
+
+    void draw_order(uint64_t seed) {
+        uint32_t *order = order_.data();
+        auto n = (uint32_t)rows_.rows().n;
+        std::iota(order, order + n, 0U);
+        Random random(seed);
+        for (uint32_t i = n; net_.shuffle && i > 1; i--)
+            std::swap(order[i - 1], order[random.below(i)]);
+    }
+
+    int mean_loss(const Rows &rows, double *loss) {
+        Batch batch{&net_, &shape_, &view_, rows, nullptr, rows.n};
+        double each[MOST_PARTS], total = 0;
+        constexpr int64_t ONCE = 1 << 14; // rows between two looks at the cancel count
+        for (int64_t at = 0; at < rows.n; at += ONCE) {
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED;
+            int64_t n = std::min(ONCE, rows.n - at);
+            for_parts([&](int64_t p) {
+                each[p] =
+                    losses_of(batch, at + n * p / parts_, at + n * (p + 1) / parts_, spaces_[p]);
+            });
+            for (int64_t p = 0; p < parts_; p++)
+                total += each[p];
+        }
+        *loss = unscaled(total / (double)rows.n);
+        return TK_OK;
+    }
+
+    bool finite() const {
+        float all = 0;
+        for (int64_t i = 0; i < shape_.floats(); i++)
+            all += 0 * weights_[i];
+        return all == 0;
+    }
+
+    // A loss in the units of the labels.
+    double unscaled(double loss) const { return loss * units_.label_scale * units_.label_scale; }
+
+    // The mean loss of the best constant, in the net's units.
+    double constant_loss() const {
+        const Rows &rows = rows_.rows();
+        auto n = (double)rows.n;
+        if (net_.loss == TK_NET_SQUARED) {
+            double mean = 0, square = 0;
+            for (int64_t i = 0; i < rows.n; i++)
+                mean += rows.y[i] / n;
+            for (int64_t i = 0; i < rows.n; i++)
+                square += (rows.y[i] - mean) * (rows.y[i] - mean) / n;
+            return square / 2;
+        }
+        std::vector<double> count(std::max(net_.outputs, 2), 0);
+        for (int64_t i = 0; i < rows.n; i++)
+            count[(int64_t)rows.y[i]]++;
+        double loss = 0;
+        for (double rows_of_class : count)
+            loss -= rows_of_class ? rows_of_class / n * std::log(rows_of_class / n) : 0;
+        return loss;
+    }
+
+    const tk_pass &pass_;
+    const tk_net &net_;
+    int64_t index_;
+    int threads_;
+    tusk_memory *memory_;
+    Shape shape_;
+    int64_t parts_;
+    Units units_;
+    Copied rows_, held_;
+    Charged<uint32_t> order_;
+    Charged<float> flat_;
+    float *weights_ = nullptr, *best_ = nullptr;
+    Weights view_{};
+    Stepper stepper_;
+    std::vector<Space> spaces_;
+};
+
+int64_t bytes_of(const Shape &shape, const tk_net &net, int64_t n) {
+    int64_t turned = 0;
+    for (const Layer &layer : shape.layers)
+        turned += layer.few ? 0 : layer.out * padded(layer.in);
+    int64_t floats = n * (padded(shape.inputs()) + 2) + 2 * shape.floats() + turned +
+                     Stepper::floats(shape) + parts_of(net) * Space::floats(shape);
+    return floats * (int64_t)sizeof(float);
+}
+
+int train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, double *weights,
+               double *history, tk_net_trained *trained) {
+    std::vector<int64_t> small, large;
+    for (int64_t g = 0; g < pass->n_groups; g++) {
+        if (net->left_out && net->left_out[g])
+            continue;
+        bool is_large =
+            parts_of(*net) > 1 && (pass->n_groups < pass->threads ||
+                                   pass->groups[g].n_rows * pass->groups[g].dim >= LARGE);
+        (is_large ? large : small).push_back(g);
+    }
+    std::vector<int> codes(pass->n_groups, TK_OK);
+    int64_t size = pass->n_groups ? Shape(*net, pass->groups[0].dim).weights() : 0;
+    auto run = [&](int64_t g, int threads) {
+        if (!cancelled(pass->cancel_mark))
+            codes[g] = Training(*pass, *net, g, threads, memory)
+                           .run(weights + g * size, history + g * net->epochs, trained + g);
+    };
+    for (int64_t g : large)
+        run(g, pass->threads);
+    parallel_for((int64_t)small.size(), pass->threads, [&](int64_t i) { run(small[i], 1); });
+    if (cancelled(pass->cancel_mark))
+        return TK_CANCELLED;
+    for (int code : codes)
+        if (code)
+            return code;
+    return TK_OK;
+}
+
+} // namespace
+} // namespace tusk
+
+int64_t tk_net_weights(const tk_net *net, int64_t d) {
+    return tusk::Shape(*net, d).weights();
+}
+
+int64_t tk_net_bytes(const tk_net *net, int64_t n, int64_t d) {
+    return tusk::bytes_of(tusk::Shape(*net, d), *net, n);
+}
+
+int tk_train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, double *weights,
+                  double *history, tk_net_trained *trained) {
+    using namespace tusk;
+    return code_of([&] { return train_nets(pass, net, memory, weights, history, trained); });
+}
+
+int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out) {
+    using namespace tusk;
+    return code_of([&] { return Training(*pass, *net, 0, 1, nullptr).gradient(out); });
+}

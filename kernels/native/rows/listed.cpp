@@ -1,0 +1,160 @@
+// Which columns of a group's rows become what, as the options ask.
+#include "columns.hpp"
+
+namespace tusk {
+namespace {
+
+// Names that follow each other, each with a 0 behind it.
+struct Names {
+    const char *at;
+    int64_t left;
+
+    bool next(std::string_view *name) {
+        if (!left || !at)
+            return false;
+        left--;
+        *name = at;
+        at += name->size() + 1;
+        return true;
+    }
+};
+
+bool is_listed(const char *names, int64_t n, std::string_view wanted) {
+    Names all{names, n};
+    for (std::string_view name; all.next(&name);)
+        if (name == wanted)
+            return true;
+    return false;
+}
+
+Column column_of(std::string_view name, size_t source, Kind kind) {
+    Column c;
+    c.name = name;
+    c.source_name = name;
+    c.source = source;
+    c.kind = kind;
+    return c;
+}
+
+void add_part(Columns *out, const Column &date, tusk_date_part part, Kind kind) {
+    Column c = date;
+    c.name.append(".").append(TUSK_PART_NAMES[part]);
+    c.kind = kind;
+    c.part = part;
+    c.of_numbers = kind == Kind::CATEGORY;
+    out->columns.push_back(std::move(c));
+}
+
+void add_date(Columns *out, const Column &date, bool has_time, const tk_preparing *how) {
+    Kind kind = how->dates == TK_DATES_PARTS ? Kind::CATEGORY : Kind::CYCLE;
+    add_part(out, date, TUSK_YEAR, Kind::NUMBER);
+    add_part(out, date, TUSK_MONTH, kind);
+    add_part(out, date, TUSK_WEEKDAY, kind);
+    if (has_time)
+        add_part(out, date, TUSK_HOUR, kind);
+}
+
+void add_column(Columns *out, const tusk_schema *schema, size_t j, const tk_preparing *how) {
+    std::string_view name = schema->name[j];
+    int kind = schema->kind[j];
+    bool category = is_listed(how->categories, how->n_categories, name);
+    Column c = column_of(name, j, Kind::NUMBER);
+    if (kind == TUSK_CATEGORY) {
+        c.kind = is_listed(how->words, how->n_words, name) ? Kind::WORDS : Kind::CATEGORY;
+        out->wordy |= c.kind == Kind::WORDS;
+    } else if (category) {
+        c.kind = Kind::CATEGORY;
+        c.of_numbers = true;
+    } else if (kind != TUSK_NUMBER && how->dates != TK_DATES_DAYS) {
+        add_date(out, c, kind == TUSK_TIMESTAMP, how);
+        return;
+    }
+    out->columns.push_back(std::move(c));
+}
+
+int refuse_name(const char *option, std::string_view name, const std::string &there,
+                const char *what, std::string *error) {
+    *error = std::string("option '") + option + "' names '" + std::string(name.substr(0, 100)) +
+             "', expected " + what + ": " + there.substr(0, 600);
+    return TK_REFUSED;
+}
+
+void add_to_list(std::string &list, std::string_view name) {
+    if (!list.empty())
+        list += ", ";
+    list += name;
+}
+
+// The columns of the rows, or those of text alone.
+std::string listed(const tusk_schema *schema, bool text) {
+    std::string all;
+    for (int32_t j = 0; j < schema->n_columns; j++)
+        if (!text || schema->kind[j] == TUSK_CATEGORY)
+            add_to_list(all, schema->name[j]);
+    return all.empty() ? "none" : all;
+}
+
+bool has_column(const tusk_schema *schema, std::string_view name, bool text) {
+    for (int32_t j = 0; j < schema->n_columns; j++)
+        if (name == schema->name[j])
+            return !text || schema->kind[j] == TUSK_CATEGORY;
+    return false;
+}
+
+int check_names(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
+    Names categories{how->categories, how->n_categories}, words{how->words, how->n_words};
+    for (std::string_view name; categories.next(&name);)
+        if (!has_column(schema, name, false))
+            return refuse_name("categories", name, listed(schema, false), "a column of the rows",
+                               error);
+    for (std::string_view name; words.next(&name);)
+        if (!has_column(schema, name, true))
+            return refuse_name("text", name, listed(schema, true), "a column of text", error);
+    return TK_OK;
+}
+
+// Adds the interactions, which are lists of names with an empty name behind each.
+int add_products(const tk_preparing *how, Columns *out, std::string *error) {
+    size_t n = out->columns.size();
+    Names all{how->interactions, how->n_interactions};
+    Column c = column_of("", 0, Kind::PRODUCT);
+    for (std::string_view name; all.next(&name);) {
+        if (name.empty()) {
+            out->columns.push_back(std::move(c));
+            c = column_of("", 0, Kind::PRODUCT);
+            continue;
+        }
+        std::string there;
+        size_t f = n;
+        for (size_t j = 0; j < n; j++) {
+            bool usable = out->columns[j].kind != Kind::WORDS;
+            if (usable && out->columns[j].name == name)
+                f = j;
+            if (usable)
+                add_to_list(there, out->columns[j].name);
+        }
+        if (f == n)
+            return refuse_name("interactions", name, there, "one of", error);
+        c.factors.push_back(f);
+        c.name.append(c.name.empty() ? "" : ":").append(name);
+    }
+    return TK_OK;
+}
+
+} // namespace
+
+int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
+                 std::string *error) {
+    for (const tusk_part *p = group->parts; p; p = p->next)
+        out->parts.push_back(p);
+    const tusk_schema *schema = group->parts->schema;
+    if (!schema->n_columns)
+        return TK_OK;
+    if (int code = check_names(schema, how, error))
+        return code;
+    for (int32_t j = 0; j < schema->n_columns; j++)
+        add_column(out, schema, (size_t)j, how);
+    return add_products(how, out, error);
+}
+
+} // namespace tusk

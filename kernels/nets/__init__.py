@@ -1,0 +1,1 @@
+"""Dense neural nets: the kernels of `kernels/native/nets`."""

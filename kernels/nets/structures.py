@@ -1,0 +1,55 @@
+"""The structures of dense nets, field by field as in `native/nets/api.h`."""
+
+import ctypes
+
+import numpy as np
+
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, UINT64
+
+MOST_HIDDEN = 8
+"""Hidden layers, at most."""
+TRAINED = np.dtype(
+    [
+        ("base_loss", np.float64),
+        ("loss", np.float64),
+        ("held_loss", np.float64),
+        ("epochs", np.int64),
+        ("kept", np.int64),
+        ("ending", np.int64),
+    ]
+)
+"""`tk_net_trained`."""
+
+
+class Net(ctypes.Structure):
+    """`tk_net`."""
+
+    _fields_ = [
+        ("loss", INT32),
+        ("activation", INT32),
+        ("algorithm", INT32),
+        ("schedule", INT32),
+        ("outputs", INT32),
+        ("n_hidden", INT32),
+        ("width", INT32 * MOST_HIDDEN),
+        ("epochs", INT32),
+        ("batch", INT32),
+        ("patience", INT32),
+        ("decay_every", INT32),
+        ("shuffle", INT32),
+        ("standardise", INT32),
+        ("learning_rate", DOUBLE),
+        ("decay", DOUBLE),
+        ("momentum", DOUBLE),
+        ("weight_decay", DOUBLE),
+        ("dropout", DOUBLE),
+        ("seed", UINT64),
+        ("label", ADDRESS),
+        ("start", ADDRESS),
+        ("held", ADDRESS),
+        ("left_out", ADDRESS),
+    ]
+
+
+STRUCTURES = {"tk_net": Net, "tk_net_trained": TRAINED}
+"""Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

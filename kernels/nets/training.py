@@ -1,0 +1,116 @@
+"""Training of a dense net per group of a pass (`kernels/native/nets/api.h` has the objective)."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import address_of, check_code, library, pointer
+from tuskml.kernels.nets.structures import MOST_HIDDEN, TRAINED, Net
+from tuskml.kernels.passes import Floats, Pass
+
+SQUARED, LOGISTIC, SOFTMAX = range(3)
+ACTIVATIONS = ("relu", "tanh", "gelu")
+ALGORITHMS = ("adam", "sgd")
+SCHEDULES = ("constant", "cosine", "step")
+DONE, PATIENCE, DIVERGED, OUT_OF_RANGE = range(4)
+"""How a training ended."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a net is and how it is trained; the fields of `tk_net` by their names there.
+
+    hidden: the units of each hidden layer; activation, algorithm, schedule: places in
+    `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`.
+    """
+
+    loss: int
+    activation: int
+    algorithm: int
+    schedule: int
+    outputs: int
+    hidden: tuple[int, ...]
+    epochs: int
+    batch: int
+    patience: int
+    decay_every: int
+    learning_rate: float
+    decay: float
+    momentum: float
+    weight_decay: float
+    dropout: float
+    seed: int
+    shuffle: bool = True
+    standardise: bool = True
+
+    def struct(self) -> Net:
+        """The structure that kernels read, without groups."""
+        given = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
+        hidden = given.pop("hidden")
+        width = (ctypes.c_int32 * MOST_HIDDEN)(*hidden)
+        return Net(**given, n_hidden=len(hidden), width=width)
+
+    def weights(self, n_features: int) -> int:
+        """Weights of a net, biases included."""
+        found: int = library().tk_net_weights(self.struct(), n_features)
+        return found
+
+    def bytes(self, n_rows: int, n_features: int) -> int:
+        """Bytes of memory for the training of one group, beside its rows and those held out."""
+        found: int = library().tk_net_bytes(self.struct(), n_rows, n_features)
+        return found
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The nets of G groups.
+
+    weights: (G, weights), of each layer, of each of its units, the bias and then the weight of
+    each input, in the caller's units; history: (G, epochs), the mean loss of an epoch's batches
+    before their steps, NaN behind the last one; about: `TRAINED` of shape (G,).
+    """
+
+    weights: Floats
+    history: Floats
+    about: NDArray[np.void]
+
+
+def trained(
+    rows: Pass,
+    rules: Rules,
+    memory: int,
+    held: Pass | None = None,
+    classes: Floats | None = None,
+    start: Floats | None = None,
+    left_out: NDArray[np.uint8] | None = None,
+) -> Trained:
+    """The net of each group of dense rows.
+
+    memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups;
+    classes: (G, outputs), rising, of the softmax loss; start: (G, weights) in the caller's units;
+    left_out: (G,), not 0 for groups that are not trained, whose numbers are NaN.
+    Raises Interrupted, MemoryError and TuskError.
+    """
+    g = rows.n_groups
+    net = rules.struct()
+    net.held = None if held is None else address_of(held.groups)
+    net.label, net.start, net.left_out = pointer(classes), pointer(start), pointer(left_out)
+    weights = np.full((g, rules.weights(rows.n_features)), np.nan)
+    history = np.full((g, rules.epochs), np.nan)
+    about = np.zeros(g, TRAINED)
+    for name in ("base_loss", "loss", "held_loss"):
+        about[name] = np.nan
+    given = pointer(weights), pointer(history), pointer(about)
+    check_code(library().tk_train_nets(rows.struct, net, memory, *given))
+    return Trained(weights, history, about)
+
+
+def gradient(rows: Pass, rules: Rules, start: Floats, classes: Floats | None = None) -> Floats:
+    """The gradient of the first group's mean loss at `start`, in the layout of weights."""
+    net = rules.struct()
+    net.label, net.start = pointer(classes), pointer(start)
+    out = np.empty(start.shape[-1])
+    check_code(library().tk_net_gradient(rows.struct, net, pointer(out)))
+    return out

@@ -1,0 +1,43 @@
+// Writing behind: what goes to a region is gathered in whole pages before it is written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "api.h"
+
+namespace tusk {
+
+// A buffer for each region. Chunks come in order, and so do the places to which they write in a
+// region; so each region is written from one end to the other, in runs as long as its buffer. One
+// thread at a time may call.
+class Behind {
+public:
+    // size: bytes of each buffer, a multiple of a page; 0: all is written at once.
+    Behind(int32_t regions, int32_t size)
+        : size_(static_cast<std::size_t>(size)), open_(static_cast<std::size_t>(regions)),
+          memory_(open_.size() * size_) {}
+
+    // Writes `bytes` at a place of the file, once they and what follows fill the buffer. `write`
+    // takes data, bytes and the place; its failure is the result.
+    using Write = std::function<bool(const char *, std::size_t, int64_t)>;
+    bool put(int32_t region, const char *data, std::size_t bytes, int64_t at, const Write &write);
+    // Writes what is in a region's buffer.
+    bool flush(int32_t region, const Write &write);
+
+private:
+    struct Open {
+        int64_t begin = 0; // place in the file of the buffer's first byte
+        std::size_t used = 0;
+    };
+    char *buffer(int32_t region) {
+        return memory_.data() + static_cast<std::size_t>(region) * size_;
+    }
+
+    std::size_t size_;
+    std::vector<Open> open_;
+    std::vector<char> memory_;
+};
+
+} // namespace tusk

@@ -1,0 +1,171 @@
+"""Which weights travel from which chunk of rows to which, as `native/routes/api.h` wants it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kvstore.native import Ids
+from tuskml.kvstore.working.records import Records
+
+Counts = NDArray[np.uint32]
+PAGE = 4096
+BUFFERS = 4
+"""Regions in memory: the chunk in hand, the next, what is written, and its order."""
+BEHIND_SHARE, MOST_BEHIND = 1 / 8, 256 << 10
+"""Of memory at most, and bytes per chunk, for what is gathered before it is written."""
+CHUNK_BYTES = 256
+"""Of memory for each chunk, here and in `native/routes`."""
+PIECES, PIECE_KEYS = 16, 1 << 16
+"""Of a region between passes, at least; the key of piece p of chunk j is j * 2^16 + p."""
+PARTS = 4
+"""Rows of links for each chunk."""
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """What chunks of rows take over from each other and where it lies; C chunks.
+
+    region: int64 of shape (C + 1,), bytes at which each chunk's region begins; first: int64 of
+    shape (C + 1,), weights of the chunks before; resting: int64 of shape (C,), the place in each
+    region from which on weights rest between passes; links: see `ks_route_plan`; behind: bytes
+    that are gathered for each region before they are written; buckets: all of them, far_buckets:
+    those not from the chunk just before, far_weights: weights of these; n_features: weights, each
+    counted once; resting_buckets: those that hold them between passes.
+    """
+
+    region: Ids
+    first: Ids
+    resting: Ids
+    links: Records
+    weight_size: int
+    behind: int = 0
+    buckets: int = 0
+    far_buckets: int = 0
+    far_weights: int = 0
+    resting_buckets: int = 0
+    n_features: int = 0
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks of rows."""
+        return len(self.first) - 1
+
+    @property
+    def places(self) -> Ids:
+        """Weights that each region has room for, (C,)."""
+        return np.diff(self.region) // self.weight_size
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest region."""
+        return int(np.diff(self.region).max())
+
+    @property
+    def piece(self) -> int:
+        """Weights that are handed out together between passes, at most."""
+        return piece_of(int(self.places.max()), self.weight_size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that a training takes: buffers, and what is kept by chunk."""
+        return BUFFERS * self.largest + (CHUNK_BYTES + self.behind) * self.n_chunks
+
+    @property
+    def runs(self) -> int:
+        """Writes of an epoch, about: each region is written from some place on, then up to it."""
+        if not self.behind:
+            return self.far_buckets
+        return min(self.far_buckets, 2 * self.n_chunks + self.bytes_of_an_epoch // self.behind)
+
+    @property
+    def bytes_of_an_epoch(self) -> int:
+        """Bytes that are read, and written, if nothing stays in memory."""
+        return int(self.first[-1]) * self.weight_size
+
+    def takes(self, chunk: int) -> tuple[Counts, Counts]:
+        """Weights that it takes over from each chunk, and their first places in its region."""
+        return self._pair(chunk, 0)
+
+    def gives(self, chunk: int) -> tuple[Counts, Counts]:
+        """Weights that it gives to each chunk, and their first places in that one's region."""
+        return self._pair(chunk, 2)
+
+    def keys_at_rest(self) -> tuple[NDArray[np.uint64], Counts]:
+        """The pieces that hold each weight once between passes, rising, and their widths."""
+        left = self.places - self.resting
+        pieces = -(-left // self.piece)
+        chunk = np.repeat(np.arange(self.n_chunks), pieces)
+        number = np.arange(len(chunk)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        widths = np.minimum(self.piece, left[chunk] - number * self.piece)
+        return (chunk * PIECE_KEYS + number).astype(np.uint64), widths.astype(np.uint32)
+
+    def _pair(self, chunk: int, part: int) -> tuple[Counts, Counts]:
+        n = self.n_chunks
+        found = self.links.read((chunk * PARTS + part) * n, 2 * n)
+        return found[:n], found[n:]
+
+
+def planned(
+    n: int, takes: Callable[[int], Counts], folder: Path, memory: int, weight_size: int = 4
+) -> RoutePlan:
+    """The plan for n chunks.
+
+    takes: weights that a chunk takes over from each, uint32 of shape (n,); memory: bytes, about.
+    """
+    links, per_page = Records(folder, "u4"), PAGE // weight_size
+    counted = np.zeros((n, 5), np.int64)
+    resting = np.empty(n, np.int64)
+    for j in range(n):
+        counts = takes(j)
+        ends = np.cumsum(counts, dtype=np.int64)
+        links.write(j * PARTS * n, counts)
+        links.write((j * PARTS + 1) * n, ends - counts)
+        resting[j] = ends[j] - counts[j]
+        near = counts[(j - 1) % n]
+        total, some = int(counts.sum(dtype=np.int64)), np.count_nonzero
+        later = counts[j:]
+        far = some(counts) - (near > 0), total - int(near)
+        counted[j] = (total, *far, some(later), int(later.sum(dtype=np.int64)))
+    totals = counted.sum(axis=0)
+    _transpose(links, n, memory)
+    nears = counted[:, 0] - counted[:, 2]
+    sizes = -(-counted[:, 0] // per_page) * per_page
+    behind = min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
+    return RoutePlan(
+        region=_ends(sizes) * weight_size,
+        first=_ends(counted[:, 0]),
+        resting=resting,
+        links=links,
+        weight_size=weight_size,
+        behind=behind,
+        buckets=int(totals[1]) + int(np.count_nonzero(nears)),
+        far_buckets=int(totals[1]),
+        far_weights=int(totals[2]),
+        resting_buckets=int(totals[3]),
+        n_features=int(totals[4]),
+    )
+
+
+def piece_of(places: int, weight_size: int = 4) -> int:
+    """Weights of a piece, where the largest region has so many places."""
+    return max(PAGE // weight_size, -(-places // PIECES))
+
+
+def _ends(sizes: Ids) -> Ids:
+    return np.concatenate(([0], np.cumsum(sizes)))
+
+
+def _transpose(links: Records, n: int, memory: int) -> None:
+    """Writes what each chunk gives, a slab of chunks at a time."""
+    wide = max(1, min(n, memory // (32 * n)))
+    for first in range(0, n, wide):
+        some = min(wide, n - first)
+        slab = np.empty((2, some, n), np.uint32)
+        for j in range(n):
+            for part in (0, 1):
+                slab[part, :, j] = links.read((j * PARTS + part) * n + first, some)
+        for k in range(some):
+            links.write(((first + k) * PARTS + 2) * n, slab[:, k].ravel())

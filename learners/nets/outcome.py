@@ -1,0 +1,170 @@
+"""The models of trained nets, with their statuses."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.nets.training import (
+    ACTIVATIONS,
+    DIVERGED,
+    LOGISTIC,
+    OUT_OF_RANGE,
+    PATIENCE,
+    SOFTMAX,
+    SQUARED,
+    Trained,
+)
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.classes import margin_of_one_class, named_classes
+from tuskml.learners.learner import Request
+from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.nets.layers import head_of
+from tuskml.learners.nets.options import OPTIONS, NetOptions
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+
+STATUSES = ("ok", "early stop", "diverged", "out of range", "one class")
+CONSTANT = ("diverged", "out of range", "one class")
+"""Statuses of constant models."""
+WORSE = 10.0
+"""Times the loss of the best constant, above which a training has diverged."""
+UNTOLD = ("format", "feature_names")
+"""Options that are not about the training."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Groups that train in one call.
+
+    which: their places among all (G,); loss: as kernels number it; classes, counts: of more than
+    two classes each group's labels, rising, and the rows of each, (G, K).
+    """
+
+    which: NDArray[np.intp]
+    loss: int
+    classes: Floats | None = None
+    counts: Floats | None = None
+
+
+def models_of(
+    rows: Pass,
+    labels: NDArray[np.void],
+    alike: Alike,
+    found: Trained,
+    request: Request[Task, NetOptions],
+) -> Models:
+    """The models of groups whose labels (LABELS) and nets are given."""
+    options, n = request.options, len(labels)
+    status = statuses(labels, found, alike)
+    constant = np.isin(status, CONSTANT)
+    margin, loss = constants(labels, found.about, alike, options)
+    loss = np.where(constant, loss, found.about["loss"])
+    history = np.where(constant[:, None], np.nan, found.history)
+    return Models.built(
+        rows.groups,
+        request.task.name,
+        coef=numbers_of(rows, options, found, constant, alike),
+        intercept=np.where(constant | (alike.loss == SOFTMAX), margin, 0.0),
+        **named_classes(classes_of(labels, options, alike)),
+        loss=np.where(np.isfinite(loss), loss, np.nan),
+        history=thinned(list(history.T), n),
+        iterations=np.where(constant, 0, found.about["kept"]),
+        converged=np.asarray(~constant, np.uint8),
+        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        plan=plan_of(options),
+        options=resolved(options),
+    )
+
+
+def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[np.str_]:
+    """What happened to each group, (G,)."""
+    about = found.about
+    lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
+    least = np.finfo(np.float32).tiny
+    worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    finite = np.isfinite(found.weights).all(axis=1)
+    return np.select(
+        [
+            lone,
+            about["ending"] == OUT_OF_RANGE,
+            (about["ending"] == DIVERGED) | worse | ~finite,
+            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
+        ],
+        ["one class", "out of range", "diverged", "early stop"],
+        "ok",
+    )
+
+
+def constants(
+    labels: NDArray[np.void], about: NDArray[np.void], alike: Alike, options: NetOptions
+) -> tuple[Floats, Floats]:
+    """The margins and the losses of the best constants, (G,); NaN margins of several classes."""
+    if alike.loss == SQUARED:
+        return labels["mean"], about["base_loss"]
+    if alike.loss == SOFTMAX:
+        return np.full(len(labels), np.nan), about["base_loss"]
+    lone = labels["low"] == labels["high"]
+    with np.errstate(divide="ignore"):
+        odds = np.log(labels["n_high"] / (labels["n_rows"] - labels["n_high"]))
+    margin = np.where(lone, margin_of_one_class(options, labels), odds)
+    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), about["base_loss"])
+
+
+def numbers_of(
+    rows: Pass, options: NetOptions, found: Trained, constant: NDArray[np.bool_], alike: Alike
+) -> Lists:
+    """The nets as numbers; none of a constant model, but of several classes a net that says the
+    shares of the classes."""
+    outputs = 1 if alike.classes is None else alike.classes.shape[1]
+    activation = ACTIVATIONS.index(options.activation)
+    head = head_of(rows.n_features, (*options.layers, outputs), activation)
+    lists = [
+        np.concatenate([head, weights]) if not flat else np.empty(0)
+        for weights, flat in zip(found.weights, constant, strict=True)
+    ]
+    if alike.counts is not None:
+        for place in np.flatnonzero(constant).tolist():
+            share = alike.counts[place] / alike.counts[place].sum()
+            lists[place] = shares_of(rows.n_features, share)
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Lists(np.concatenate(lists), offsets)
+
+
+def shares_of(inputs: int, share: Floats) -> Floats:
+    """A net of one layer whose margins are the logarithms of shares (K,)."""
+    table = np.zeros((len(share), inputs + 1))
+    table[:, 0] = np.log(share)
+    return np.concatenate([head_of(inputs, (len(share),), 0), table.ravel()])
+
+
+def classes_of(labels: NDArray[np.void], options: NetOptions, alike: Alike) -> Lists:
+    """The classes of each group, rising; none where labels are numbers."""
+    n = len(labels)
+    if alike.loss == SQUARED:
+        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    if alike.classes is not None:
+        return Lists.of_rows(alike.classes, np.full(n, alike.classes.shape[1]))
+    if options.classes is not None:
+        return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
+    pairs = np.stack([labels["low"], labels["high"]], axis=1)
+    return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
+
+
+def plan_of(options: NetOptions) -> str:
+    """What runs, in words."""
+    threads = options.threads or budget.threads()
+    layers = "-".join(map(str, options.layers))
+    return (
+        f"{options.algorithm}, {options.objective} loss, hidden layers {layers} of "
+        f"{options.activation}, {options.epochs} epochs of batches of {options.batch_size}, "
+        f"{threads} thread{'s' if threads > 1 else ''}"
+    )
+
+
+def resolved(options: NetOptions) -> str:
+    """The options in force, as JSON that starts with the version of the format."""
+    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
+    chosen["learning_rate"] = options.rate
+    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))

@@ -1,0 +1,196 @@
+"""The task `mlp`: a batch of groups in, a batch of neural nets out.
+
+The objective and its sources are in `kernels/native/nets/api.h`, the layout of a model's `coef`
+in `layers.py`. A model's `intercept` is 0, or the margin of a constant model, which has no `coef`.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.nets.training import (
+    ACTIVATIONS,
+    ALGORITHMS,
+    LOGISTIC,
+    SCHEDULES,
+    SOFTMAX,
+    SQUARED,
+    Rules,
+    Trained,
+    trained,
+)
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.softmax import classes_of
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes, refuse_large
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
+from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.nets.outcome import Alike, models_of
+from tuskml.learners.tasks import Task
+from tuskml.learners.validation import held_out_counts
+from tuskml.schedule import budget
+
+MOST_ROWS = 2**32 - 1
+"""Of a group, whose rows are numbered by 32 bits."""
+MOST_CLASSES = 1000
+MOST_WEIGHTS = 1 << 24
+"""Of a net."""
+MOST_TOGETHER = 1 << 24
+"""Numbers of the groups that train in one call, unless one of them has more."""
+
+
+def train(
+    groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`."""
+    refuse_rows(groups)
+    with passes.watching_sigint():
+        for places in together(groups, request.options):
+            some = groups[places]
+            for models in train_together(some, request, memory):
+                yield models.numbered(places[models.group])
+
+
+def refuse_rows(groups: NDArray[np.void]) -> None:
+    """DataError for rows that nets cannot have."""
+    if (groups["kind"] >= 2).any():
+        raise DataError("features of 'mlp' are a list, got sparse(...)")
+    most = int(groups["n_rows"].max())
+    if most > MOST_ROWS:
+        raise DataError(f"a group has {most:,} rows, 'mlp' takes at most {MOST_ROWS:,}")
+
+
+def together(groups: NDArray[np.void], options: NetOptions) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups of one width and kind, in parts that fit into memory side by side."""
+    _, shape = np.unique(np.stack([groups["dim"], groups["kind"]]), axis=1, return_inverse=True)
+    for number in range(int(shape.max()) + 1):
+        places = np.flatnonzero(shape == number)
+        width = int(groups["dim"][places[0]])
+        each = rules_of(options, SQUARED, 1).weights(width) + options.epochs
+        numbers = np.cumsum(groups["n_rows"][places] * width + each)
+        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
+
+
+def train_together(
+    groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
+) -> Iterator[Models]:
+    """Trains groups of one width and kind."""
+    began = time.monotonic()
+    options = request.options
+    classes = classifies(options)
+    threads = options.threads or budget.threads()
+    mark = passes.cancel_mark()
+    rows = Pass(groups, int(classes), None, None, True, threads, cancel_mark=mark)
+    labels = rows.labels()
+    for alike in kinds_of(rows, labels, request):
+        some = rows.of(alike.which)
+        found = fit(some, labels[alike.which], alike, request, memory)
+        groups_told(some)
+        models = models_of(some, labels[alike.which], alike, found, request)
+        seconds = time.monotonic() - began
+        share = some.groups["n_rows"] / max(int(groups["n_rows"].sum()), 1)
+        yield replace(models, seconds=seconds * share).numbered(alike.which)
+
+
+def groups_told(rows: Pass) -> None:
+    """Tells listeners that groups are trained."""
+    done = events.Event(rows.n_groups, int(rows.groups["n_rows"].sum()), 0, float("nan"))
+    events.tell(done)
+
+
+def kinds_of(
+    rows: Pass, labels: NDArray[np.void], request: Request[Task, NetOptions]
+) -> Iterator[Alike]:
+    """The groups by their loss and number of classes. DataError for labels that are no classes."""
+    options, everyone = request.options, np.arange(rows.n_groups)
+    if not classifies(options):
+        yield Alike(everyone, SQUARED)
+        return
+    refuse_large(request.task, labels)
+    many = (labels["third_row"] > 0) & (options.classes is None)
+    two = everyone[~many]
+    if len(two):
+        check_classes(replace(request.task, classifies=True), options, labels[two])
+        yield Alike(two, LOGISTIC)
+    if not many.any():
+        return
+    several = everyone[many]
+    found, counts, sizes = classes_of(rows.of(several), MOST_CLASSES)
+    if max(sizes) > MOST_CLASSES:
+        raise DataError(
+            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
+            "objective 'squared' is for numbers"
+        )
+    for size in sorted(set(sizes)):
+        which = np.flatnonzero(np.array(sizes) == size)
+        label, count = (np.array([one[g] for g in which.tolist()]) for one in (found, counts))
+        yield Alike(several[which], SOFTMAX, label, count)
+
+
+def fit(
+    rows: Pass,
+    labels: NDArray[np.void],
+    alike: Alike,
+    request: Request[Task, NetOptions],
+    memory: int,
+) -> Trained:
+    """The nets of groups with the same loss and number of outputs, from rows in an order that
+    depends on their content alone."""
+    options = request.options
+    outputs = 1 if alike.classes is None else alike.classes.shape[1]
+    rules = rules_of(options, alike.loss, outputs)
+    refuse_weights(rules.weights(rows.n_features), rows.n_features)
+    with ExitStack() as stack:
+        counts = held_out_counts(rows.groups["n_rows"], options.validation)
+        made, out = rows.shuffled(memory, options.seed, counts)
+        kept = replace(rows, groups=stack.enter_context(made))
+        held = replace(rows, groups=stack.enter_context(out)) if options.validation else None
+        positive = labels["high"] if options.classes is None else options.classes[1]
+        positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
+        kept = replace(kept, positive=positive)
+        one = (labels["low"] == labels["high"]) & (alike.loss != SQUARED)
+        left_out = np.ascontiguousarray(one, np.uint8)
+        return trained(kept, rules, memory, held, alike.classes, left_out=left_out)
+
+
+def refuse_weights(weights: int, inputs: int) -> None:
+    """DataError for a net that is too large."""
+    if weights > MOST_WEIGHTS:
+        raise DataError(
+            f"the net has {weights:,} weights with {inputs:,} features, 'mlp' takes at most "
+            f"{MOST_WEIGHTS:,}: expected smaller 'layers' or fewer features"
+        )
+
+
+def classifies(options: NetOptions) -> bool:
+    """Whether labels are classes."""
+    return options.objective == "logistic"
+
+
+def rules_of(options: NetOptions, loss: int, outputs: int) -> Rules:
+    """The options as the kernels have them."""
+    return Rules(
+        loss=loss,
+        activation=ACTIVATIONS.index(options.activation),
+        algorithm=ALGORITHMS.index(options.algorithm),
+        schedule=SCHEDULES.index(options.schedule),
+        outputs=outputs,
+        hidden=options.layers,
+        epochs=options.epochs,
+        batch=options.batch_size,
+        patience=options.patience,
+        decay_every=options.decay_epochs,
+        learning_rate=options.rate,
+        decay=options.decay,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        dropout=options.dropout,
+        seed=options.seed,
+    )

@@ -1,0 +1,181 @@
+"""Weights larger than memory, four ways: by routes, by key, memory-mapped, and in memory.
+
+    out_of_core.py [--weights 32MiB] [--caches 4MiB] [--each 1.5] [--data uniform|tail]
+                   [--epochs 3] [--threads 2] [--kv-share 0.01] [--store DIR] [--json FILE]
+
+weights: bytes of a float per id; each: entries of the rows per id. Contenders, each a process of
+its own that begins cold: `routes` is the default; `KV` has a key for each feature (option
+partition 0), on a share of the rows, and so with fewer features, its seconds scaled up; `mapped`
+is the same HogBatch on a memory-mapped float array of all ids, `mapped, random` with MADV_RANDOM;
+and `memory` has no store. Pages of the store's files are dropped every 20 ms, so
+that `cache` is what there is; those of the memory-mapped array whenever they exceed twice the
+cache, so that on average it has as much. Seconds per epoch are the median after the first; total
+seconds are of the whole training with planning and sealing. Bytes are those of /proc/self/io, per
+pass over the rows, the one for the objective included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from mmap import MADV_RANDOM
+from pathlib import Path
+from typing import Any
+
+import cliff
+import machine
+import mapped_weights
+
+CONTENDERS = ("routes", "mapped", "mapped, random", "KV", "memory")
+ASKED = {"KV": 3.0, "mapped": 1.5}
+CACHESTAT = 451
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICK = 0.02
+
+
+def main() -> None:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--weights", default="32MiB")
+    made.add_argument("--caches", default="4MiB")
+    made.add_argument("--each", type=float, default=cliff.EACH)
+    made.add_argument("--data", choices=("uniform", "tail"), default="uniform")
+    made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--epochs", type=int, default=3)
+    made.add_argument("--kv-share", type=float, default=0.01)
+    made.add_argument("--contenders", default=";".join(CONTENDERS), help="separated by ;")
+    made.add_argument("--store", type=Path, default=Path.cwd())
+    made.add_argument("--json", type=Path)
+    made.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = made.parse_args()
+    if given.one:
+        print(json.dumps(one(*given.one, given)))
+        return
+    print(machine.sentence(machine.facts()))
+    rows = []
+    for cache in given.caches.split(","):
+        found = {name: apart(name, cache) for name in given.contenders.split(";")}
+        print(f"\nweights {given.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
+        for name, row in found.items():
+            rows.append({"cache": cache, "contender": name} | row)
+            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+        goals(found)
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def goals(found: dict[str, dict[str, Any]]) -> None:
+    """How many times faster than the others, by epoch."""
+    for other, asked in ASKED.items():
+        able = [row["s/epoch"] for name, row in found.items() if name.startswith(other)]
+        if able and "routes" in found:
+            reached = min(able) / found["routes"]["s/epoch"]
+            print(f"  goal: {other} / routes: {reached:.2f}, asked >= {asked:g}")
+
+
+def apart(name: str, cache: str) -> dict[str, Any]:
+    """A contender in a process of its own."""
+    run = Path(__file__).resolve().parents[1] / "run.py"
+    command = [sys.executable, str(run), "out_of_core", *sys.argv[1:], "--one", name, cache]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def one(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Trains it; what is on the page about it."""
+    n, size = cliff.size_of(given.weights) // 4, cliff.size_of(cache)
+    share = given.kv_share if name == "KV" else 1.0
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.store)))
+        con = stack.enter_context(cliff.connected(root, given.threads))
+        cliff.EACH = given.each * share
+        cliff.fill(con, n, given.data)
+        limit = 0
+        if name.startswith("mapped"):
+            limit = 2 * size
+            advice = MADV_RANDOM if "random" in name else None
+            stack.enter_context(mapped_weights.mapped(advice))
+        memory = None if name == "memory" else cache
+        more = {"partition": 0} if name == "KV" else {}
+        before, began = disk_bytes(), time.perf_counter()
+        with nullcontext() if name == "memory" else squeezed(root, limit):
+            trained = cliff.train(con, memory, given, more)
+        total, after = time.perf_counter() - began, disk_bytes()
+    passes = given.epochs + 1
+    return {
+        "s/epoch": round(trained["epoch"] / share, 3),
+        "total s": round(total / share, 2),
+        "read MB": round((after[0] - before[0]) / passes / share / 1e6, 1),
+        "written MB": round((after[1] - before[1]) / passes / share / 1e6, 1),
+        "loss": round(trained["loss"], 5),
+        "features": trained["live"],
+        "share of rows": share,
+        "plan": trained["plan"].split(", ", 4)[-1],
+    }
+
+
+def disk_bytes() -> tuple[int, int]:
+    """Bytes that this process had read from and written to disks."""
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(lines["read_bytes"]), int(lines["write_bytes"])
+
+
+@contextmanager
+def squeezed(root: Path, limit: int) -> Iterator[None]:
+    """Pages of this process's files below `root` are dropped when they have more bytes."""
+    ended = threading.Event()
+
+    def forget() -> None:
+        while not ended.wait(TICK):
+            files = [int(name) for name in os.listdir("/proc/self/fd") if is_below(name, root)]
+            if limit and sum(map(cached, files)) <= limit:
+                continue
+            for held in list(mapped_weights.Mapped.live):
+                held.forget()
+            for file in files:
+                try:
+                    os.fdatasync(file)
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=forget)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def is_below(name: str, root: Path) -> bool:
+    """Whether a descriptor is of a file there."""
+    try:
+        return os.readlink(f"/proc/self/fd/{name}").startswith(str(root))
+    except OSError:
+        return False
+
+
+def cached(file: int) -> int:
+    """Bytes of a file in the page cache, by cachestat(2)."""
+    found, whole = (ctypes.c_uint64 * 5)(), (ctypes.c_uint64 * 2)()
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    if call(CACHESTAT, file, ctypes.byref(whole), ctypes.byref(found), 0):
+        return 0
+    return int(found[0]) * PAGE
+
+
+if __name__ == "__main__":
+    main()

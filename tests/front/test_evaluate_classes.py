@@ -1,0 +1,124 @@
+"""`tuskml.evaluate` of more than two classes, and of labels that are text, in both databases."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.metrics as reference
+
+from tuskml import DataError, evaluate, predict, train
+
+ROWS = """
+    CREATE TABLE plants AS
+    SELECT i, i % 3 AS field, x, z,
+           CASE WHEN x + z > 12 THEN 2 WHEN x > 4 THEN 1 ELSE 0 END AS kind,
+           CASE WHEN x + z > 12 THEN 'oak' WHEN x > 4 THEN 'it''s elm' ELSE 'ash' END AS tree,
+           CASE WHEN x + 2 * sin(i) > 5 THEN 'yes' ELSE 'no' END AS tall
+    FROM (SELECT i, i * 7919 % 97 / 10.0 AS x, i * 104729 % 89 / 10.0 AS z
+          FROM generate_series(1, 300) AS s(i)) AS t"""
+GIVEN: dict[str, Any] = {"source": "plants", "features": ["x", "z"], "l2": 0.01}
+
+
+@pytest.fixture
+def plants(con: Any) -> Any:
+    con.execute(ROWS)
+    return con
+
+
+@pytest.fixture
+def twin(cluster: Any) -> Any:
+    """The same rows in PostgreSQL."""
+    cluster.create_database("tusk_plants")
+    with cluster.connect("tusk_plants") as session:
+        session.execute(ROWS)
+        yield session
+    cluster.drop_database("tusk_plants")
+
+
+@pytest.fixture(params=["plants", "twin"])
+def session(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+def rows_of(session: Any, columns: str, where: str = "true") -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = session.execute(
+        f"SELECT {columns} FROM plants WHERE {where} ORDER BY i"
+    ).fetchall()
+    return found
+
+
+@pytest.mark.parametrize("label", ["kind", "tree"])
+def test_more_than_two_classes(session: Any, label: str) -> None:
+    model = train(session, "logistic", label=label, **GIVEN)
+    found = evaluate(session, model, source="plants", curves=True)
+    given = rows_of(session, f"x::float8, z::float8, {label}")
+    X, y = np.array([row[:2] for row in given]), [str(row[2]) for row in given]
+    shares, names = model.predict_probas(X), model.class_names
+    predicted = [names[k] for k in shares.argmax(axis=1)]
+    assert found["n_rows"] == 300
+    assert found["log_loss"] == pytest.approx(reference.log_loss(y, shares, labels=names))
+    assert found["accuracy"] == pytest.approx(reference.accuracy_score(y, predicted))
+    macro = reference.f1_score(y, predicted, average="macro")
+    assert found["f1_macro"] == pytest.approx(macro)
+    counts = reference.confusion_matrix(y, predicted, labels=sorted(names))
+    cells = {(cell["label"], cell["predicted"]): cell["n"] for cell in found["confusion"]}
+    expected = {
+        (a, b): int(counts[i, j])
+        for i, a in enumerate(sorted(names))
+        for j, b in enumerate(sorted(names))
+        if counts[i, j]
+    }
+    assert cells == expected
+
+
+def test_two_classes_that_are_text(session: Any) -> None:
+    """As if the label were whether it is the second of the names."""
+    model = train(session, "logistic", label="tall", **GIVEN)
+    found = evaluate(session, model, source="plants", curves=True)
+    coded = train(session, "logistic", label="tall = 'yes'", **GIVEN)
+    assert found == evaluate(session, coded, source="plants", curves=True)
+    with pytest.raises(DataError, match="the label of 300 rows is neither of the model's two"):
+        evaluate(session, model, source="plants", label="'perhaps'")
+
+
+def test_models_by_group_and_in_a_table(session: Any) -> None:
+    by = {**GIVEN, "group_by": "field", "label": "tree"}
+    models = train(session, "logistic", **by)
+    found = evaluate(session, models, source="plants")
+    assert list(found) == [0, 1, 2]
+    for field, metrics in found.items():
+        alone = f"SELECT * FROM plants WHERE field = {field}"
+        expected = evaluate(session, models[field], source=alone)
+        assert metrics == pytest.approx(expected, rel=1e-12)
+    train(session, "logistic", into="kept", **by)
+    kept = evaluate(session, "kept", source="plants", label="tree", features=["x", "z"],
+                    group_by="field")  # fmt: skip
+    assert {k: pytest.approx(v, rel=1e-12) for k, v in kept.items()} == found
+
+
+def test_labels_that_no_class_is_called(session: Any) -> None:
+    model = train(session, "logistic", label="tree", **GIVEN)
+    with pytest.raises(DataError, match="label is 'yew', expected one of the 3 classes of p"):
+        evaluate(session, model, source="SELECT *, 'yew' AS other FROM plants", label="other")
+    linear = train(session, "linear", label="kind", **GIVEN)
+    with pytest.raises(DataError, match="expected a number or a boolean"):
+        evaluate(session, linear, source="plants", label="tree")
+
+
+def test_predictions_by_name(session: Any) -> None:
+    model = train(session, "logistic", label="tree", **GIVEN)
+    found = predict(session, model, source="plants", kind="predict_class", columns="i",
+                    returns="numpy")  # fmt: skip
+    X = np.array(rows_of(session, "x::float8, z::float8"))
+    order = np.argsort(found["i"])
+    assert [str(one) for one in found["class"][order]] == model.predict_class(X)
+
+
+def test_an_estimator_of_many_classes(plants: Any) -> None:
+    estimators = pytest.importorskip("tuskml.estimators")
+    frame = plants.execute("SELECT x, z, tree FROM plants").df()
+    fitted = estimators.TuskClassifier(l2=0.01).fit(frame[["x", "z"]], frame["tree"])
+    found = evaluate(plants, fitted, source="plants", label="tree")
+    y, p = frame["tree"], fitted.predict_proba(frame[["x", "z"]])
+    assert found["log_loss"] == pytest.approx(reference.log_loss(y, p, labels=fitted.classes_))
+    assert found["accuracy"] == pytest.approx(fitted.score(frame[["x", "z"]], y))

@@ -1,0 +1,57 @@
+#include "shares.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+#define ROUNDING 1e-6            /* by which probabilities may miss 1, such as those of 32 bits */
+#define WHOLE 9007199254740992.0 /* 2^53 */
+
+/* Prints the fewest digits that read back as the same number. */
+void tusk_name_number(double x, char *text) {
+    if (fabs(x) < WHOLE && x == (double)(int64_t)x) {
+        snprintf(text, TUSK_CLASS_TEXT, "%" PRId64, (int64_t)x);
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, TUSK_CLASS_TEXT, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            return;
+    }
+}
+
+bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence) {
+    if (!(p >= 0 && p <= 1)) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "p of class '%.*s' is %g, expected a probability between 0 and 1",
+                 length < 100 ? (int)length : 100, name, p);
+        return false;
+    }
+    s->n++;
+    s->sum += p;
+    if (length == s->length && !memcmp(name, s->label, length)) {
+        s->found = true;
+        s->own = p;
+    } else {
+        s->squares += p * p;
+    }
+    return true;
+}
+
+bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence) {
+    if (!s->found) {
+        snprintf(sentence, TUSK_SENTENCE, "label is '%.*s', expected one of the %d classes of p",
+                 s->length < 100 ? (int)s->length : 100, s->label, s->n);
+        return false;
+    }
+    if (!(fabs(s->sum - 1) <= ROUNDING)) {
+        snprintf(sentence, TUSK_SENTENCE, "p adds up to %g, expected 1", s->sum);
+        return false;
+    }
+    *row = (tusk_judged){.y = 1, .p = s->own, .others = s->n > 2 ? s->squares : 0, .weight = 1};
+    return true;
+}
