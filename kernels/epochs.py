@@ -1,10 +1,53 @@
 """Stochastic epochs on the CPU (`kernels/native/epochs/api.h`)."""
 
+import ctypes
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tuskml.kernels import structures
 from tuskml.kernels.library import Floats, pointer
+
+Counts = NDArray[np.int64]
+
+
+class DrawnStructure(ctypes.Structure):
+    """`tk_drawn`."""
+
+    _fields_ = [(name, structures.ADDRESS) for name in ("rows", "begin", "sizes", "first")]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows that a sampler drew for an epoch of G groups, in its order.
+
+    rows: numbers of rows from 0, those of group g from begin[g] to begin[g + 1]; sizes: of the
+    batches (int32), those of group g from first[g] on; None: as the epoch says. begin and first
+    are (G + 1,).
+    """
+
+    rows: Counts
+    begin: Counts
+    sizes: NDArray[np.int32] | None = None
+    first: Counts | None = None
+
+    @classmethod
+    def of(cls, rows: list[Counts], sizes: list[NDArray[np.int32]] | None = None) -> "Drawn":
+        """The rows, and the sizes of batches, of each group."""
+        begin = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        if sizes is None:
+            return cls(np.concatenate(rows), begin)
+        first = np.cumsum([0, *map(len, sizes)], dtype=np.int64)
+        return cls(np.concatenate(rows), begin, np.concatenate(sizes), first)
+
+    @cached_property
+    def struct(self) -> DrawnStructure:
+        """The structure that kernels read."""
+        return DrawnStructure(
+            pointer(self.rows), pointer(self.begin), pointer(self.sizes), pointer(self.first)
+        )
 
 
 @dataclass(frozen=True)
@@ -22,6 +65,7 @@ class Epoch:
     frequency: Floats | None = None
     seed: int = 0
     shuffle: bool = False
+    drawn: Drawn | None = None
 
     @cached_property
     def struct(self) -> structures.Epoch:
@@ -38,4 +82,5 @@ class Epoch:
             pointer(self.frequency),
             self.seed,
             self.shuffle,
+            None if self.drawn is None else ctypes.addressof(self.drawn.struct),
         )

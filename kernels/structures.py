@@ -208,6 +208,7 @@ class Epoch(ctypes.Structure):
         ("frequency", ADDRESS),
         ("seed", UINT64),
         ("shuffle", INT32),
+        ("drawn", ADDRESS),
     ]
 
 

@@ -29,6 +29,8 @@ class SeveralClasses(DataError):
     """There are more than two classes, which cannot be read by row group."""
 
 
+RUN_ROWS = 8192
+"""Of neighbouring rows that are drawn together from a partition."""
 FIRST_ROW_GROUPS = 4
 """To hold rows out of."""
 
@@ -187,15 +189,19 @@ class Layout:
     """Which pieces are read first, and which ones make the chunks after that.
 
     first: of several row groups, so that the held-out rows among them are of the whole; rest:
-    pieces of the other row groups; chunk_rows: about how many rows are trained on at a time.
+    pieces of the other row groups; chunk_rows: about how many rows are trained on at a time;
+    drawn: whether pieces are drawn again and again, in place of each once.
     """
 
     first: tuple[Piece, ...]
     rest: tuple[Piece, ...]
     chunk_rows: int
+    drawn: bool = False
 
     def chunks(self, rng: np.random.Generator) -> Iterator[list[Piece]]:
         """Pieces of chunks, without end: every piece once, then all again in another order."""
+        while self.drawn:
+            yield self._draw(rng)
         while True:
             chunk: list[Piece] = []
             rows = 0
@@ -207,6 +213,22 @@ class Layout:
                     chunk, rows = [], 0
             if chunk:
                 yield chunk
+
+    def _draw(self, rng: np.random.Generator) -> list[Piece]:
+        """A chunk of runs of rows, each at a random place of a random piece.
+
+        Random-partition sampling (section 6.2 of the paper), with a run of neighbours in the place
+        of a row, which no database reads by itself.
+        """
+        chunk: list[Piece] = []
+        rows = 0
+        while rows < self.chunk_rows:
+            piece = self.rest[rng.integers(len(self.rest))]
+            n = min(RUN_ROWS, piece.n_rows)
+            first = piece.first + int(rng.integers(piece.n_rows - n + 1))
+            chunk.append(Piece(piece.row_group, first, n))
+            rows += n
+        return chunk
 
     def chunks_in_a_pass(self) -> int:
         """How many chunks read every piece once, about."""

@@ -1,10 +1,11 @@
 """DuckDB's `train(...)`: the text of a statement that reads some row groups, in rounds.
 
 A macro's statement is written once, before anything has been read. So it has the reads of all
-rounds (`learners/linear/streamed/rounds.py`), and of all rows at the end. Each is joined with a
-row that the round before leaves only if there is more to read: DuckDB ends a scan whose partner is
-empty. Everything runs in the caller's transaction. Sizes come from another connection, which may
-see another table: the first round runs only if the caller sees a table of that size.
+rounds (`learners/linear/streamed/rounds.py`), and of all rows at the end. Each read is joined with
+the numbers of its rows, or if the round before left nothing to read with a number that no row has:
+DuckDB skips the row groups that have none of them, before it reads any. Everything runs in the
+caller's transaction. Sizes come from another connection, which may see another table: the first
+round runs only if the caller sees a table of that size.
 """
 
 import ctypes
@@ -113,15 +114,28 @@ class Text:
             "tusk_some AS MATERIALIZED (SELECT "
             f"train_model({text(self.model)}, 0.0::DOUBLE, [0.0::DOUBLE]) AS m FROM tusk_done)"
         )
+        parts.append("tusk_rest AS MATERIALIZED (SELECT NOT EXISTS (FROM tusk_done) AS tusk_open)")
         parts.append(
             "tusk_all AS MATERIALIZED (SELECT "
             f"train_model({text(task)}, {self.label}, {self.features}, {text(options)}) AS m "
-            f"FROM (FROM {self.relation}\n), "
-            "(SELECT 1 AS tusk_gate WHERE NOT EXISTS (FROM tusk_done)) AS tusk_open)"
+            f"FROM {self.all_rows()})"
         )
         return (
             f"WITH {', '.join(parts)} SELECT coalesce(tusk_some.m, tusk_all.m) AS tuskml_trained "
             "FROM tusk_some, tusk_all"
+        )
+
+    def all_rows(self) -> str:
+        """All of them, if no round was the last; of files, DuckDB skips by the names of these."""
+        places = self.groups.places
+        if not places[0].file:
+            return f"(FROM {self.relation}\n), (FROM tusk_rest WHERE tusk_open)"
+        names = ", ".join(sorted({self.database.text(place.file) for place in places}))
+        chosen = f"unnest(CASE WHEN tusk_open THEN [{names}] ELSE [''] END) AS tusk_name"
+        return (
+            "(SELECT tusk_source.* EXCLUDE (tusk_file) FROM "
+            f"read_parquet({self.relation}, filename = 'tusk_file') AS tusk_source "
+            f"JOIN (SELECT {chosen} FROM tusk_rest) AS tusk_names ON tusk_file = tusk_name)"
         )
 
     def first_gate(self) -> str:
@@ -132,18 +146,21 @@ class Text:
         else:
             listed = ", ".join(sorted({self.database.text(place.file) for place in places}))
             seen = f"(SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])) = {self.rows}"
-        return f"tusk_gate0 AS MATERIALIZED (SELECT 1 AS tusk_gate WHERE {seen})"
+        return f"tusk_gate0 AS MATERIALIZED (SELECT coalesce({seen}, false) AS tusk_open)"
 
     def round(self, number: int) -> str:
         """The read of a round, and the row that opens the next one."""
-        pieces = " UNION ALL ".join(map(self.groups.rows_of, self.rounds.rounds[number]))
+        gate = f"tusk_gate{number}"
+        pieces = " UNION ALL ".join(
+            self.groups.rows_of(piece, gate, "tusk_open") for piece in self.rounds.rounds[number]
+        )
         task = self.database.text(f"{self.token}/{number}")
         return (
             f"tusk_round{number} AS MATERIALIZED (SELECT "
             f"explain_training({task}, {self.label}, {self.features}) AS said "
-            f"FROM ({pieces}) AS tusk_rows, tusk_gate{number}), "
+            f"FROM ({pieces}) AS tusk_rows), "
             f"tusk_gate{number + 1} AS MATERIALIZED "
-            f"(SELECT 1 AS tusk_gate FROM tusk_round{number} WHERE said = '{MORE}')"
+            f"(SELECT coalesce(said = '{MORE}', false) AS tusk_open FROM tusk_round{number})"
         )
 
 

@@ -11,6 +11,7 @@ from tuskml.learners.row_groups import Piece
 
 TABLE_ROWS = 122_880
 """Rows in a row group of DuckDB's own storage."""
+ALIAS = " AS source"
 FIXED = re.compile(r".*\[(\d+)\]")
 
 
@@ -22,6 +23,10 @@ class Place:
     column: str
     first: int
     file: str = ""
+
+    def relation_named(self, alias: str) -> str:
+        """What to read, by another name."""
+        return f"{self.relation.removesuffix(ALIAS)} AS {alias}"
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,23 @@ class DuckRowGroups:
         """Label and features of one piece's rows."""
         return f"SELECT {self.label} AS y, {self.features} AS x {self.where(piece)}"
 
-    def rows_of(self, piece: Piece) -> str:
-        """All columns of one piece's rows."""
-        return f"SELECT * {self.where(piece)}"
+    def rows_of(self, piece: Piece, gate: str, is_open: str) -> str:
+        """All columns of one piece's rows, if a column of the one row of gate is true.
+
+        Of a file the row's numbers are known when the join begins, and DuckDB's scan skips by the
+        least and the largest of them; no row is numbered -1. Of a table it skips by constants
+        only, and reads one vector before it sees that there is nothing to join.
+        """
+        place = self.places[piece.row_group]
+        if not place.file:
+            return f"SELECT * FROM (SELECT * {self.where(piece)}), (FROM {gate} WHERE {is_open})"
+        begin = place.first + piece.first
+        numbers = f"CASE WHEN {is_open} THEN range({begin}, {begin + piece.n_rows}) ELSE [-1] END"
+        return (
+            f"SELECT tusk_source.* FROM {place.relation_named('tusk_source')} "
+            f"JOIN (SELECT unnest({numbers}) AS tusk_row FROM {gate}) AS tusk_numbers "
+            f"ON tusk_source.{place.column} = tusk_row"
+        )
 
     def where(self, piece: Piece) -> str:
         """One piece's rows."""
@@ -80,7 +99,7 @@ def parquet_row_groups(database: DuckDB, files: Sequence[str]) -> list[tuple[Pla
     for name, _, size in rows:
         if name != before:
             before, first = name, 0
-        relation = f"read_parquet({database.text(name)}, file_row_number = true) AS source"
+        relation = f"read_parquet({database.text(name)}, file_row_number = true){ALIAS}"
         found.append((Place(relation, "file_row_number", first, name), int(size)))
         first += int(size)
     return found
@@ -107,5 +126,9 @@ def width(database: DuckDB, source: str, features: str) -> int | None:
         return int(fixed[1])
     if not kind.endswith("[]"):
         return None
+    nothing = f"(SELECT 1) LEFT JOIN (SELECT * FROM {source} LIMIT 0) ON true"
+    ((listed,),) = database.fetch(f"SELECT len({features}) FROM {nothing}")
+    if listed:  # a list of columns has its length in any row, and no rows need be read
+        return int(listed)
     rows = database.fetch(f"SELECT len({features}) FROM {source} LIMIT 100")
     return max((int(n) for (n,) in rows if n), default=None)

@@ -155,12 +155,10 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
     with counted(batch.memory or 0), budget.within(most_threads(batch)):
         for number in range(batch.n_specs):
-            places = np.flatnonzero(spec == number)
+            places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if batch.request in (TRAIN, EXPLAIN):
-                texts = batch.specs[number]
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
-                texts = batch.specs[number]
                 answer_offline(library, pointer, texts, groups[places], places, account)
 
 
@@ -182,14 +180,12 @@ def answer_training(
     """Trains, or explains, the groups of one spec; places: theirs in the batch."""
     batch = pointer.contents
     task = texts.task.decode()
-    receive = receiver_of(task) if batch.request == EXPLAIN else None
-    if receive is not None:
+    if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
         said = receive(groups, batch.memory).encode()
         for place in places:
             library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), said)
         return
-    made = finished_of(task) if batch.request == TRAIN else None
-    if made is not None:
+    if batch.request == TRAIN and (made := finished_of(task)) is not None:
         last_training.note(made, None, batch.statement)
         emission = Emission(made.numbered(places[made.group]))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
@@ -331,7 +327,6 @@ def apart(
 
 def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     """The callback for a database's library."""
-
     library.tusk_batch_born.restype = ctypes.c_int64
     library.tusk_batch_account.restype = ctypes.c_int64
 

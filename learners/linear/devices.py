@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.placement import Answer
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS, named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.rule import corners
@@ -39,6 +40,8 @@ def without_kernels(request: Request) -> str | None:
     """What of a request the GPU has no kernels for, as a sentence's subject."""
     if request.task.general:
         return f"task '{request.task.name}'"
+    if request.options.sampler in DRAWN:
+        return f"sampler '{request.options.sampler}'"
     if request.options.algorithm in ALGORITHMS or named(request.options):
         return "an operator of your own"
     known = BUILT_IN.get(request.options.algorithm)

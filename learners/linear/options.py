@@ -7,6 +7,7 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
 from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
 from tuskml.learners.linear.planner.asked import SPECULATE
 from tuskml.learners.linear.request import LinearOptions
@@ -46,6 +47,11 @@ def check_together(options: LinearOptions) -> None:
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:
         raise OptionError(unfit_sentence(options, wrong))
+    if options.sampler == EAGER and "transform" in options.given and options.transform == "lazy":
+        raise OptionError(
+            f"transform 'lazy' is not available with sampler '{EAGER}', which takes its rows from "
+            "all of them, expected 'eager'"
+        )
     if options.speculate is not None and options.algorithm != "auto":
         raise OptionError(
             f"option 'speculate' is not available with algorithm '{options.algorithm}', "
@@ -110,15 +116,17 @@ OPTIONS = OptionTable(
         ),
         Option(
             "sampler",
-            OpenChoice("sampler", ("shuffled-partition", "sequential")),
+            OpenChoice("sampler", ("shuffled-partition", "sequential", *DRAWN)),
             None,
-            "the order of the rows: shuffled, or as the database delivers them",
+            "which rows a step takes: of shuffled partitions, as the database delivers them, of "
+            "a partition that is drawn for each row, or each row by chance",
         ),
         Option(
             "transform",
-            OpenChoice("transform", ("lazy",)),
+            OpenChoice("transform", ("lazy", "eager")),
             "lazy",
-            "features are centred and scaled when they are read",
+            "whether features are evaluated and packed when their rows are sampled, where a "
+            "training reads a table by row group, or those of all rows before it begins",
         ),
         Option(
             "speculate",

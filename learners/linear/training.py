@@ -168,7 +168,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = groups.copy()
         widths = np.maximum(widths, 1)
         groups["dim"] = widths.max()
-    plan, question = first_plan(groups, request)
+    plan, question = first_plan(groups, request, memory)
     rows = Pass(
         groups,
         request.task.loss,

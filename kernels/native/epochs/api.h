@@ -8,6 +8,15 @@
 extern "C" {
 #endif
 
+/* Rows that a sampler drew for an epoch, in its order. Group g visits rows[begin[g]] to
+ * rows[begin[g + 1] - 1], numbers of its rows from 0. sizes: of its batches, from sizes[first[g]]
+ * on; NULL: all of them have batch_size rows. */
+typedef struct tk_drawn {
+    const int64_t *rows;
+    const int64_t *begin; /* (n_groups + 1,) */
+    const int32_t *sizes;
+    const int64_t *first; /* (n_groups + 1,) */
+} tk_drawn;
 typedef struct tk_epoch {
     int32_t batch_size;
     int32_t power; /* step schedule: step / t^(power/2), t = 1 + epochs done, with fractions */
@@ -18,7 +27,8 @@ typedef struct tk_epoch {
     const double
         *frequency; /* sparse: (n_groups, d) share of rows with the feature; NULL: no penalty */
     uint64_t seed;
-    int32_t shuffle; /* 0: rows in stored order; 1: runs of eight rows in random order */
+    int32_t shuffle;       /* 0: rows in stored order; 1: runs of eight rows in random order */
+    const tk_drawn *drawn; /* for tk_sgd: which rows it visits; NULL: all of them */
 } tk_epoch;
 /* One epoch. weights: in and out, in coordinates of z. average: mean of the weights over the
  * epoch (sparse rows: over its second half), or NULL. loss: (n_groups,) sum of the losses, each

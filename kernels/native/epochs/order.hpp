@@ -4,6 +4,7 @@
 // all over the group.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../linear/sparse.hpp"
@@ -82,6 +83,56 @@ inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, in
     return interleave(partitions);
 }
 
+// Each row that was drawn for group g, as a run of its own.
+inline std::vector<Run> drawn_runs(const tusk_group &group, const tk_drawn &drawn, int64_t g) {
+    std::vector<const tusk_segment *> segments;
+    std::vector<int64_t> end;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        segments.push_back(s);
+        end.push_back((end.empty() ? 0 : end.back()) + s->n_rows);
+    }
+    std::vector<Run> runs;
+    runs.reserve(drawn.begin[g + 1] - drawn.begin[g]);
+    for (int64_t i = drawn.begin[g]; i < drawn.begin[g + 1]; i++) {
+        size_t at = std::upper_bound(end.begin(), end.end(), drawn.rows[i]) - end.begin();
+        int64_t before = at ? end[at - 1] : 0;
+        runs.push_back({segments[at], (uint32_t)(drawn.rows[i] - before), 1});
+    }
+    return runs;
+}
+
+// How many rows each batch of an epoch has.
+class Batches {
+public:
+    Batches(int64_t size) : size_(size) {} // all the same
+
+    Batches(const tk_epoch *e, int64_t g) : size_(e->batch_size) {
+        if (!e->drawn || !e->drawn->sizes)
+            return;
+        sizes_ = e->drawn->sizes + e->drawn->first[g];
+        left_ = e->drawn->first[g + 1] - e->drawn->first[g];
+        next();
+    }
+
+    int64_t size() const { return size_; }
+
+    int64_t most() const { return left_ ? std::max(size_, most_of_sizes()) : size_; }
+
+    void next() {
+        if (left_) {
+            size_ = *sizes_++;
+            left_--;
+        }
+    }
+
+private:
+    int64_t most_of_sizes() const { return *std::max_element(sizes_, sizes_ + left_); }
+
+    int64_t size_;
+    const int32_t *sizes_ = nullptr;
+    int64_t left_ = 0;
+};
+
 template <class T> const T *dense_row(const Run &r, int64_t d) {
     return (const T *)tusk_dense_values(r.segment) + (int64_t)r.first * d;
 }
@@ -95,10 +146,10 @@ template <class T> void prefetch_run(const Run &r, int64_t d) {
 }
 
 // Calls body(rows, y, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to runs[end
-// - 1]. `last` is true if a block completes a batch of `batch` rows.
+// - 1]. `last` is true if a block completes a batch.
 template <class T, class Body>
 void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t d,
-                       int64_t batch, Body &&body) {
+                       Batches batch, Body &&body) {
     constexpr size_t AHEAD = 2 * STREAMS;
     const T *rows[BLOCK_ROWS];
     alignas(64) double y[BLOCK_ROWS];
@@ -112,12 +163,14 @@ void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, i
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = x + k * d;
             y[n] = label[k];
-            bool last = gathered + ++n == batch;
+            bool last = gathered + ++n == batch.size();
             if (n < BLOCK_ROWS && !last)
                 continue;
             body(Gathered<T>{rows}, y, n, last);
             gathered = last ? 0 : gathered + n;
             n = 0;
+            if (last)
+                batch.next();
         }
     }
     if (n || gathered)
@@ -132,9 +185,9 @@ template <class T> struct SparseBatch {
 
 // The same for sparse rows. Calls body(SparseBatch) for each whole batch.
 template <class T, class Body>
-void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t batch,
+void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, Batches batch,
                         Body &&body) {
-    size_t room = std::min<size_t>(batch, (end - first) * PARTITION_ROWS);
+    size_t room = std::min<size_t>(batch.most(), (end - first) * PARTITION_ROWS);
     std::vector<SparseRow<T>> rows(room);
     std::vector<double> y(room);
     int64_t n = 0;
@@ -147,10 +200,11 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, 
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
             y[n] = label[k];
-            if (++n < batch)
+            if (++n < batch.size())
                 continue;
             body(SparseBatch<T>{rows.data(), y.data(), n});
             n = 0;
+            batch.next();
         }
     }
     if (n)

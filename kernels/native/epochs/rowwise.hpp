@@ -12,7 +12,8 @@
 namespace tusk {
 
 inline bool is_rowwise(const tk_epoch *e, int64_t d) {
-    return e->batch_size == 1 && d > 0 && d <= TILE;
+    bool single = e->batch_size == 1 && !(e->drawn && e->drawn->sizes);
+    return single && d > 0 && d <= TILE;
 }
 
 // One thread's steps on group g of a pass, and their results.

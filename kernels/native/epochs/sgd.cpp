@@ -6,10 +6,16 @@
 namespace tusk {
 namespace {
 
+std::vector<Run> runs_of(const tk_pass *pass, const tk_epoch *e, int64_t g) {
+    if (e->drawn)
+        return drawn_runs(pass->groups[g], *e->drawn, g);
+    return make_runs(pass->groups[g], e, pass->stride);
+}
+
 template <class T>
 void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, double *average,
                  double *total) {
-    int64_t d = pass->groups[0].dim, batch = e->batch_size;
+    int64_t d = pass->groups[0].dim;
     DenseModel model(e, g, d, pass->fit_intercept, v);
     RunningMean mean(d);
     Schedule schedule(e, g, pass->groups[g].n_rows);
@@ -26,8 +32,8 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, d
         gathered = 0;
         s = 0;
     };
-    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
-    for_dense_batches<T>(runs, 0, runs.size(), d, batch,
+    std::vector<Run> runs = runs_of(pass, e, g);
+    for_dense_batches<T>(runs, 0, runs.size(), d, Batches(e, g),
                          [&](const Gathered<T> &x, const double *y, int n, bool last) {
                              if (cancelled(pass->cancel_mark))
                                  return;
@@ -49,7 +55,7 @@ void row_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, dou
                double *total) {
     int64_t d = pass->groups[0].dim;
     RowSteps steps{pass, e, g, v, nullptr};
-    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    std::vector<Run> runs = runs_of(pass, e, g);
     walk_rows(steps, runs, 0, runs.size(), 0);
     *total += steps.loss;
     const double *scale = e->scale + g * d;
@@ -73,11 +79,11 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, 
     const Loss loss(pass);
     const Labels labels(pass, g);
     std::vector<double> r;
-    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    std::vector<Run> runs = runs_of(pass, e, g);
     auto margin = [&](const SparseRow<T> &x) {
         return model.b + dot_sparse(x, OwnWeights<float>{model.w.data()});
     };
-    for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
+    for_sparse_batches<T>(runs, 0, runs.size(), Batches(e, g), [&](const SparseBatch<T> &batch) {
         if (cancelled(pass->cancel_mark))
             return;
         *total += evaluate_batch(batch, loss, labels, margin, r);

@@ -1,6 +1,7 @@
 // Orders rows by a seeded hash of their content. The order is as random as a shuffle, and does not
-// depend on the order in which a parallel scan delivered the rows. Equal rows are interchangeable,
-// so a tie matters only if the tied rows are unequal.
+// depend on the order in which a parallel scan delivered the rows. Equal rows are interchangeable:
+// the k-th of them is placed by a hash of the content and k, so that they lie apart. Otherwise few
+// different rows would not be mixed, and rows held out would be all rows of some contents.
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -123,6 +124,21 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
     return out;
 }
 
+// Gives the k-th key of the same hash, from the second on, a hash of its own; false if there is
+// none. Unequal rows of the same hash have been sorted by their content.
+bool part_equals(std::vector<Key> &keys) {
+    bool found = false;
+    uint64_t hash = 0, k = 0;
+    for (size_t i = 0; i < keys.size(); i++) {
+        k = i && keys[i].hash == hash ? k + 1 : 0;
+        hash = keys[i].hash;
+        if (k)
+            keys[i].hash = mix(hash ^ (k * 0x9e3779b97f4a7c15u), 0xd6e8feb86659fd93u);
+        found = found || k;
+    }
+    return found;
+}
+
 // Copies rows, in the order of their keys, into segments of about two megabytes.
 class Writer {
 public:
@@ -230,6 +246,8 @@ int shuffle_group(const Shuffling &all, int64_t g, int64_t held_out, tusk_group 
     const tusk_group &group = all.pass->groups[g];
     auto hashed = hash_rows(all.pass, g, all.seed, all.threads);
     std::vector<Key> keys = sorted(group, std::move(hashed), all.threads);
+    if (part_equals(keys))
+        keys = sorted(group, std::move(keys), all.threads);
     Writer writer(group, all.memory, all.threads);
     int code = writer.copy(keys.data(), held_out, held);
     if (!code)

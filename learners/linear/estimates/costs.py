@@ -1,11 +1,11 @@
 """What parts of plans cost: seconds and bytes, after the operators' costs of ML4all (section 6).
 
-The paper adds up IO, CPU and network by operator and iteration. Here rows are in memory and
-packed, so Transform and Sample cost nothing of their own; Compute is a pass over the rows or an
-epoch, Update the work on the weights, and each has constants that the machine was measured for
-(`optimizer/constants.py`). What a plan does before its first and after its last iteration counts
-too: the trial of steps, the start on a sample, standard errors. Each algorithm puts its cost
-together from these parts.
+The paper adds up IO, CPU and network by operator and iteration. Here rows are packed, and in
+memory unless they were spilled (`optimizer/disk.py`), so Transform and Sample cost nothing of
+their own; Compute is a pass over the rows or an epoch, Update the work on the weights, and each
+has constants that the machine was measured for (`optimizer/constants.py`). What a plan does before
+its first and after its last iteration counts too: the trial of steps, the start on a sample,
+standard errors. Each algorithm puts its cost together from these parts.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
+from tuskml.optimizer.disk import scan_seconds
 
 LOSS_ALONE = 0.75
 """Of a gradient's pass, where the losses alone are wanted."""
@@ -76,7 +77,7 @@ class Costs:
         each = known.entry(kind, storage, seen.n_features, self.penalised)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
-        return (rows + each * units) / self.speedup(kind, alone)
+        return (rows + each * units) / self.speedup(kind, alone) + scan_seconds(seen.on_disk)
 
     @property
     def penalised(self) -> bool:

@@ -60,7 +60,7 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
                 )
                 continue
             own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
-            chosen = considered(seen.groups[place : place + 1], own)
+            chosen = considered(seen.groups[place : place + 1], own, memory)
             yield written(document(group, request, chosen), request.options.format)
 
 
@@ -74,15 +74,15 @@ def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Docum
     return document(group, unasked, considered(group, unasked))
 
 
-def considered(group: NDArray[np.void], request: Request) -> Choice:
-    """The choice as a training would make it."""
+def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+    """The choice as a training would make it; memory: address of the rows' account."""
     if request.options.store is not None:
         from tuskml.learners.linear.stored.training import (
             considered_stored,  # takes a while to import
         )
 
         return considered_stored(group, request)
-    plan, question = first_plan(group, request)
+    plan, question = first_plan(group, request, memory)
     if question is None:
         return Choice(plan, ())
     gpu = devices.answer(group, request)

@@ -16,7 +16,8 @@ from tuskml.errors import OperatorError, OptionError, TuskError, nearest, one_of
 from tuskml.kernels.open_rows import raised
 from tuskml.kernels.passes import Floats, raise_if_cancelled
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
-from tuskml.learners.linear.algorithms import SAMPLED
+from tuskml.learners.linear.algorithms import BY_SAMPLER, SAMPLED
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.options import OWN_NAMES
 from tuskml.learners.linear.plan import Plan
@@ -28,10 +29,13 @@ from tuskml.learners.options.table import forget_parsed
 KINDS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
 OPTION_OF = {"transform": "transform", "sample": "sampler", "converge": "converge"}
 BUILT_IN = {
-    "transform": ("lazy",),
-    "sample": ("shuffled-partition", "sequential"),
+    "transform": ("lazy", "eager"),
+    "sample": ("shuffled-partition", "sequential", *DRAWN),
     "converge": ("gradient", "weights", "loss"),
 }
+
+DRAWING = (SAMPLED.name, BY_SAMPLER.name)
+"""Algorithms that step on samples which are drawn."""
 
 
 @dataclass(frozen=True)
@@ -179,10 +183,11 @@ def base_of(algorithm: str) -> str:
 
 
 def named(chosen: LinearOptions) -> dict[str, str]:
-    """The operators of the user's own that options name, by option."""
+    """The operators of the user's own that options name, by option; samplers that draw too."""
     given = {option: getattr(chosen, option) for option in OPTION_OF.values()}
     kinds = {option: kind for kind, option in OPTION_OF.items()}
-    return {option: name for option, name in given.items() if name in OPERATORS[kinds[option]]}
+    found = {option: name for option, name in given.items() if name in OPERATORS[kinds[option]]}
+    return found | ({"sampler": chosen.sampler} if chosen.sampler in DRAWN else {})
 
 
 def steps_in_python(algorithm: str, sampler: str | None, own_task: bool) -> bool:
@@ -195,6 +200,11 @@ def steps_in_python(algorithm: str, sampler: str | None, own_task: bool) -> bool
 def refuse_sampler(chosen: LinearOptions) -> None:
     """A sampler of the user's own takes the rows of one algorithm's steps, and of no other's."""
     base = base_of(chosen.algorithm)
+    if chosen.sampler in DRAWN and base not in ("auto", *DRAWING):
+        raise OptionError(
+            f"sampler '{chosen.sampler}' is not available with algorithm '{chosen.algorithm}', "
+            f"expected {one_of((*DRAWING, 'auto'))}"
+        )
     if chosen.sampler in OPERATORS["sample"] and base not in ("auto", SAMPLED.name):
         raise OptionError(
             f"sampler '{chosen.sampler}' is not available with algorithm '{chosen.algorithm}', "

@@ -17,6 +17,7 @@ import numpy as np
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.kernels.open_rows import CALL, Floats, OwnLoss, Values
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LINEAR, OWN, RESPONSES, LinearTask
@@ -225,6 +226,11 @@ def refuse_parameters(task: LinearTask, options: LinearOptions) -> None:
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
     """An error where algorithm, task, sampler and what is said of classes cannot go together."""
     refuse_sampler(options)
+    if options.sampler in DRAWN and task.general:
+        raise OptionError(
+            f"sampler '{options.sampler}' is not available with task '{task.name}', whose steps "
+            "are not compiled, expected 'shuffled-partition' or a sampler of your own"
+        )
     refuse_classes(task, options)
     refuse_parameters(task, options)
     algorithm = options.algorithm

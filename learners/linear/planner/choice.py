@@ -185,7 +185,7 @@ def rounded(question: Question) -> Question:
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS)
     entries = rows * (min(seen.n_features, 64) if seen.sparse else seen.n_features)
-    same = replace(seen, most_rows=rows, rows=rows, entries=entries, groups=1)
+    same = replace(seen, most_rows=rows, rows=rows, entries=entries, groups=1, on_disk=0.0)
     return replace(question, seen=same, threads=1)
 
 

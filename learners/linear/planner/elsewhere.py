@@ -16,14 +16,15 @@ from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval, decades
 
 AXES = {
-    "eager transform": "writing centred and scaled rows once would spare two operations a value, "
-    "which hide behind the memory's latency",
-    "bernoulli": "it reads every row to take some, which spares nothing where rows are in memory",
-    "random-partition": "partitions drawn again and again leave rows out; in memory shuffled ones "
-    "cost no more",
+    "lazy transform": "an aggregate gets rows that are evaluated and packed; train(...) on a "
+    "table evaluates those that it reads",
+    "bernoulli": "each step takes rows from all over the memory; shuffled partitions cost less "
+    "and leave no row out (option 'sampler' asks for it)",
+    "random-partition": "rows come again before others have come; in memory shuffled partitions "
+    "cost no more (option 'sampler' asks for it)",
 }
-"""Transforms and samplers of ML4all's eleven plans (figure 5 of the paper) that `mgd` and `sgd` do
-not have in memory, and why."""
+"""Transforms and samplers of ML4all's eleven plans (figure 5 of the paper) that are pointless
+where rows are packed in memory, and why."""
 ELSEWHERE = ("stored", "row groups", "one pass", *AXES, "gpu")
 CHUNK_ENTRIES = 1 << 20
 """Entries of the rows that a stored model's training reads the store for at a time."""

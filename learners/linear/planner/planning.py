@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
+from tuskml.kernels.charged import memory_use
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.estimates.question import Question, Statistics
@@ -22,6 +23,7 @@ from tuskml.learners.linear.planner.speculation import SHARE, budget, speculate
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.optimizer import constants
+from tuskml.optimizer.disk import not_cached
 
 HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
@@ -33,8 +35,8 @@ OF_TIME = 0.1
 """Of the `time` that the training may take."""
 
 
-def statistics(groups: NDArray[np.void]) -> Statistics:
-    """What is known of groups of one kind and width."""
+def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
+    """What is known of groups of one kind and width; memory: address of their account."""
     sparse = bool(groups["kind"][0] >= 2)
     rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
     entries = rows * width
@@ -49,11 +51,17 @@ def statistics(groups: NDArray[np.void]) -> Statistics:
         len(groups),
         bool(groups["kind"][0] % 2),
         bool(groups["extras"].any()),
+        not_cached(memory_use(memory).spilled),
     )
 
 
-def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Question | None]:
-    """The rule's plan, and the question to the optimizer where it is asked."""
+def first_plan(
+    groups: NDArray[np.void], request: Request, memory: int = 0
+) -> tuple[Plan, Question | None]:
+    """The rule's plan, and the question to the optimizer where it is asked.
+
+    memory: address of the account of the rows.
+    """
     options = request.options
     seen = Statistics(
         passes.most_rows(groups),
@@ -64,7 +72,7 @@ def first_plan(groups: NDArray[np.void], request: Request) -> tuple[Plan, Questi
     plan = choose(request.task, options, seen)
     if options.algorithm != "auto" or named(options):
         return plan, None
-    return plan, Question(request.task, options, statistics(groups), plan.threads)
+    return plan, Question(request.task, options, statistics(groups, memory), plan.threads)
 
 
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:

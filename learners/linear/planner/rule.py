@@ -18,6 +18,7 @@ from tuskml.learners.linear.algorithms import (
     LAST_CHOICE,
     SAMPLED,
 )
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.own.operators import OPERATORS, base_of, steps_in_python
 from tuskml.learners.linear.plan import Plan
@@ -38,7 +39,7 @@ def choose_algorithm(
     """The algorithm and why."""
     if options.algorithm != "auto":
         return options.algorithm, "asked for"
-    if options.sampler in OPERATORS["sample"]:
+    if options.sampler in OPERATORS["sample"] or options.sampler in DRAWN:
         return SAMPLED.name, f"sampler '{options.sampler}' is of {SAMPLED.name}"
     slow = not_first(task, options)
     if slow is None and seen.weighted and task is not None and not FIRST_CHOICE.weighs(task):
@@ -75,7 +76,8 @@ def choose(
     known = ALGORITHMS[family]
     schedule = options.schedule or known.default_schedule(seen)
     smooth = task.smooth or not (known.smooths(task) or schedule == "line_search")
-    sampler = options.sampler if options.sampler in OPERATORS["sample"] else None
+    drawn = options.sampler in DRAWN
+    sampler = options.sampler if drawn or options.sampler in OPERATORS["sample"] else None
     in_python = steps_in_python(algorithm, sampler, task.general)
     return Plan(
         algorithm=algorithm,
@@ -95,7 +97,7 @@ def choose(
         reason=reason,
         base=None if family == algorithm else family,
         sampler=sampler,
-        transform=None if options.transform == "lazy" else options.transform,
+        transform=options.transform if options.transform in OPERATORS["transform"] else None,
     )
 
 

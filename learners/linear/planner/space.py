@@ -1,12 +1,13 @@
 """The plans that might train a batch, and why some of them cannot.
 
 ML4all (section 6 and figure 5 of the paper) has eleven plans: BGD; MGD and SGD by eager or lazy
-transformation and by Bernoulli, random-partition or shuffled-partition sampling. Rows that an
-aggregate was given are packed in memory already, which leaves four of the axes one value each:
+transformation and by Bernoulli, random-partition or shuffled-partition sampling, but not lazily by
+Bernoulli's. All of them can be asked for (options `transform` and `sampler`). To transform is to
+evaluate and pack rows: eagerly all of them, lazily those that a training by row group reads
+(`streamed/`); kernels centre and scale what they read in any case. Rows that an aggregate was
+given are packed already, which leaves `auto` one sampler:
 
-* Transform is always lazy: kernels centre and scale what they read. An eager pass would write all
-  rows once to save two operations a value that hide behind the memory's latency anyway.
-* Bernoulli sampling reads every row to take some: it spares nothing where rows are in memory.
+* Bernoulli sampling takes each step's rows from all over the memory: it spares nothing there.
 * A random partition that is drawn again and again differs from a shuffled one by rows that are
   seen twice or never: in memory, where going on to the next partition costs nothing, shuffling is
   at least as good.

@@ -49,7 +49,7 @@ from tuskml.learners.row_groups import (
 
 RARE = 0.1
 """Share of the rarer class for which rows are held out, if that many fit."""
-MOST_ROUNDS, MOST_PIECES, MOST_CHUNKS = 16, 48, 4
+MOST_ROUNDS, MOST_PIECES, MOST_CHUNKS = 16, 24, 4
 """Of a statement: rounds, ranges of rows, and chunks of a round. DuckDB plans each range by
 itself, which takes 5 ms where a Parquet file has 200 row groups."""
 SINGLE = 4
@@ -212,6 +212,8 @@ def laid_out(sizes: tuple[int, ...], request: Request, n_features: int) -> Round
     layout = lay_out(sizes, held, min(by_row_group.CHUNK_ROWS, most), most, rng, least)
     if layout is None:
         return None
+    if request.options.sampler == by_row_group.DRAWN:
+        layout = replace(layout, drawn=True)
     most_iter = most_chunks(request, sizes, layout) if tried else None
     if most_iter == 0:
         return None

@@ -75,7 +75,9 @@ from tuskml.learners.row_groups import (
 )
 
 ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
-SAMPLER = "shuffled-partition"
+SAMPLER, DRAWN = "shuffled-partition", "random-partition"
+SAMPLERS = (SAMPLER, DRAWN)
+LAZY = "lazy"
 EPSILON = 0.01
 CHUNK_ROWS = 1 << 16
 LEAST_HELD = 1 << 12
@@ -93,14 +95,15 @@ def wanted(request: Request) -> bool:
     """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
     options, task = request.options, request.task
     chosen = options.algorithm in ALGORITHMS or (
-        options.algorithm == "auto" and (options.sampler == SAMPLER or may_skip(request))
+        options.algorithm == "auto" and (options.sampler in SAMPLERS or may_skip(request))
     )
     return (
         chosen
         and not task.general
-        and not named(options)
+        and not (named(options).keys() - {"sampler"})
         and not options.explain
-        and options.sampler in (None, SAMPLER)
+        and options.sampler in (None, *SAMPLERS)
+        and options.transform == LAZY
         and not options.validation
         and options.store is None
         and options.device != "gpu"
@@ -111,9 +114,14 @@ def in_force(options: LinearOptions) -> LinearOptions:
     """The options with this sampler's defaults: sgd, and an epsilon that a sample can show."""
     algorithm = options.algorithm
     if algorithm == "auto":
-        algorithm = (BY_SAMPLER if options.sampler == SAMPLER else UNASKED).name
+        algorithm = (BY_SAMPLER if options.sampler in SAMPLERS else UNASKED).name
     epsilon = options.epsilon if "epsilon" in options.given else EPSILON
     return replace(options, algorithm=algorithm, epsilon=epsilon)
+
+
+def options_sampler(options: LinearOptions) -> str:
+    """The sampler in force."""
+    return options.sampler or SAMPLER
 
 
 def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
@@ -158,6 +166,8 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     with passes.watching_sigint():
         while held is not None:
             layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
+            if layout is not None and options.sampler == DRAWN:
+                layout = replace(layout, drawn=True)
             if layout is None:
                 return None
             if tried:
@@ -298,7 +308,7 @@ class Training:
         elif self.request.options.max_iter is None:
             chunks = 1 + self.layout.chunks_in_a_pass()
             plan = replace(plan, max_iter=min(plan.max_iter * chunks, 2**31 - 1))
-        return replace(plan, canonical=True, threads=1)
+        return replace(plan, canonical=True, threads=1, shuffle=True, sampler=None)
 
     def model(
         self, problem: Problem, state: State, plan: Plan, first: Chunk, status: Strings
@@ -309,7 +319,8 @@ class Training:
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
         read, there = counters["row_groups_read"], counters["row_groups"]
         told = f"{plan_line(plan)}, {read:,} of {there:,} row groups"
-        options = resolved(self.request.options, plan, {"sampler": SAMPLER, "counters": counters})
+        more = {"sampler": options_sampler(self.request.options), "transform": LAZY}
+        options = resolved(self.request.options, plan, more | {"counters": counters})
         width = np.full(1, problem.d, np.int64)
         return Models.built(
             first.rows,

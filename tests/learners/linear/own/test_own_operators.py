@@ -291,7 +291,7 @@ def test_what_cannot_be_registered(call, sentence):
     ("options", "sentence"),
     [
         ({"algorithm": "fast"}, "'hogwild' or 'faster'; did you mean 'faster'?"),
-        ({"sampler": "importnce"}, "'sequential' or 'importance'; did you mean 'importance'?"),
+        ({"sampler": "importnce"}, "'bernoulli' or 'importance'; did you mean 'importance'?"),
         ({"sampler": "importance", "algorithm": "lbfgs"}, "expected 'mgd' or 'auto'"),
     ],
 )

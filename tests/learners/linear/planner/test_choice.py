@@ -26,8 +26,10 @@ from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.planner.space import candidate
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.optimizer import disk
 from tuskml.optimizer.constants import shipped
 from tuskml.optimizer.curves import fit
+from tuskml.optimizer.disk import scan_seconds
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
 
@@ -281,3 +283,39 @@ def test_iterations_of_the_dual_on_noisy_labels(l2, taken):
     asked = replace(question("svm", rows=20_000, features=1500, each=24, l2=l2), length=24.0)
     found = assess(asked, shipped(), only=["dcd"])
     assert taken / 3 < found[0].iterations.point < 3 * taken
+
+
+SCANS = {name for name, one in ALGORITHMS.items() if not one.proves_gap}
+
+
+def test_rows_on_disk_cost_their_reading_in_each_pass():
+    """Equation 3 of the paper; a plan with fewer passes may win."""
+    there = question(rows=4_000_000, features=100)
+    away = replace(there, seen=replace(there.seen, on_disk=1e10))
+    scan = scan_seconds(1e10)
+    for near, far in zip(assess(there, shipped()), assess(away, shipped()), strict=True):
+        more = far.cost.iteration - near.cost.iteration
+        least = 0.99 if near.plan.algorithm in SCANS else 0.6  # dual steps leave rows out
+        assert more >= least * scan, near.plan.algorithm
+    ordered = replace(away, options=parse('{"deterministic": true}'))
+    assert rounded(ordered).seen.on_disk == 0
+
+
+def test_spilled_rows_are_costed_as_such(con, tmp_path, monkeypatch):
+    """The rows of a training beyond its limit, where the system has no memory for files."""
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 7 > 2 AS y, [sin(i), cos(3 * i)] AS x "
+        "FROM range(300000) r(i)"
+    )
+    con.execute(f"SELECT tuskml_set_memory(1000000, '{tmp_path}')")
+    query = "SELECT explain_training('logistic', y, x, '{\"format\": \"json\"}') FROM t"
+
+    def seconds() -> dict[str, float]:
+        found = json.loads(con.execute(query).fetchall()[0][0])["candidates"]
+        return {c["algorithm"]: c["seconds_per_iteration"] for c in found if c["seconds"]}
+
+    cached = seconds()
+    monkeypatch.setattr(disk, "available", lambda: 0.0)
+    read = seconds()
+    rows = 300_000 * 24 - 1_000_000
+    assert read["lbfgs"] - cached["lbfgs"] >= 0.8 * scan_seconds(rows)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.elsewhere import (
@@ -36,7 +37,9 @@ def refusals(asked, gpu="no driver"):
 def test_each_has_a_reason_and_says_what_to_ask_for():
     told = refusals(question())
     assert tuple(told) == ELSEWHERE
-    assert "tuskml.train" in told["row groups"]
+    assert "train(...)" in told["row groups"]
+    assert "train(...)" in told["lazy transform"]
+    assert all("option 'sampler'" in told[name] for name in DRAWN)
     assert "known only after all rows" in told["one pass"]
     assert "dense features train in memory" in told["stored"]
 

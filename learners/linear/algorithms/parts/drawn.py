@@ -1,0 +1,102 @@
+"""Samplers of ML4all's plans that draw each sample anew, from all rows or from partitions.
+
+Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 6.2
+and figure 5: with shuffled partitions, which an epoch otherwise goes through, these are the
+paper's samplers for packed rows. Each draws the samples of a whole epoch at once, as many as make
+up the rows of the group in the mean; the kernel then steps once a sample, in this order.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.epochs import Drawn
+from tuskml.kernels.segments import dense_row_bytes
+from tuskml.learners.linear.problem import Problem
+
+PARTITION_BYTES = 2 << 20
+"""Of a partition of packed rows: what is spilled or read together (`rowblock/memory.c`)."""
+SPARSE_PARTITION_ROWS = 1 << 14
+LARGE = 0.25
+"""Share of the rows, from which on a sample is drawn by itself."""
+
+Counts = NDArray[np.int64]
+Sizes = NDArray[np.int32]
+
+
+class Sampler(Protocol):
+    """Draws the samples of an epoch."""
+
+    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+        """Samples of about `size` rows of each group."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Each row of a group by itself, with such a probability that `size` are expected.
+
+    Rows of a sample come in their order, each at most once. How many they are is binomial, so
+    their number is drawn first and then which ones: the same distribution as a coin for each row.
+    Where no row was taken all are tossed again, as a step needs one.
+    """
+
+    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+        found = [tossed(int(n), size, random) for n in problem.rows.groups["n_rows"]]
+        return Drawn.of([rows for rows, _ in found], [sizes for _, sizes in found])
+
+
+def tossed(n: int, size: int, random: np.random.Generator) -> tuple[Counts, Sizes]:
+    """Row numbers of the Bernoulli samples of an epoch over n rows, and the samples' sizes."""
+    share = min(1.0, size / n)
+    sizes = random.binomial(n, share, max(1, -(-n // size)))
+    while not sizes.all():
+        sizes[sizes == 0] = random.binomial(n, share, int((sizes == 0).sum()))
+    if share > LARGE:
+        each = [np.sort(random.choice(n, k, replace=False, shuffle=False)) for k in sizes]
+        return np.concatenate(each), sizes.astype(np.int32)
+    sample = np.repeat(np.arange(len(sizes)), sizes)
+    rows = random.integers(n, size=len(sample))
+    while True:
+        rows = rows[np.lexsort((rows, sample))]
+        again = (rows[1:] == rows[:-1]) & (sample[1:] == sample[:-1])
+        if not again.any():
+            return rows, sizes.astype(np.int32)
+        rows[1:][again] = random.integers(n, size=int(again.sum()))
+
+
+@dataclass(frozen=True)
+class RandomPartition:
+    """For each row a partition at random, and then any of its rows.
+
+    Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may come again.
+    """
+
+    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+        each = partition_rows(problem)
+        return Drawn.of(
+            [in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]]
+        )
+
+
+def in_partitions(n: int, each: int, random: np.random.Generator) -> Counts:
+    """Row numbers of an epoch over n rows, whose partitions have about `each` rows."""
+    partitions = max(1, round(n / each))
+    chosen = random.integers(partitions, size=n)
+    return random.integers(n * chosen // partitions, n * (chosen + 1) // partitions)
+
+
+def partition_rows(problem: Problem) -> int:
+    """Rows of a partition."""
+    groups = problem.rows.groups
+    if problem.rows.sparse:
+        return SPARSE_PARTITION_ROWS
+    return max(1, PARTITION_BYTES // dense_row_bytes(problem.d, int(groups["kind"][0])))
+
+
+DRAWN: dict[str, Sampler] = {"random-partition": RandomPartition(), "bernoulli": Bernoulli()}
+"""By their names, which the option `sampler` has."""
+EAGER = "bernoulli"
+"""What takes its rows from all of them: they must all have been evaluated before."""
