@@ -323,7 +323,11 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         """Margins of shape (n_samples,), or of more than two classes (n_samples, n_classes)."""
         check_is_fitted(self)
         if self._softmax:
-            return np.asarray(self._rows(X) @ self.coef_.T + self.intercept_, np.float64)
+            rows = self._rows(X)
+            if hasattr(rows, "columns"):  # by name: the margins but for a constant of each row
+                p = probabilities(self.models_[0], rows)
+                return np.asarray(np.log(np.maximum(p, np.finfo(float).tiny)), np.float64)
+            return np.asarray(rows @ self.coef_.T + self.intercept_, np.float64)
         return self._scored(X, "decision")
 
     def _scored(self, X: Any, kind: Kind) -> Floats:
