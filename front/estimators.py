@@ -213,13 +213,14 @@ def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float
 
 def refuse_weightless(classes: NDArray[Any], codes: NDArray[Any], weight: Any) -> None:
     """A class has to have a row of weight above 0; codes: the place of each row's class."""
-    if weight is None or np.ndim(weight) != 1 or len(weight) != len(codes):
+    weights = np.asarray(weight)
+    if weight is None or weights.shape != codes.shape:
         return  # one number for all rows, or refused later
-    seen = np.bincount(codes[np.asarray(weight) > 0], minlength=len(classes))
+    seen = np.bincount(codes[weights > 0], minlength=len(classes))
     if not seen.all():
         name = classes.tolist()[int(np.argmin(seen))]
         raise ValueError(
-            f"all rows of the class {name!r} have the weight 0, expected one above 0 in each class"
+            f"all rows of the class {name!r} have the weight zero, expected one above it in each class"
         )
 
 

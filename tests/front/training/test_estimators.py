@@ -293,5 +293,5 @@ def test_sample_weights_are_repetitions(classes: int) -> None:
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-12)
     plain = TuskClassifier(l2=0.1).fit(X, y)
     assert not np.allclose(weighted.coef_, plain.coef_, rtol=1e-3)
-    with pytest.raises(ValueError, match="all rows of the class 1 have the weight 0"):
+    with pytest.raises(ValueError, match="all rows of the class 1 have the weight zero"):
         TuskClassifier(l2=0.1).fit(X, y, sample_weight=y != 1)
