@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import DataError
 from tuskml.learners.explaining.explanation import VERSION
 from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.learners.tasks import weighs_features
 from tuskml.plots_confusion import plot_confusion  # noqa: F401, users import it from here
 from tuskml.prediction.curves import CURVES
 
@@ -137,10 +139,14 @@ def plot_coefficients(
 
     model: a `tuskml.Model`. most: how many to draw, the largest multiples of their standard
     errors or, without those, the largest; in the order of the features. The intercept is left out.
-    Returns the Axes; the figure is neither shown nor saved.
+    Returns the Axes; the figure is neither shown nor saved. DataError if the model has other
+    numbers than one coefficient per feature.
     """
     import matplotlib.pyplot as plt
 
+    if model.several or not weighs_features(model.task):
+        kind = "of more than two classes" if model.several else f"'{model.task}'"
+        raise DataError(f"the model is {kind}, expected one with a coefficient for each feature")
     estimates, errors = np.array(model.weights(), float), standard_errors(model)
     kept = largest(estimates, errors, most)
     n = len(kept)

@@ -312,6 +312,16 @@ def test_the_largest_of_many_coefficients_are_drawn(late: Model) -> None:
     assert axes.get_title(loc="left") == "Weights, 3 of 100"
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"), [({"task": "gbdt"}, "'gbdt'"), ({"classes": [1, 2, 3]}, "of more than two")]
+)
+def test_numbers_that_are_no_coefficients_are_not_drawn(
+    late: Model, given: dict[str, Any], kind: str
+) -> None:
+    with pytest.raises(DataError, match=f"the model is {kind}.*, expected one with a coefficient"):
+        replace(late, **given).plot_coefficients()
+
+
 def test_convergence_is_drawn_from_models(late: Model, trips) -> None:
     _, given_axes = mpl.pyplot.subplots()
     assert late.plot_convergence(given_axes, title=None) is given_axes
