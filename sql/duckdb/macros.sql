@@ -83,8 +83,8 @@ CREATE OR REPLACE TEMP MACRO register_model(
 CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
 
--- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
--- some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
+-- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
+-- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
 -- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
