@@ -66,6 +66,28 @@ BEGIN
 END
 $$;
 
+-- Wald tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list.
+CREATE FUNCTION model_terms(model tuskml_model)
+RETURNS TABLE (term text, df integer, test text, statistic float8, p_value float8)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := (model).options::jsonb->'terms';
+    columns jsonb := (model).preparation::jsonb->'columns';
+BEGIN
+    IF (model).task IS NULL THEN
+        RETURN;
+    END IF;
+    IF kept IS NULL THEN
+        RAISE EXCEPTION 'model_terms: the model does not keep tests of its terms, train it with the option "fit": true and at most 512 features'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+    SELECT coalesce(columns->(at::integer - 1)->>'name', (model).features[at], 'x' || at), (t->>0)::integer,
+           CASE WHEN (model).task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END, (t->>1)::float8, (t->>2)::float8
+    FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at) ORDER BY at;
+END
+$$;
+
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing.
