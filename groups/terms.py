@@ -35,7 +35,7 @@ def with_terms(models: Models) -> Models:
 
 def _with_tests(models: Models, place: int) -> str:
     """The options of a model as JSON, with the tests."""
-    options = models.options.pool[models.options.code[place]]
+    options: str = models.options.pool[models.options.code[place]]
     coef, errors = of_list(models.coef, place), of_list(models.std_err, place)
     d = len(coef)
     covariance = of_list(models.covariance, place)

@@ -221,11 +221,16 @@ def tested(
     from scipy.special import stdtr, stdtrit  # slow to import, seldom needed
 
     statistic = estimate / error
-    p = 2 * float(stdtr(freedom, -abs(statistic)))
+    tail = 2 * float(stdtr(freedom, -abs(statistic)))
     reach = float(stdtrit(freedom, 0.975)) * error
-    ends = [None if math.isnan(one) else one for one in (estimate - reach, estimate + reach)]
+    p, lower, upper = map(defined, (tail, estimate - reach, estimate + reach))
     ratio = exponential(estimate) if ratios else None
-    return Term(name, estimate, error, statistic, None if math.isnan(p) else p, *ends, ratio)
+    return Term(name, estimate, error, statistic, p, lower, upper, ratio)
+
+
+def defined(x: float) -> float | None:
+    """The number, None for NaN."""
+    return None if math.isnan(x) else x
 
 
 def exponential(x: float) -> float:

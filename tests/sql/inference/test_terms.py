@@ -203,3 +203,15 @@ def test_models_that_keep_no_tests(client: Client) -> None:
         ("k", 4, None, None),
         ("h", 2, None, None),
     ]
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]])
+def test_the_reference_level_does_not_matter(here: Client, order: list[int]) -> None:
+    """The coefficients differ, the hypothesis that the levels do not is the same."""
+    y = LABELS["poisson"]
+    other = np.column_stack([A, np.array(order)[K], H])
+    for row, same in zip(
+        terms(here, "poisson", y), terms(here, "poisson", y, x=other), strict=True
+    ):
+        assert row[:3] == same[:3]
+        assert row[3:] == pytest.approx(same[3:], rel=1e-6)
