@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.groups.terms import with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare
 from tuskml.kernels.structures import Preparing
@@ -37,9 +38,11 @@ class Readable:
     prepared: prepare.Prepared | None = None
 
     def described(self, models: Models) -> Models:
-        """The models with the names of their features and classes, and their preparation."""
+        """The models with the names of their features and classes, their preparation, and tests
+        of their terms.
+        """
         if self.prepared is None:
-            return models
+            return with_terms(models)
         places = models.group.tolist()
         found: dict[str, Any] = {}
         if self.prepared.text(prepare.JSON, places[0]):
@@ -47,7 +50,7 @@ class Readable:
             found["preparation"] = pooled([self.prepared.text(prepare.JSON, g) for g in places])
         if self.prepared.text(prepare.CLASSES, places[0]):
             found["class_names"] = self._names(prepare.CLASSES, places)
-        return replace(models, **found)
+        return with_terms(replace(models, **found))
 
     def _names(self, which: int, places: list[int]) -> Names:
         assert self.prepared is not None

@@ -32,6 +32,11 @@ class Task:
             return "numbers, or two classes or more"
         return "two classes" if self.classifies else "numbers"
 
+    @property
+    def has_ratios(self) -> bool:
+        """Whether exp of a coefficient is a ratio: of odds, rates or means."""
+        return False
+
 
 TASKS: dict[str, Task] = {}
 """The tasks that learners come with; complete once `registry.py` is imported."""

@@ -18,13 +18,20 @@ CELL = "text-align: {}; padding: 1px 10px; font-variant-numeric: tabular-nums"
 
 @dataclass(frozen=True)
 class Term:
-    """One coefficient; None where a number has no meaning. p: two-sided."""
+    """One coefficient; None where a number has no meaning.
+
+    p: two-sided; lower, upper: the 95% confidence interval; ratio: exp(estimate) where that is a
+    ratio of odds, rates or means.
+    """
 
     name: str
     estimate: float | None
     std_err: float | None = None
     statistic: float | None = None
     p: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Summary:
     """Facts of a training and a table of its terms, the intercept first; `str()` is the text.
 
     test: `z`, `t`, or None where there are no standard errors, and note says why; hidden: terms
-    left out.
+    left out; ratios: whether terms have a ratio.
     """
 
     facts: tuple[tuple[str, str], ...]
@@ -40,17 +47,22 @@ class Summary:
     test: str | None
     hidden: int
     note: str | None = None
+    ratios: bool = False
 
     def head(self) -> list[str]:
         """The columns."""
-        errors = ["std_err", self.test, "p"] if self.test else []
-        return ["term", "estimate", *errors]
+        errors = ["std_err", self.test, "p", "lower", "upper"] if self.test else []
+        ratio = ["ratio"] if self.test and self.ratios else []
+        return ["term", "estimate", *errors, *ratio]
 
     def cells(self, term: Term) -> list[str]:
         """A term's row."""
         row = [term.name, number(term.estimate)]
         if self.test:
             row += [number(term.std_err), fixed(term.statistic, 2), small(term.p)]
+            row += [number(term.lower), number(term.upper)]
+        if self.test and self.ratios:
+            row.append(number(term.ratio))
         return row
 
     def __str__(self) -> str:
@@ -124,6 +136,7 @@ def summarise(model: "Model") -> Summary:
         test_of(model) if tested else None,
         max(len(found) - MOST_TERMS, 0),
         None if tested or not found else why_none(model),
+        has_ratios(model),
     )
 
 
@@ -148,6 +161,12 @@ def why_none(model: "Model") -> str:
     else:
         reason = "they need a likelihood, more rows than weights and at most 512 features"
     return f"no standard errors: {reason}"
+
+
+def has_ratios(model: "Model") -> bool:
+    """Whether exp of its coefficients are ratios."""
+    task = TASKS.get(model.task)
+    return task is not None and task.has_ratios
 
 
 def facts(model: "Model") -> list[tuple[str, str]]:
@@ -189,15 +208,34 @@ def terms(model: "Model") -> list[Term]:
     freedom = float(model.options.get("freedom", model.n_rows - known))
     freedom = freedom if test_of(model) == "t" else math.inf
     rows = zip(names, estimates, errors, strict=True)
-    return [tested(name, estimate, error, freedom) for name, estimate, error in rows]
+    ratios = has_ratios(model)
+    return [tested(name, estimate, error, freedom, ratios) for name, estimate, error in rows]
 
 
-def tested(name: str, estimate: float | None, error: float | None, freedom: float) -> Term:
+def tested(
+    name: str, estimate: float | None, error: float | None, freedom: float, ratios: bool
+) -> Term:
     """One term; freedom: of Student's t, infinite for the normal distribution."""
     if not error or estimate is None:
         return Term(name, estimate, error)
-    from scipy.special import stdtr  # slow to import, seldom needed
+    from scipy.special import stdtr, stdtrit  # slow to import, seldom needed
 
     statistic = estimate / error
-    p = 2 * float(stdtr(freedom, -abs(statistic)))
-    return Term(name, estimate, error, statistic, None if math.isnan(p) else p)
+    tail = 2 * float(stdtr(freedom, -abs(statistic)))
+    reach = float(stdtrit(freedom, 0.975)) * error
+    p, lower, upper = map(defined, (tail, estimate - reach, estimate + reach))
+    ratio = exponential(estimate) if ratios else None
+    return Term(name, estimate, error, statistic, p, lower, upper, ratio)
+
+
+def defined(x: float) -> float | None:
+    """The number, None for NaN."""
+    return None if math.isnan(x) else x
+
+
+def exponential(x: float) -> float:
+    """exp(x), infinite where it is no double."""
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf

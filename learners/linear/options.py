@@ -167,7 +167,7 @@ OPTIONS = OptionTable(
             "fit",
             BOOLEAN,
             False,
-            "whether the model keeps what `model_fit` shows: its likelihood and deviance",
+            "whether the model keeps what `model_fit` and `model_terms` show",
         ),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
         *("warm_start", "store", "cache", "partition", "layout", "sharing"),

@@ -112,5 +112,9 @@ def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
     blocks[:, first + ids] = known[:, first : first + len(ids)]
     ends = np.array([0, len(coef)], np.int64)
     return replace(
-        model, coef=Lists(coef, ends), std_err=NONE, n_features=np.array([width], np.int64)
+        model,
+        coef=Lists(coef, ends),
+        std_err=NONE,
+        covariance=NONE,
+        n_features=np.array([width], np.int64),
     )

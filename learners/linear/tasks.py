@@ -59,6 +59,12 @@ class LinearTask(Task):
         return not self.classifies and self.response in (None, "identity")
 
     @property
+    def has_ratios(self) -> bool:
+        """As of `Task`; `udas/scalars/ratio.c` knows them."""
+        likelihood = self.own is None and self.test is not None
+        return likelihood and (self.response == "exp" or self.name == "logistic")
+
+    @property
     def steepest(self) -> float:
         """The largest curvature of the loss; about, where it has no bound or is the user's own."""
         return 0.25 if "logistic" in (self.name, self.response) else 1.0

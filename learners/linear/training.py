@@ -29,6 +29,7 @@ from tuskml.learners.linear.explaining.explanation import Actual, document
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference import determined, finite, outcome
+from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
@@ -150,7 +151,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training of G groups ended; ridge (G,): which got a small one; fit: `model_fit`'s."""
+    """How a training of G groups ended; ridge (G,): which got one; fit: `model_fit`'s members."""
 
     problem: Problem
     state: State
@@ -158,6 +159,7 @@ class Ended:
     seen: outcome.Inference
     ridge: NDArray[np.bool_]
     fit: outcome.Members
+    covariance: Lists | None
 
 
 def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
@@ -304,7 +306,8 @@ def fit_alike(
         ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
         likely = members(problem, state, seen, labels, options)
-        ended = Ended(problem, state, plan, seen, ridge, likely)
+        spread = covariances(problem, state, seen, plan.threads) if options.fit else None
+        ended = Ended(problem, state, plan, seen, ridge, likely, spread)
         models = models_of(given, ended, shown, began)
         if not options.explain:
             return models
@@ -340,6 +343,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         plan=plan_line(plan),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
         options=by_group(options, n, noted | ended.fit),
+        **({} if ended.covariance is None else {"covariance": ended.covariance}),
     )
 
 

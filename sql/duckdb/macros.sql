@@ -83,8 +83,8 @@ CREATE OR REPLACE TEMP MACRO register_model(
 CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
 
--- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
--- some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
+-- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
+-- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
 -- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
@@ -104,6 +104,20 @@ SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance
        p * ln(n) - 2 * likelihood AS bic, CASE WHEN null_deviance > 0 THEN 1 - deviance / null_deviance END AS r2,
        CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
 FROM found;
+
+-- Wald tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list.
+CREATE OR REPLACE TEMP MACRO _tusk_terms(options) AS
+    CASE WHEN json_extract(options, '$.terms') IS NOT NULL THEN CAST(json_extract(options, '$.terms') AS DOUBLE[][])
+         ELSE error('model_terms: the model does not keep tests of its terms, train it with the option "fit": true '
+                    || 'and at most 512 features') END;
+CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+tested AS (SELECT m, _tusk_terms(m.options) AS terms FROM given WHERE m IS NOT NULL),
+one AS (SELECT m, unnest(terms) AS t, unnest(range(len(terms))) AS i FROM tested)
+SELECT coalesce(json_extract_string(m.preparation, '$.columns[' || i || '].name'), m.features[i + 1], 'x' || (i + 1)) AS term,
+       CAST(t[1] AS INTEGER) AS df, CASE WHEN m.task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END AS test,
+       t[2] AS statistic, t[3] AS p_value
+FROM one ORDER BY i;
 
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS

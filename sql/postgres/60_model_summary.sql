@@ -7,6 +7,18 @@ AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION _tuskml_refuse_stored(store text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+-- Standard errors from an estimate to the end of its 95% confidence interval; infinite freedom is the normal distribution.
+CREATE FUNCTION _tuskml_interval(freedom float8) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_interval' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- estimate + errors * std_err, NULL where it is undefined.
+CREATE FUNCTION _tuskml_bound(estimate float8, errors float8, std_err float8) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_bound' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- exp(estimate) where it is an odds ratio or a ratio of means, else NULL.
+CREATE FUNCTION _tuskml_ratio(task text, estimate float8) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_ratio' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 -- Why a term has no standard error; errors: how many terms have one.
 CREATE FUNCTION _tuskml_note(task text, options text, status text, store text, errors bigint, feature bigint) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -54,11 +66,34 @@ BEGIN
 END
 $$;
 
+-- Wald tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list.
+CREATE FUNCTION model_terms(model tuskml_model)
+RETURNS TABLE (term text, df integer, test text, statistic float8, p_value float8)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := (model).options::jsonb->'terms';
+    columns jsonb := (model).preparation::jsonb->'columns';
+BEGIN
+    IF (model).task IS NULL THEN
+        RETURN;
+    END IF;
+    IF kept IS NULL THEN
+        RAISE EXCEPTION 'model_terms: the model does not keep tests of its terms, train it with the option "fit": true and at most 512 features'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+    SELECT coalesce(columns->(at::integer - 1)->>'name', (model).features[at], 'x' || at), (t->>0)::integer,
+           CASE WHEN (model).task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END, (t->>1)::float8, (t->>2)::float8
+    FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at) ORDER BY at;
+END
+$$;
+
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
--- One row a coefficient, the intercept first (feature 0): estimate, standard error, z or t, and its p-value; note says why
--- some are missing.
+-- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
+-- interval and exp(estimate) where that is a ratio; note says why some are missing.
 CREATE FUNCTION model_summary(model tuskml_model)
-RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8, note text)
+RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8,
+               lower float8, upper float8, ratio float8, note text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH terms AS MATERIALIZED (
     SELECT t.place - 1 AS at, s.each, (t.place - 1) % s.each AS feature, t.estimate, t.std_err,
@@ -77,6 +112,8 @@ tested AS (
                 THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
                 ELSE 'Infinity'::float8 END AS freedom
     FROM terms),
+reach AS (
+    SELECT @extschema@._tuskml_interval(freedom) AS errors FROM tested),
 p AS (
     SELECT p.value, p.place - 1 AS at
     FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
@@ -86,9 +123,12 @@ SELECT feature::integer,
             ELSE 'x' || feature END, estimate, std_err,
        CASE WHEN (model).task IN ('linear', 'gamma') THEN 't'
             WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
-       CASE WHEN std_err IS NULL AND class <> '' AND at < each AND errors > 0
+       @extschema@._tuskml_bound(estimate, -reach.errors, std_err),
+       @extschema@._tuskml_bound(estimate, reach.errors, std_err),
+       CASE WHEN std_err IS NOT NULL THEN @extschema@._tuskml_ratio((model).task, estimate) END,
+       CASE WHEN std_err IS NULL AND class <> '' AND at < each AND tested.errors > 0
             THEN 'the weights of the first class, the reference, are 0'
             WHEN std_err IS NULL THEN @extschema@._tuskml_note(
            (model).task, (model).options, (model).status, (model).store, tested.errors, feature) END
-FROM tested, terms LEFT JOIN p USING (at) ORDER BY at
+FROM tested, reach, terms LEFT JOIN p USING (at) ORDER BY at
 $$;

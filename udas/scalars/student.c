@@ -7,6 +7,10 @@
  * fraction. */
 #define NEARLY_NORMAL 5000
 #define TINY 1e-300
+#define OUTSIDE 0.05 /* of a confidence interval */
+#define NORMAL_T 1.9599639845400542
+#define MOST_STEPS 100
+#define SETTLED 1e-14
 
 /* log B(a, 1/2). For large a it uses the series of log gamma(a + 1/2) - log gamma(a), whose
  * terms do not cancel (Abramowitz and Stegun 6.1.47). */
@@ -70,4 +74,21 @@ double tusk_two_sided_p(double t, double freedom) {
         return 1;
     return x < (a + 1) / (a + 2.5) ? front * fraction(x, a, 0.5) / a
                                    : 1 - 2 * front * fraction(y, 0.5, a);
+}
+
+/* Newton's method on log p as a function of log t. That falls and is concave, so from the second
+ * step on all steps come from the right and none goes too far. */
+double tusk_t_of_interval(double freedom) {
+    if (!(freedom > 0) || isinf(freedom))
+        return freedom > 0 ? NORMAL_T : NAN;
+    double log_t = log(NORMAL_T), scale = log_beta_half(freedom / 2) + log(freedom) / 2;
+    for (int i = 0; i < MOST_STEPS; i++) {
+        double t = exp(log_t), p = tusk_two_sided_p(t, freedom);
+        double log_density = -(freedom + 1) / 2 * log1p(t / freedom * t) - scale;
+        double step = log(p / OUTSIDE) * p / (2 * exp(log_density + log_t));
+        log_t += step;
+        if (!(fabs(step) > SETTLED))
+            break;
+    }
+    return exp(log_t);
 }

@@ -21,6 +21,6 @@ select
 {%- else %}
     s.term,
 {%- endif %}
-    s.estimate, s.std_err, s.test, s.statistic, s.p_value
+    s.estimate, s.std_err, s.test, s.statistic, s.p_value, s.lower, s.upper, s.ratio
 from {{ relation }} as m, lateral model_summary(m.{{ column }}) as s
 {% endmacro %}

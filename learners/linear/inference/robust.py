@@ -46,9 +46,19 @@ def variances(
     v (G, p): the weights; hessian: the packed mean curvature there; directions (G, p): the
     intercept is v times these.
     """
-    n, whole = problem.rows.weight, unpacked(hessian)
+    whole = unpacked(hessian)
     lost = ~np.isfinite(whole).all(axis=(1, 2))
-    whole[lost] = 0.0
+    used = np.diagonal(whole, axis1=1, axis2=2) > 0
+    found = covariance(problem, v, hessian)
+    constant = np.einsum("gj,gjk,gk->g", directions, found, directions)
+    own = np.diagonal(found, axis1=1, axis2=2)[:, :-1]
+    return np.where(used[:, :-1], own, np.nan), np.where(lost, np.nan, constant)
+
+
+def covariance(problem: Problem, v: Floats, hessian: Floats) -> Floats:
+    """n times the covariances (G, p, p) of the weights v, whose diagonal `variances` has."""
+    n, whole = problem.rows.weight, unpacked(hessian)
+    whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
     used = np.diagonal(whole, axis1=1, axis2=2) > 0
     inverse = np.linalg.pinv(whole, rcond=1e-15, hermitian=True)
     loss = problem.task.expected if problem.task.expected is not None else problem.rows.loss
@@ -61,6 +71,4 @@ def variances(
     if problem.covariance == "HC1":
         weights = used.sum(axis=1)
         found *= (n / np.maximum(n - weights, np.finfo(float).tiny))[:, None, None]
-    constant = np.einsum("gj,gjk,gk->g", directions, found, directions)
-    own = np.diagonal(found, axis1=1, axis2=2)[:, :-1]
-    return np.where(used[:, :-1], own, np.nan), np.where(lost, np.nan, constant)
+    return np.asarray(found)

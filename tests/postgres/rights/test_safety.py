@@ -37,6 +37,9 @@ PUBLIC_HELPERS = {
     },
     "_tuskml_place(text[],text)": "predict_proba runs with its caller's rights; texts in, a number out",
     "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",
+    "_tuskml_interval(double precision)": "model_summary runs with its caller's rights; a number in, a number out",
+    "_tuskml_bound(double precision,double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
+    "_tuskml_ratio(text,double precision)": "model_summary runs with its caller's rights; a text and a number in, a number out",
     "_tuskml_p_values(double precision[],double precision)": "model_summary runs with its caller's rights; numbers in, numbers out",
 }
 """Helpers that PUBLIC may execute, and why."""

@@ -337,12 +337,12 @@ def test_summary_of_models_with_less(pg):
     assert pg.execute("SELECT * FROM model_summary(NULL)").fetchall() == []
     rows = summary(pg, model("svm", coef=[1.0]))
     assert [row[3:] for row in rows] == [
-        (None, None, None, None, "no standard errors: 'svm' models have none")
+        (None, None, None, None, None, None, None, "no standard errors: 'svm' models have none")
     ] * 2
     rows = summary(pg, model("linear", coef=[0.0], intercept=0.0, std_err=[0.0, None], n_rows=3))
     undetermined = "the rows do not determine this coefficient"
     assert [(math.isnan(rows[0][5]), *rows[0][6:]), rows[1][5:]] == [
-        (True, None, None), (None, None, undetermined)
+        (True, None, 0.0, 0.0, None, None), (None, None, None, None, None, undetermined)
     ]  # fmt: skip
 
 

@@ -38,7 +38,13 @@ OF_DUCKDB = [
     "tuskml_set_memory(CASE WHEN bits IS NOT NULL THEN (getvariable('budget')) END, CASE WHEN t IS NOT NULL THEN '' END)",
     "tuskml_set_store_root(CASE WHEN t IS NOT NULL THEN getvariable('root') END)",
 ]
-OF_POSTGRES = ["_tuskml_divide(s, p)", "_tuskml_p_values(ARRAY[s, 1], p)"]
+OF_POSTGRES = [
+    "_tuskml_divide(s, p)",
+    "_tuskml_p_values(ARRAY[s, 1], p)",
+    "_tuskml_interval(1 + p)",
+    "_tuskml_bound(s, 2.0, p)",
+    "_tuskml_ratio('logistic', s)",
+]
 METRICS = [
     f"{name}({label}, {given})"
     for name, given in [("log_loss", "p"), ("auc", "s"), ("accuracy", "label"), ("accuracy", "flag"),

@@ -8,6 +8,8 @@
 #include "../../scalars/models/json_member.h"
 #include "../../scalars/models/note.h"
 #include "../../scalars/models/quoted.h"
+#include "../../scalars/ratio.h"
+#include "../../scalars/student.h"
 #include "../any_type.h"
 #include "distribution.h"
 #include "model_column.h"
@@ -20,6 +22,9 @@ enum term_field {
     T_TEST,
     T_STATISTIC,
     T_P_VALUE,
+    T_LOWER,
+    T_UPPER,
+    T_RATIO,
     T_NOTE,
     TERM_FIELDS
 };
@@ -35,6 +40,9 @@ static const struct term_type {
     [T_TEST] = {"test", DUCKDB_TYPE_VARCHAR},
     [T_STATISTIC] = {"statistic", DUCKDB_TYPE_DOUBLE},
     [T_P_VALUE] = {"p_value", DUCKDB_TYPE_DOUBLE},
+    [T_LOWER] = {"lower", DUCKDB_TYPE_DOUBLE},
+    [T_UPPER] = {"upper", DUCKDB_TYPE_DOUBLE},
+    [T_RATIO] = {"ratio", DUCKDB_TYPE_DOUBLE},
     [T_NOTE] = {"note", DUCKDB_TYPE_VARCHAR},
 };
 
@@ -156,8 +164,9 @@ static idx_t count_known(const list_column *l, idx_t row) {
 
 /* What all terms of a model share. */
 typedef struct facts {
+    tusk_text task;
     const char *test;
-    double freedom;
+    double freedom, interval; /* standard errors to the end of a confidence interval */
     bool intercept;
     char none[TUSK_NOTE]; /* why there are no standard errors; '': there are some */
 } facts;
@@ -177,7 +186,8 @@ static facts facts_of(const models *m, idx_t row) {
     bool student = is(task, "linear") || is(task, "gamma"),
          errors = is_valid(&m->std_err.self, row);
     idx_t known = count_known(&m->std_err, row);
-    facts f = {.test = student                          ? "t"
+    facts f = {.task = task,
+               .test = student                          ? "t"
                        : is(task, "logistic") || errors ? "z"
                                                         : NULL,
                .freedom = INFINITY,
@@ -186,6 +196,7 @@ static facts facts_of(const models *m, idx_t row) {
         double rows = is_valid(&m->n_rows, row) ? ((const double *)m->n_rows.data)[row] : NAN;
         f.freedom = freedom_of(options, rows - (double)known);
     }
+    f.interval = tusk_t_of_interval(f.freedom);
     tusk_noted noted = {task, options, text_in(&m->status, row), text_in(&m->store, row)};
     if (!known)
         tusk_note_none(&noted, f.none);
@@ -233,6 +244,15 @@ static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t featu
     put_text(t->fields[T_TERM], at, whole);
 }
 
+/* The ends of the confidence interval, and exp(estimate) where that is a ratio. */
+static void put_interval(terms *t, idx_t at, const facts *f, double estimate, double error) {
+    double reach = f->interval * error, lower = estimate - reach, upper = estimate + reach;
+    double ratio = error == error ? tusk_ratio(f->task, estimate) : NAN;
+    put_number(t->fields[T_LOWER], at, lower, lower == lower);
+    put_number(t->fields[T_UPPER], at, upper, upper == upper);
+    put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);
+}
+
 /* of_class: the place of the class, from 0 on, of a model of several. */
 static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f,
                      idx_t of_class) {
@@ -255,6 +275,7 @@ static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const 
     put_number(t->fields[T_STD_ERR], at, error, known);
     put_text(t->fields[T_TEST], at, f->test);
     put_number(t->fields[T_STATISTIC], at, t->statistic[at], known && estimate == estimate);
+    put_interval(t, at, f, estimate, error);
     bool reference = several && !of_class && !known && !f->none[0];
     put_text(t->fields[T_NOTE], at, reference ? TUSK_NOTE_REFERENCE : note_of(f, feature, known));
 }

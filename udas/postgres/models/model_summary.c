@@ -1,10 +1,14 @@
 /* The parts of model_summary that SQL cannot express. */
 #include "../python.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
 #include "../../scalars/models/note.h"
+#include "../../scalars/ratio.h"
+#include "../../scalars/student.h"
 
 /* IEEE division. SQL's own division refuses a standard error of 0 and a quotient out of range. */
 PG_FUNCTION_INFO_V1(tuskml_divide);
@@ -32,6 +36,21 @@ Datum tuskml_p_values(PG_FUNCTION_ARGS) {
     return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
 }
 
+/* Standard errors to the end of a confidence interval. */
+PG_FUNCTION_INFO_V1(tuskml_interval);
+Datum tuskml_interval(PG_FUNCTION_ARGS) {
+    PG_RETURN_FLOAT8(tusk_t_of_interval(PG_GETARG_FLOAT8(0)));
+}
+
+/* estimate + errors * std_err. SQL's own operators refuse numbers out of range. */
+PG_FUNCTION_INFO_V1(tuskml_bound);
+Datum tuskml_bound(PG_FUNCTION_ARGS) {
+    double bound = PG_GETARG_FLOAT8(0) + PG_GETARG_FLOAT8(1) * PG_GETARG_FLOAT8(2);
+    if (isnan(bound))
+        PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(bound);
+}
+
 static tusk_text text_of(FunctionCallInfo fcinfo, int argument) {
     if (PG_ARGISNULL(argument))
         return (tusk_text){NULL, 0};
@@ -54,4 +73,12 @@ Datum tuskml_note(PG_FUNCTION_ARGS) {
              !tusk_has_intercept(noted.options))
         strcpy(note, TUSK_NOTE_INTERCEPT);
     PG_RETURN_TEXT_P(cstring_to_text(note));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_ratio);
+Datum tuskml_ratio(PG_FUNCTION_ARGS) {
+    double ratio = tusk_ratio(text_of(fcinfo, 0), PG_GETARG_FLOAT8(1));
+    if (isnan(ratio))
+        PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(ratio);
 }

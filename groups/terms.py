@@ -1,0 +1,102 @@
+"""Wald tests of whole terms: of all coefficients that a column of a named row became.
+
+For the coefficients b of a term and their covariance V, W = b' V^-1 b is asymptotically
+chi-squared with as many degrees of freedom as coefficients, if all are 0 (Wald, Tests of
+statistical hypotheses concerning several parameters, 1943). Where a coefficient's own test is
+Student's t, W / df is tested as F. The training leaves V; models keep [df, statistic, p] of each
+term as the member `terms` of their options.
+"""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.registry import task_named
+
+Tested = list[float | None]
+
+
+def with_terms(models: Models) -> Models:
+    """The models with their tests, where the training left covariances, which end here."""
+    if not len(models.covariance.values):
+        return models
+    texts = [_with_tests(models, place) for place in range(len(models.group))]
+    pool = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    options = Strings(tuple(pool), np.array([pool[text] for text in texts], np.int32))
+    none = Lists(np.empty(0), np.zeros(len(texts) + 1, np.int64))
+    return replace(models, options=options, covariance=none)
+
+
+def _with_tests(models: Models, place: int) -> str:
+    """The options of a model as JSON, with the tests."""
+    options: str = models.options.pool[models.options.code[place]]
+    coef, errors = of_list(models.coef, place), of_list(models.std_err, place)
+    d = len(coef)
+    covariance = of_list(models.covariance, place)
+    if len(covariance) != d * d:
+        return options
+    task = task_named(models.task.pool[models.task.code[place]])
+    freedom = math.inf
+    if task.test == "t":
+        usual = models.n_rows[place] - np.isfinite(errors).sum()
+        freedom = float(json.loads(options).get("freedom", usual))
+    tests, first = [], 0
+    for width in widths(models, place, d):
+        own = slice(first, first + width)
+        tests.append(wald(coef[own], covariance.reshape(d, d)[own, own], freedom))
+        first += width
+    text = json.dumps(tests, separators=(",", ":"))
+    return f'{options[:-1]},"terms":{text}}}'
+
+
+def of_list(lists: Lists, place: int) -> Floats:
+    """One of the lists."""
+    return lists.values[lists.offsets[place] : lists.offsets[place + 1]]
+
+
+def widths(models: Models, place: int, d: int) -> list[int]:
+    """How many features each term has: by column of the rows, or one each of d features."""
+    code = models.preparation.code[place]
+    if code < 0:
+        return [1] * d
+    return [width_of(column) for column in json.loads(models.preparation.pool[code])["columns"]]
+
+
+def width_of(column: dict[str, Any]) -> int:
+    """Features of a column of a preparation, as `udas/scalars/named/preparation.c` places them."""
+    kind = column["kind"]
+    if kind == "category":
+        own = len(column["levels"]) - bool(column.get("reference"))
+    else:
+        own = {"number": 1, "cycle": 2}.get(kind, len(column.get("keys", ())))
+    return own + sum(bool(column.get(name)) for name in ("other", "missing", "indicator"))
+
+
+def wald(coef: Floats, covariance: NDArray[np.float64], freedom: float) -> Tested:
+    """[df, statistic, p] of k coefficients and their covariance (k, k): chi-squared where freedom
+    is infinite, else F. The last two are None where the covariance is not known or not regular.
+    """
+    from scipy.special import chdtrc, fdtrc  # slow to import, seldom needed
+
+    k = len(coef)
+    unit = np.sqrt(np.diag(covariance))
+    known = k and np.isfinite(covariance).all() and (unit > 0).all() and freedom > 0
+    if not known:
+        return [k, None, None]
+    try:
+        ratio = coef / unit
+        statistic = float(ratio @ np.linalg.solve(covariance / np.outer(unit, unit), ratio))
+    except np.linalg.LinAlgError:
+        return [k, None, None]
+    if math.isinf(freedom):
+        p = float(chdtrc(k, statistic))
+    else:
+        statistic /= k
+        p = float(fdtrc(k, freedom, statistic))
+    return [k, *(one if math.isfinite(one) else None for one in (statistic, p))]

@@ -1,0 +1,217 @@
+"""Wald tests of whole terms, in both databases, against statsmodels and nested models."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+sys.path.append(str(Path(__file__).parent))
+
+from databases import Client, client, here, there
+
+__all__ = ["client", "here", "there"]
+
+RANDOM = np.random.default_rng(23)
+N = 240
+A = RANDOM.normal(size=N)
+K, H = RANDOM.integers(0, 4, N), RANDOM.integers(0, 2, N)
+MARGIN = 0.4 + 0.5 * A + np.array([0, 0.4, -0.3, 0.1])[K] + 0.1 * H
+WEIGHT = RANDOM.integers(1, 4, N)
+LABELS = {
+    "linear": MARGIN + RANDOM.normal(size=N),
+    "poisson": RANDOM.poisson(np.exp(MARGIN)).astype(float),
+    "negative_binomial": RANDOM.negative_binomial(2, 2 / (2 + np.exp(MARGIN))).astype(float),
+    "logistic": (MARGIN + RANDOM.logistic(size=N) > 0).astype(float),
+    "gamma": np.exp(MARGIN) * RANDOM.gamma(2.0, 0.5, N),
+}
+FAMILIES = {
+    "linear": sm.families.Gaussian(),
+    "poisson": sm.families.Poisson(),
+    "negative_binomial": sm.families.NegativeBinomial(alpha=0.5),
+    "logistic": sm.families.Binomial(),
+    "gamma": sm.families.Gamma(sm.families.links.Log()),
+}
+COLUMNS = {
+    "a": "c0",
+    "k": "(ARRAY['p', 'q', 'r', 's'])[1 + CAST(c1 AS integer)]",
+    "h": "c2 > 0",
+}
+PRECISE = {"fit": True, "epsilon": 1e-10}
+
+
+def terms(
+    client: Client,
+    task: str,
+    y: Any,
+    weight: Any = None,
+    x: Any = None,
+    columns: dict[str, str] = COLUMNS,
+    **options: Any,
+) -> Any:
+    """The rows of model_terms of columns by name."""
+    numbers = np.column_stack([A, K, H]) if x is None else x
+    more = {} if weight is None else {"w": weight}
+    source, parameters = client.rows(numbers, y, **more)
+    given = ", ".join([f"'{json.dumps(PRECISE | options)}'", *more])
+    named = ", ".join(f"{value} AS {name}" for name, value in columns.items())
+    features = "x"
+    if client.mark == "?":
+        features = "{" + ", ".join(f"'{name}': {value}" for name, value in columns.items()) + "}"
+    else:
+        source = f"{source}, LATERAL (SELECT {named}) AS x"
+    call = f"SELECT train_model('{task}', y, {features}, {given}) FROM {source}"
+    return client.connection.execute(f"SELECT * FROM model_terms(({call}))", parameters).fetchall()
+
+
+def frame(y: Any) -> pd.DataFrame:
+    return pd.DataFrame({"y": y, "a": A, "k": K, "h": H})
+
+
+def agree(found: Any, fit: Any, names: dict[str, str], rel: float = 1e-5) -> None:
+    """Our terms beside those of statsmodels; names: its own for each of ours."""
+    assert [row[0] for row in found] == list(names)
+    table = fit.wald_test_terms(scalar=True).table
+    for name, df, _, statistic, p in found:
+        peer = table.loc[names[name]]
+        assert df == peer["df_constraint"]
+        assert statistic == pytest.approx(peer["statistic"], rel=rel)
+        assert p == pytest.approx(peer["pvalue"], rel=1e3 * rel, abs=1e-12)
+
+
+NAMES = {"a": "a", "k": "C(k)", "h": "h"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("task", list(LABELS))
+def test_terms_are_statsmodels_s(client: Client, task: str, weighted: bool) -> None:
+    y, student = LABELS[task], task in ("linear", "gamma")
+    weight = WEIGHT if weighted else None
+    options = {"dispersion": 0.5} if task == "negative_binomial" else {}
+    found = terms(client, task, y, weight, **options)
+    peer = smf.glm("y ~ a + C(k) + h", frame(y), family=FAMILIES[task], freq_weights=weight)
+    agree(found, peer.fit(tol=1e-14, use_t=student), NAMES)
+    assert {row[2] for row in found} == {"F" if student else "chi2"}
+
+
+@pytest.mark.parametrize("kind", ["HC0", "HC1", "HC3"])
+def test_robust_covariances(client: Client, kind: str) -> None:
+    found = terms(client, "linear", LABELS["linear"], covariance=kind)
+    peer = smf.ols("y ~ a + C(k) + h", frame(LABELS["linear"]))
+    agree(found, peer.fit(cov_type=kind, use_t=True), NAMES)
+
+
+def test_a_linear_term_is_the_f_test_of_nested_models(client: Client) -> None:
+    """The increase of the residual sum of squares without the term, by degrees of freedom."""
+    data = frame(LABELS["linear"])
+    found = {row[0]: row for row in terms(client, "linear", data["y"])}
+    whole = smf.ols("y ~ a + C(k) + h", data).fit()
+    for name, rest in (("a", "C(k) + h"), ("k", "a + h"), ("h", "a + C(k)")):
+        f, p, df = whole.compare_f_test(smf.ols(f"y ~ {rest}", data).fit())
+        assert found[name][1] == df
+        assert found[name][3:] == (pytest.approx(f, rel=1e-6), pytest.approx(p, rel=1e-5))
+
+
+def test_many_levels_in_sparse_rows(client: Client) -> None:
+    level = np.arange(N) % 60
+    y = LABELS["linear"]
+    columns = {"a": "c0", "k": "'level ' || CAST(c1 AS integer)"}
+    found = terms(client, "linear", y, x=np.column_stack([A, level]), columns=columns)
+    whole = smf.ols("y ~ a + C(k)", data := frame(y).assign(k=level)).fit()
+    f, p, df = whole.compare_f_test(smf.ols("y ~ a", data).fit())
+    assert [row[:3] for row in found] == [("a", 1, "F"), ("k", 59, "F")]
+    assert (df, found[1][3:]) == (59, (pytest.approx(f, rel=1e-6), pytest.approx(p, rel=1e-5)))
+
+
+def test_interactions_and_gaps_are_terms(client: Client) -> None:
+    columns = COLUMNS | {"a": "CASE WHEN c0 < 1 THEN c0 END"}
+    found = terms(
+        client,
+        "logistic",
+        LABELS["logistic"],
+        columns=columns,
+        missing="impute",
+        interactions=[["k", "h"]],
+    )
+    data = frame(LABELS["logistic"]).assign(gap=(A >= 1).astype(float))
+    data["a"] = np.where(A < 1, A, A[A < 1].mean())
+    peer = smf.logit("y ~ a + gap + C(k) * h", data).fit(disp=False, tol=1e-12)
+    assert [row[:2] for row in found] == [("a", 2), ("k", 3), ("h", 1), ("k:h", 3)]
+    both = peer.wald_test("a = 0, gap = 0", scalar=True)
+    assert found[0][3] == pytest.approx(both.statistic, rel=1e-5)
+    table = peer.wald_test_terms(scalar=True).table
+    for row, name in zip(found[1:], ["C(k)", "h", "C(k):h"], strict=True):
+        assert row[3] == pytest.approx(table.loc[name, "statistic"], rel=1e-5)
+
+
+def test_what_the_rows_do_not_determine_is_not_tested(client: Client) -> None:
+    columns = COLUMNS | {"twice": "2 * c0"}
+    found = {row[0]: row[1:] for row in terms(client, "linear", LABELS["linear"], columns=columns)}
+    truth = {row[0]: row[1:] for row in terms(client, "linear", LABELS["linear"])}
+    assert found["a"] == found["twice"] == (1, "F", None, None)
+    for name in ("k", "h"):
+        assert found[name][2:] == pytest.approx(truth[name][2:], rel=1e-6)
+
+
+def test_a_feature_of_a_list_is_a_term(client: Client) -> None:
+    source, parameters = client.rows(np.column_stack([A, K]), LABELS["poisson"])
+    call = (
+        f"SELECT train_model('poisson', y, ARRAY[c0, c1], '{json.dumps(PRECISE)}') FROM {source}"
+    )
+    found, alone = (
+        client.connection.execute(f"{query} (({call}))", parameters).fetchall()
+        for query in (
+            "SELECT term, df, test, statistic, p_value FROM model_terms",
+            "SELECT term, statistic * statistic, p_value, feature FROM model_summary",
+        )
+    )
+    wanted = [row for row in alone if row[3]]
+    assert [row[:3] for row in found] == [(row[0], 1, "chi2") for row in wanted]
+    for row, right in zip(found, wanted, strict=True):
+        assert row[3:] == pytest.approx(right[1:3], rel=1e-8)
+
+
+def test_each_group_has_its_own(here: Client) -> None:
+    found = here.connection.execute(
+        """CREATE OR REPLACE TEMP TABLE g AS SELECT i % 3 AS g, sin(i) AS a, ['p', 'q', 'r'][1 + i * 7 % 11 % (3 - (i % 3) % 2)] AS k,
+           cos(i * i) + a AS y FROM range(200) r(i);
+           CREATE OR REPLACE TEMP TABLE gm AS
+           SELECT g, train_model('linear', y, {'a': a, 'k': k}, '{"fit": true}') AS m FROM g GROUP BY g;
+           SELECT g, json_extract(m.options, '$.terms') FROM gm ORDER BY g"""
+    ).fetchall()
+    for group, text in found:
+        data = here.connection.execute("SELECT a, k, y FROM g WHERE g = ?", [group]).df()
+        whole = smf.ols("y ~ a + C(k)", data).fit()
+        f, p, df = whole.compare_f_test(smf.ols("y ~ a", data).fit())
+        assert json.loads(text)[1] == pytest.approx([df, f, p], rel=1e-5)
+
+
+def test_models_that_keep_no_tests(client: Client) -> None:
+    with pytest.raises(Exception, match=r'model_terms: .* train it with the option "fit": true'):
+        terms(client, "linear", LABELS["linear"], fit=False)
+    assert client.connection.execute("SELECT * FROM model_terms(NULL)").fetchall() == []
+    found = terms(client, "linear", LABELS["linear"], l2=0.1)
+    assert [row[0:2] + row[3:] for row in found] == [
+        ("a", 1, None, None),
+        ("k", 4, None, None),
+        ("h", 2, None, None),
+    ]
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]])
+def test_the_reference_level_does_not_matter(here: Client, order: list[int]) -> None:
+    """The coefficients differ, the hypothesis that the levels do not is the same."""
+    y = LABELS["poisson"]
+    other = np.column_stack([A, np.array(order)[K], H])
+    for row, same in zip(
+        terms(here, "poisson", y), terms(here, "poisson", y, x=other), strict=True
+    ):
+        assert row[:3] == same[:3]
+        assert row[3:] == pytest.approx(same[3:], rel=1e-6)
