@@ -49,8 +49,7 @@ class Booster:
         bases = [0.0] * (self.margins if self.margins > 1 else 0)
         head = [float(len(self.features)), float(len(self.trees)), float(len(bases)), *bases]
         head += [float(len(tree)) for tree in self.trees]
-        nodes = np.concatenate([tree.ravel() for tree in self.trees]) if self.trees else []
-        return [*head, *(float(one) for one in nodes)]
+        return head + [float(one) for tree in self.trees for one in tree.ravel()]
 
 
 def read(text: str) -> Booster:

@@ -92,7 +92,7 @@ def trees_with_base(model: "Model", margins: int) -> list[Floats]:
 def section(number: int, tree: Floats) -> str:
     """The lines of a tree. Its splits and leaves are numbered in preorder."""
     is_leaf = tree[:, 0] < 0
-    name = np.where(is_leaf, -np.cumsum(is_leaf), np.cumsum(~is_leaf) - 1)
+    name = np.where(is_leaf, -1 * np.cumsum(is_leaf), np.cumsum(np.logical_not(is_leaf)) - 1)
     splits, leaves = tree[~is_leaf], tree[is_leaf]
     left, right = name[np.flatnonzero(~is_leaf) + 1], name[splits[:, 2].astype(int)]
     kinds = NAN_IS_MISSING + DEFAULT_LEFT * (splits[:, 5] == 1)
