@@ -12,7 +12,7 @@
  * The integrand is a polynomial, for which Gauss-Legendre quadrature with half as many nodes as
  * the path has features is exact. All factors are positive, so that nothing cancels in the
  * products, unlike in Algorithm 2, whose UNWIND subtracts. One walk of a tree serves all leaves
- * (P. Yu et al., Linear TreeShap, NeurIPS 2022): a subtree returns the sums of its leaves at each
+ * (P. Yu et al., Linear tree Shap, NeurIPS 2022): a subtree returns the sums of its leaves at each
  * node t, and an edge by feature i replaces i's former term by its new one.
  */
 #include <math.h>
