@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
     from tuskml.model.by_group import Models
+    from tuskml.model.export_lightgbm import export_lightgbm
     from tuskml.model.model import Model
     from tuskml.prediction.prediction import evaluate, predict
     from tuskml.training.progress_bar import progress
@@ -49,6 +50,7 @@ __all__ = [
     "cancel",
     "connect",
     "evaluate",
+    "export_lightgbm",
     "last_training",
     "load",
     "predict",
@@ -84,6 +86,7 @@ _HOMES = {
         "unregister_operator",
     ),
     "learners.linear.own.tasks": ("register_task", "unregister_task"),
+    "model.export_lightgbm": ("export_lightgbm",),
     "model.model": ("Model",),
     "prediction.prediction": ("evaluate", "predict"),
     "training.progress_bar": ("progress",),

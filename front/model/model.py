@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
-from tuskml.learners.models import Lists, Models, Names, Strings
+from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.model import file as model_file
-from tuskml.model import scorers, scoring
+from tuskml.model import lightgbm_read, lightgbm_write, scorers, scoring
+from tuskml.model.explanation import Explanation, explained
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
 from tuskml.udas.model_fields import MODEL_FIELDS
@@ -150,6 +151,46 @@ class Model:
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
 
+    def to_lightgbm(self) -> str:
+        """Boosted trees as LightGBM's text, which `lightgbm.Booster(model_str=...)` reads.
+
+        It predicts the same numbers; classes are 0, 1, ... in it. DataError for other models, and
+        for features that are made of columns, such as categories.
+        """
+        return lightgbm_write.write(self)
+
+    @classmethod
+    def from_lightgbm(cls, text: str) -> "Model":
+        """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
+
+        DataError for text that is damaged, and for what tuskml's trees have not: splits of
+        categories, linear leaves, averaged trees, other objectives.
+        """
+        found = lightgbm_read.read(text)
+        n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
+        rounds = len(found.trees) // found.margins
+        return cls(
+            task="gbdt",
+            coef=found.coef,
+            intercept=None if found.margins > 1 else 0.0,
+            std_err=None,
+            classes=[float(k) for k in range(n_classes)] or None,
+            n_rows=int(found.trees[0][0, 4]) if found.trees else 0,
+            n_skipped=0,
+            n_features=len(found.features),
+            loss=math.nan,
+            history=None,
+            iterations=rounds,
+            converged=True,
+            status="ok",
+            plan="read from LightGBM's text",
+            seconds=0.0,
+            options={"tuskml": FORMAT, "objective": found.objective, "trees": rounds},
+            store=None,
+            features=found.features,
+            class_names=[str(k) for k in range(n_classes)] or None,
+        )
+
     @property
     def many_classes(self) -> bool:
         """Whether the model predicts one of more than two classes."""
@@ -251,6 +292,15 @@ class Model:
         names = self.class_names or [f"{one:g}" for one in self.classes or ()]
         places = scoring.scored(self, "predict_class", X)
         return [None if math.isnan(place) else names[int(place) - 1] for place in places.tolist()]
+
+    def explain(self, X: Any) -> Explanation:
+        """What each feature adds to the margins of rows, X as in `decision`.
+
+        With the base value the contributions add up to the margin: Shapley values of boosted
+        trees, coefficient times value of linear models. DataError for nets, factorizations and
+        models in a store.
+        """
+        return explained(self, X)
 
     def summary(self) -> Summary:
         """How the model was trained, and a table of estimates, standard errors, z or t, and p."""

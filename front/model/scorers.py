@@ -12,7 +12,10 @@ from tuskml.connection import extension_path
 from tuskml.errors import DataError
 
 Floats = NDArray[np.float64]
-ANSWERS = ("predict", "predict_proba", "decision", "predict_class", "predict_probas")
+ANSWERS = (
+    "predict", "predict_proba", "decision", "predict_class", "predict_probas",
+    "explain_prediction",
+)  # fmt: skip
 """In the order of C's `tusk_answer`."""
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
+ListKind = Literal["predict_probas", "explain_prediction"]
 NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
 LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
 """An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
@@ -108,15 +109,18 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
 
 def probabilities(model: "Model", X: Any) -> Floats:
     """The probabilities of all classes, of shape (n, classes); NaN where a number is missing."""
-    n_classes = len(model.classes or ())
+    return listed(model, "predict_probas", X, len(model.classes or ()))
+
+
+def listed(model: "Model", kind: ListKind, X: Any, columns: int) -> Floats:
+    """The lists that SQL's function answers for rows, of shape (n, columns)."""
     if model.preparation is not None:
-        there = prepared_columns(model, X)
-        return scorers.named(model.payload, "predict_probas", there, len(X), n_classes)
+        return scorers.named(model.payload, kind, prepared_columns(model, X), len(X), columns)
     if hasattr(X, "tocsr"):
-        return scorers.sparse(model.payload, "predict_probas", X, n_classes)
+        return scorers.sparse(model.payload, kind, X, columns)
     x = matrix(model, X)
     check_width(model, x)
-    return scorers.dense(model.payload, "predict_probas", x, n_classes)
+    return scorers.dense(model.payload, kind, x, columns)
 
 
 def check_width(model: "Model", x: NDArray[Any]) -> None:

@@ -42,6 +42,7 @@ SENTENCES = {
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
     "hash_features": "Sparse features from names, by the hashing trick.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
+    "explain_prediction": "What each feature of a row adds to the margin, as rows.",
     "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
     "partition_model": "Which features of a stored model share a key.",
     "partitionings": "The versions that `partition_model` kept under names, as rows.",

@@ -191,6 +191,22 @@ used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM tree_dump(mo
 SELECT feature, coalesce(gain, 0) AS gain, coalesce(splits, 0) AS splits
 FROM known LEFT JOIN used USING (feature) ORDER BY gain DESC, place;
 
+-- An explanation (udas/scalars/explaining/contributions.h) as rows: the base value first, then the features. The list has
+-- the number of margins, a value for each feature, and for each margin its base value and contributions.
+CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
+    list_transform(range(CAST(told[1] AS BIGINT) * (width + 1)), lambda i: {
+        'feature': CASE WHEN i % (width + 1) = 0 THEN 'base value' ELSE coalesce(names[i % (width + 1)], 'x' || i % (width + 1)) END,
+        'value': CASE WHEN i % (width + 1) > 0 THEN told[1 + i % (width + 1)] END,
+        'contribution': told[2 + width + i],
+        'class': CASE WHEN told[1] > 1 THEN class_names[1 + i // (width + 1)] END});
+
+-- What each feature of a row adds to the margin: with the base value they add up to it.
+CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE
+SELECT unnest(_tusk_explained(told, CAST((len(told) - 1 - told[1]) / (told[1] + 1) AS BIGINT), names, class_names),
+              recursive := true)
+FROM (SELECT _tusk_explain_prediction(struct_extract(model, 'payload'), features) AS told,
+             struct_extract(model, 'features') AS names, struct_extract(model, 'class_names') AS class_names);
+
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
 CREATE OR REPLACE TEMP MACRO partitionings() AS TABLE
 WITH told AS (SELECT (partition_model([]::INTEGER[], '{"list": true}')).explanation AS list)

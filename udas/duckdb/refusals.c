@@ -36,6 +36,7 @@ static const expected EXPECTED[] = {
     {"predict_proba", PREDICTION, true},
     {"predict_class", PREDICTION, true},
     {"predict_probas", PREDICTION, true},
+    {"explain_prediction", PREDICTION, false},
     {"model_payload", "(model)", "a value with the fields of a model, from task to options",
      false},
     {"model_summary", "(model)", "a value that train_model answered", false},

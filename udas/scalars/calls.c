@@ -42,16 +42,16 @@ static bool score_sparse(tusk_scorer *s, const tusk_rows *rows, double *out, cha
     return true;
 }
 
-/* The probabilities of all classes, shape (n, n_classes). */
-static bool score_classes(tusk_scorer *s, const tusk_rows *rows, double *out, char *sentence) {
+/* A list for each row, shape (n, list_size). */
+static bool score_lists(tusk_scorer *s, const tusk_rows *rows, double *out, char *sentence) {
     const char *x = rows->x;
     size_t width = rows->f64 ? sizeof(double) : sizeof(float);
-    for (int64_t i = 0; i < rows->n; i++, out += s->n_classes) {
+    for (int64_t i = 0; i < rows->n; i++, out += s->list_size) {
         int64_t begin = rows->ids ? rows->begin[i] : i * rows->width;
         uint64_t n = (uint64_t)(rows->ids ? rows->begin[i + 1] - begin : rows->width);
         const char *values = x + (size_t)begin * width;
         tusk_sparse_row row = {rows->ids + (rows->ids ? begin : 0), values, n, n};
-        if (!tusk_probabilities(s, rows->ids ? &row : NULL, values, rows->f64, n, out, sentence))
+        if (!tusk_list(s, rows->ids ? &row : NULL, values, rows->f64, n, out, sentence))
             return false;
     }
     return true;
@@ -67,8 +67,8 @@ static void to_answers(const tusk_scorer *s, enum tusk_answer answer, double *ou
 static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows, double *out,
                   char *sentence) {
     uint64_t n = (uint64_t)rows->n;
-    if (answer == TUSK_PREDICT_PROBAS)
-        return s->null || score_classes(s, rows, out, sentence);
+    if (tusk_answers_lists(answer))
+        return s->null || score_lists(s, rows, out, sentence);
     if (s->null) {
         for (uint64_t i = 0; i < n; i++)
             out[i] = __builtin_nan("");
@@ -89,12 +89,12 @@ static tusk_stores stores_at(const char *root, char usual[LONGEST_PATH]) {
     return (tusk_stores){.cache = cache, .root = root, .memory = SEALED_MEMORY};
 }
 
-/* out: one answer per row, or n_classes of them; those of rows without a prediction are NaN. */
+/* out: one answer per row, or list_size of them; those of rows without a prediction are NaN. */
 static bool score_named(tusk_scorer *s, enum tusk_answer answer, tusk_named_rows *rows, int64_t n,
                         double *out, char *sentence) {
     tusk_sparse_row features;
-    bool lists = answer == TUSK_PREDICT_PROBAS;
-    uint64_t width = lists ? s->n_classes : 1;
+    bool lists = tusk_answers_lists(answer);
+    uint64_t width = lists ? s->list_size : 1;
     if (!s->null && !tusk_named_match(rows, s, sentence))
         return false;
     for (int64_t i = 0; i < n; i++, out += width) {
@@ -104,7 +104,7 @@ static bool score_named(tusk_scorer *s, enum tusk_answer answer, tusk_named_rows
         if (null)
             for (uint64_t k = 0; k < width; k++)
                 out[k] = __builtin_nan("");
-        else if (!(lists ? tusk_probabilities(s, &features, NULL, true, 0, out, sentence)
+        else if (!(lists ? tusk_list(s, &features, NULL, true, 0, out, sentence)
                          : tusk_sparse_margin(s, &features, true, out, sentence)))
             return false;
     }

@@ -27,9 +27,9 @@ typedef struct tusk_refusal {
 int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, int64_t room,
                           tusk_refusal *why);
 
-/* Computes one answer per row, or for TUSK_PREDICT_PROBAS one per row and class, which is left as
- * it is for a model whose predictions are NULL. root: of stored models; NULL: the default. Returns
- * 0 if refused. */
+/* Computes one answer per row, or the list_size numbers of a list, which are left as
+ * they are for a model whose predictions are NULL. root: of stored models; NULL: the default.
+ * Returns 0 if refused. */
 int tusk_answer_rows(tusk_text payload, int answer, const char *root, const tusk_rows *rows,
                      double *out, tusk_refusal *why);
 

@@ -199,18 +199,18 @@ static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     return true;
 }
 
-/* Appends room for one probability per class to the result, as the list of a row. */
+/* Appends room for the numbers of a row's list to the result. */
 static double *list_for(call *c, const tusk_scorer *s, idx_t row) {
     idx_t at = duckdb_list_vector_get_size(c->result);
-    duckdb_list_vector_reserve(c->result, at + s->n_classes);
-    duckdb_list_vector_set_size(c->result, at + s->n_classes);
+    duckdb_list_vector_reserve(c->result, at + s->list_size);
+    duckdb_list_vector_set_size(c->result, at + s->list_size);
     ((duckdb_list_entry *)duckdb_vector_get_data(c->result))[row] =
-        (duckdb_list_entry){at, s->n_classes};
+        (duckdb_list_entry){at, s->list_size};
     return (double *)duckdb_vector_get_data(duckdb_list_vector_get_child(c->result)) + at;
 }
 
-/* Writes the list of a row's probabilities. */
-static bool put_probabilities(call *c, tusk_scorer *s, idx_t row) {
+/* Writes the list of a row. */
+static bool write_list(call *c, tusk_scorer *s, idx_t row) {
     bool f64 = c->features.type.f64, sparse = c->features.type.sparse;
     tusk_sparse_row ids;
     if (sparse)
@@ -219,8 +219,7 @@ static bool put_probabilities(call *c, tusk_scorer *s, idx_t row) {
     const char *x = c->features.values.child.data;
     x += e.offset * (f64 ? sizeof(double) : sizeof(float));
     char sentence[TUSK_SENTENCE];
-    return tusk_probabilities(s, sparse ? &ids : NULL, x, f64, e.length, list_for(c, s, row),
-                              sentence) ||
+    return tusk_list(s, sparse ? &ids : NULL, x, f64, e.length, list_for(c, s, row), sentence) ||
            refuse(c, sentence);
 }
 
@@ -236,7 +235,7 @@ static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
             return refuse(c, sentence);
         if (null)
             put_null(c, row);
-        else if (!tusk_probabilities(s, &ids, NULL, true, 0, list_for(c, s, row), sentence))
+        else if (!tusk_list(s, &ids, NULL, true, 0, list_for(c, s, row), sentence))
             return refuse(c, sentence);
     }
     return true;
@@ -250,7 +249,7 @@ static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     for (; row < end; row++) {
         if (s->null || !usable(c, row))
             put_null(c, row);
-        else if (!put_probabilities(c, s, row))
+        else if (!write_list(c, s, row))
             return false;
     }
     return true;

@@ -16,7 +16,7 @@ typedef struct overload {
 /* Scores a chunk of rows; the function's extra info is its overload. */
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result);
 static inline bool of_lists(const overload *o) {
-    return o->answer == TUSK_PREDICT_PROBAS;
+    return tusk_answers_lists(o->answer);
 }
 
 #endif

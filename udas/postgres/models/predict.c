@@ -174,41 +174,43 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
-/* The probabilities of all classes as a datum. */
-static Datum probabilities(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row) {
-    double *share = palloc(s->n_classes * sizeof *share);
-    Datum *items = palloc(s->n_classes * sizeof *items);
+/* The list of a row as a datum. */
+static Datum list_datum(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row,
+                        enum tusk_answer answer) {
+    double *numbers = palloc(s->list_size * sizeof *numbers);
+    Datum *items = palloc(s->list_size * sizeof *items);
     char sentence[TUSK_SENTENCE];
     bool f64 = !row || row->f64;
-    if (!tusk_probabilities(s, ids, row ? row->values : NULL, f64, row ? (uint64)row->n : 0, share,
-                            sentence))
-        refuse(s, TUSK_PREDICT_PROBAS, sentence);
-    for (uint64 k = 0; k < s->n_classes; k++)
-        items[k] = Float8GetDatum(share[k]);
-    return PointerGetDatum(construct_array(items, (int)s->n_classes, FLOAT8OID, sizeof(double),
+    if (!tusk_list(s, ids, row ? row->values : NULL, f64, row ? (uint64)row->n : 0, numbers,
+                   sentence))
+        refuse(s, answer, sentence);
+    for (uint64 k = 0; k < s->list_size; k++)
+        items[k] = Float8GetDatum(numbers[k]);
+    return PointerGetDatum(construct_array(items, (int)s->list_size, FLOAT8OID, sizeof(double),
                                            FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-static NullableDatum probabilities_of(predictor *p, NullableDatum features,
-                                      enum feature_form form) {
+static NullableDatum list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
+                             enum feature_form form) {
     const NullableDatum null = {.isnull = true};
-    const char *name = TUSK_ANSWER_NAMES[TUSK_PREDICT_PROBAS];
+    const char *name = TUSK_ANSWER_NAMES[answer];
     tusk_sparse_row ids;
     if (p->scorer.null || features.isnull)
         return null;
     if (form == NAMED) {
-        if (!expand_row(p, features.value, TUSK_PREDICT_PROBAS, &ids))
+        if (!expand_row(p, features.value, answer, &ids))
             return null;
-        return (NullableDatum){.value = probabilities(&p->scorer, &ids, NULL)};
+        return (NullableDatum){.value = list_datum(&p->scorer, &ids, NULL, answer)};
     }
     if (p->scorer.preparation.length)
-        refuse(&p->scorer, TUSK_PREDICT_PROBAS, TUSK_NEEDS_NAMES);
+        refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
     feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
                                      : read_dense(features.value, &p->buffer, name, "features");
     if (row.null)
         return null;
     ids = (tusk_sparse_row){row.index, row.values, (uint64)row.n_index, (uint64)row.n};
-    return (NullableDatum){.value = probabilities(&p->scorer, form == SPARSE ? &ids : NULL, &row)};
+    return (NullableDatum){.value =
+                               list_datum(&p->scorer, form == SPARSE ? &ids : NULL, &row, answer)};
 }
 
 static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
@@ -217,8 +219,8 @@ static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum featur
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    NullableDatum found = answer == TUSK_PREDICT_PROBAS
-                              ? probabilities_of(p, fcinfo->args[A_FEATURES], form)
+    NullableDatum found = tusk_answers_lists(answer)
+                              ? list_of(p, fcinfo->args[A_FEATURES], answer, form)
                               : score_features(p, fcinfo->args[A_FEATURES], answer, form);
     if (found.isnull)
         PG_RETURN_NULL();
@@ -243,6 +245,9 @@ DEFINE_SCORE(tuskml_predict_class_row, TUSK_PREDICT_CLASS, NAMED)
 DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, DENSE)
 DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, SPARSE)
 DEFINE_SCORE(tuskml_predict_probas_row, TUSK_PREDICT_PROBAS, NAMED)
+DEFINE_SCORE(tuskml_explain_dense, TUSK_EXPLAIN_PREDICTION, DENSE)
+DEFINE_SCORE(tuskml_explain_sparse, TUSK_EXPLAIN_PREDICTION, SPARSE)
+DEFINE_SCORE(tuskml_explain_row, TUSK_EXPLAIN_PREDICTION, NAMED)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)

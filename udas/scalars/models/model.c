@@ -1,6 +1,7 @@
 /* Turns a model's payload into a scorer of rows. */
 #include <stdio.h>
 
+#include "../explaining/contributions.h"
 #include "payload.h"
 #include "quoted.h"
 
@@ -110,6 +111,14 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name);
         return false;
     }
+    bool weighs = s->task != TUSK_FACTORIZATION && s->task != TUSK_NET;
+    if (answer == TUSK_EXPLAIN_PREDICTION && (!weighs || v->store.data)) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "model is '%.*s'%s, expected boosted trees or a linear "
+                 "model whose coefficients lie in no store",
+                 length, name, v->store.data ? " in a store" : "");
+        return false;
+    }
     if (answer == TUSK_PREDICT_CLASS && !two && !several && s->task != TUSK_SVM) {
         snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', which has no classes; use predict()",
                  length, name);
@@ -146,8 +155,11 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
     if (s->null)
         return true;
+    s->list_size = s->n_classes;
+    s->explains = answer == TUSK_EXPLAIN_PREDICTION;
     if (!v.store.data)
-        return check_sizes(&v.head, s, sentence);
+        return check_sizes(&v.head, s, sentence) &&
+               (!s->explains || tusk_size_explanations(s, sentence));
     if (open_store(stores, v.store, s, sentence) && check_stored(&v.head, s, sentence))
         return true;
     tusk_forget_model(s);

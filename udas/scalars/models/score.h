@@ -10,19 +10,26 @@
 #include "../../../kvstore/mapped/sealed_cache.h"
 #include "../sentence.h"
 
-/* The last two are the place of the class in the model's list of them, from 1 on, and the
- * probabilities of all classes. */
+/* Besides numbers: the place of the class in the model's list of them, from 1 on; the
+ * probabilities of all classes; and an explanation (explaining/contributions.h). */
 enum tusk_answer {
     TUSK_PREDICT,
     TUSK_PREDICT_PROBA,
     TUSK_DECISION,
     TUSK_PREDICT_CLASS,
     TUSK_PREDICT_PROBAS,
+    TUSK_EXPLAIN_PREDICTION,
     TUSK_ANSWERS
 };
 
-static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {"predict", "predict_proba", "decision",
-                                                            "predict_class", "predict_probas"};
+static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {
+    "predict",       "predict_proba",  "decision",
+    "predict_class", "predict_probas", "explain_prediction"};
+
+/* Whether the answer is a list of numbers. */
+static inline bool tusk_answers_lists(enum tusk_answer answer) {
+    return answer == TUSK_PREDICT_PROBAS || answer == TUSK_EXPLAIN_PREDICTION;
+}
 
 /* data is NULL for a NULL. */
 typedef struct tusk_text {
@@ -103,7 +110,9 @@ typedef struct tusk_scorer {
     /* Of more than two classes, one each; otherwise NULL. Each class has n_coef weights, the
      * intercept first, and coef has all of them; of trees n_coef counts all of coef. */
     const tusk_weight *labels;
-    bool places; /* whether it predicts places instead of classes */
+    bool places;        /* whether it predicts places instead of classes */
+    bool explains;      /* whether its lists are explanations instead of probabilities */
+    uint64_t list_size; /* numbers of an answer that is a list */
 } tusk_scorer;
 
 #define TUSK_NO_FACTORS \
@@ -152,8 +161,12 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
 void tusk_to_probabilities(double *m, uint64_t n);
 
-/* The probabilities of the n_classes classes of a row, which is either sparse, or dense with d
- * values in x. For models that have some. */
+/* The list_size numbers of a row, which is either sparse, or dense with d values in x, for an
+ * answer that is a list. */
+bool tusk_list(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64, uint64_t d,
+               double *out, char *sentence);
+
+/* The probabilities of the n_classes classes, of models that have some. */
 bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                         uint64_t d, double *out, char *sentence);
 

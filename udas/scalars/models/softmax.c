@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../explaining/contributions.h"
 #include "margins.h"
 
 #define ROWS 64 /* rows whose margins are kept at once */
@@ -179,4 +180,10 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
     }
     tusk_to_shares(out, s->n_classes);
     return true;
+}
+
+bool tusk_list(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64, uint64_t d,
+               double *out, char *sentence) {
+    return s->explains ? tusk_explain_row(s, sparse, x, f64, d, out, sentence)
+                       : tusk_probabilities(s, sparse, x, f64, d, out, sentence);
 }

@@ -1,0 +1,62 @@
+"""What each feature of rows adds to their margins, by the C that SQL's `explain_prediction` calls.
+
+Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
+global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
+models: coefficient times value.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuskml.learners.trees.learner import TASKS as TREES
+from tuskml.model import scoring
+from tuskml.model.scoring import Floats
+
+if TYPE_CHECKING:
+    from tuskml.model.model import Model
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions of d features to the margins of n rows: `base` and `contributions` add up to
+    `Model.decision`.
+
+    base: (n,); contributions: (n, d); values: (n, d), the features as the model has them, in the
+    order of `features`. Of K > 2 classes base is (n, K) and contributions (n, K, d). NaN in a row
+    of boosted trees goes where training sends missing values; other models answer NaN.
+    """
+
+    features: tuple[str, ...]
+    base: Floats
+    contributions: Floats
+    values: Floats
+
+
+def explained(model: "Model", X: Any) -> Explanation:
+    """The contributions of the features of rows; DataError for a model that has none."""
+    several = model.many_classes
+    margins = len(model.classes or ()) if several else 1
+    d = features_of(model)
+    columns = 1 + d + margins * (d + 1)
+    told = scoring.listed(model, "explain_prediction", X, columns)
+    table = told[:, 1 + d :].reshape(len(told), margins, d + 1)
+    base, contributions = table[:, :, 0], table[:, :, 1:]
+    if not several:
+        base, contributions = base[:, 0], contributions[:, 0]
+    names = names_of(model, d)
+    return Explanation(names, base, contributions, told[:, 1 : 1 + d])
+
+
+def features_of(model: "Model") -> int:
+    """The features that contributions are of; none of a model that is a constant."""
+    if not model.coef:
+        return 0
+    return int(model.coef[0]) if model.task in TREES else model.width
+
+
+def names_of(model: "Model", d: int) -> tuple[str, ...]:
+    """The names of the features, x1, x2, ... where the model does not know them."""
+    if len(model.features) == d:
+        return model.features
+    found = model.feature_names
+    return found if len(found) == d else tuple(f"x{place}" for place in range(1, d + 1))

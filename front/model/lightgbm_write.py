@@ -1,0 +1,121 @@
+"""Boosted trees in LightGBM's text format (version 4), which `lightgbm.Booster` reads.
+
+The margin before the first tree is added to the leaves of the first tree, as LightGBM itself does.
+Missing values are NaN, on the side that training chose. The format has no labels: classes are
+0, 1, ... in it.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tuskml.errors import DataError
+from tuskml.learners.trees.forest import HEAD, trees_in
+from tuskml.learners.trees.learner import TASKS as TREES
+from tuskml.model.scoring import Floats, answers
+
+if TYPE_CHECKING:
+    from tuskml.model.model import Model
+
+NAN_IS_MISSING, DEFAULT_LEFT = 8, 2
+"""Bits of a split's `decision_type`."""
+
+
+def write(model: "Model") -> str:
+    """The text of a model. DataError for another kind of model."""
+    refuse(model)
+    classes = len(model.classes or ())
+    margins = classes if model.many_classes else 1
+    trees = trees_with_base(model, margins)
+    sections = [section(number, tree) for number, tree in enumerate(trees)]
+    names = [re.sub(r"\s+", "_", name) for name in feature_names(model)]
+    head = {
+        "version": "v4",
+        "num_class": str(margins),
+        "num_tree_per_iteration": str(margins),
+        "label_index": "0",
+        "max_feature_idx": str(len(names) - 1),
+        "objective": objective_of(model),
+        "feature_names": " ".join(names),
+        "feature_infos": " ".join(["[-inf:inf]"] * len(names)),
+        "tree_sizes": " ".join(str(len(one.encode())) for one in sections),
+    }
+    lines = ["tree", *(f"{name}={value}" for name, value in head.items()), "", ""]
+    return "\n".join(lines) + "".join(sections) + "end of trees\n\npandas_categorical:null\n"
+
+
+def refuse(model: "Model") -> None:
+    """DataError for a model that the format cannot hold."""
+    if model.task not in TREES:
+        raise DataError(f"the model is '{model.task}', expected boosted trees")
+    kinds = json.loads(model.preparation or '{"columns": []}')["columns"]
+    made = next((one for one in kinds if one["kind"] != "number"), None)
+    if made is not None:
+        raise DataError(
+            f"feature '{made['name']}' is made of a column, which LightGBM's format cannot say, "
+            "expected a model of numbers"
+        )
+
+
+def feature_names(model: "Model") -> tuple[str, ...]:
+    """The names of the features, at least one."""
+    return model.feature_names or ("x1",)
+
+
+def objective_of(model: "Model") -> str:
+    """LightGBM's objective and its parameters."""
+    if model.many_classes:
+        return f"multiclass num_class:{len(model.classes or ())}"
+    if answers(model).classifies:
+        return "binary sigmoid:1"
+    objective = str(model.options.get("objective", "squared"))
+    return "regression" if objective == "squared" else objective
+
+
+def trees_with_base(model: "Model", margins: int) -> list[Floats]:
+    """The nodes of the trees, the first of which has the margin before it in its leaves."""
+    coef = model.coef or []
+    trees = [tree.copy() for tree in trees_in(coef)]
+    base: Sequence[float] = [model.intercept or 0.0]
+    if margins > 1:
+        base = coef[HEAD : HEAD + margins]
+    if not trees:
+        return [np.array([[-1.0, one, 0, 0, model.n_rows, 0]]) for one in base]
+    for tree, one in zip(trees, base, strict=False):
+        tree[tree[:, 0] < 0, 1] += one
+    return trees
+
+
+def section(number: int, tree: Floats) -> str:
+    """The lines of a tree. Its splits and leaves are numbered in preorder."""
+    is_leaf = tree[:, 0] < 0
+    name = np.where(is_leaf, -1 * np.cumsum(is_leaf), np.cumsum(np.logical_not(is_leaf)) - 1)
+    splits, leaves = tree[~is_leaf], tree[is_leaf]
+    left, right = name[np.flatnonzero(~is_leaf) + 1], name[splits[:, 2].astype(int)]
+    kinds = NAN_IS_MISSING + DEFAULT_LEFT * (splits[:, 5] == 1)
+    lines = {
+        "num_leaves": [len(leaves)],
+        "num_cat": [0],
+        "split_feature": splits[:, 0].astype(int),
+        "split_gain": splits[:, 3],
+        "threshold": splits[:, 1],
+        "decision_type": kinds,
+        "left_child": left,
+        "right_child": right,
+        "leaf_value": leaves[:, 1],
+        "leaf_weight": leaves[:, 4],
+        "leaf_count": leaves[:, 4].astype(int),
+        "internal_value": np.zeros(len(splits), int),
+        "internal_weight": splits[:, 4],
+        "internal_count": splits[:, 4].astype(int),
+        "is_linear": [0],
+        "shrinkage": [1],
+    }
+    written = [
+        f"{name}={' '.join(repr(one) for one in np.asarray(values).tolist())}"
+        for name, values in lines.items()
+    ]
+    return "\n".join([f"Tree={number}", *written, "", "", ""])

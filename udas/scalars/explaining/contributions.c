@@ -1,0 +1,81 @@
+/* The contributions of features to a linear margin: w_j x_j, and the intercept is the base value.
+ * They are Shapley values of the game in which a missing feature is 0. */
+#include "contributions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t features_of(const tusk_scorer *s) {
+    if (!s->n_coef)
+        return 0;
+    if (s->task == TUSK_BOOSTED)
+        return (uint64_t)s->coef[0];
+    return s->labels ? s->n_coef - 1 : s->n_coef;
+}
+
+static uint64_t margins_of(const tusk_scorer *s) {
+    return s->labels ? s->n_classes : 1;
+}
+
+bool tusk_size_explanations(tusk_scorer *s, char *sentence) {
+    uint64_t d = features_of(s), margins = margins_of(s);
+    if (d < TUSK_MOST_EXPLAINED && (d + 1) * (margins + 1) <= TUSK_MOST_EXPLAINED) {
+        s->list_size = 1 + d + margins * (d + 1);
+        return true;
+    }
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model has %llu features and %llu margins, expected at most %llu contributions",
+             (unsigned long long)d, (unsigned long long)margins,
+             (unsigned long long)TUSK_MOST_EXPLAINED);
+    return false;
+}
+
+static bool write_values(const tusk_sparse_row *sparse, const void *x, bool f64, uint64_t d,
+                         double *out, char *sentence) {
+    if (sparse)
+        return tusk_spread(sparse, f64, d, out, sentence);
+    for (uint64_t j = 0; j < d; j++)
+        out[j] = f64 ? ((const tusk_weight *)x)[j] : (double)((const float *)x)[j];
+    return true;
+}
+
+static bool check_row(const tusk_sparse_row *sparse, uint64_t d, uint64_t width, char *sentence) {
+    if (sparse && sparse->n_ids != sparse->n_values)
+        snprintf(sentence, TUSK_SENTENCE,
+                 "row has %llu indices and %llu values, expected as many of both",
+                 (unsigned long long)sparse->n_ids, (unsigned long long)sparse->n_values);
+    else if (!sparse && width && d != width)
+        snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
+                 (unsigned long long)width, (unsigned long long)d);
+    else
+        return true;
+    return false;
+}
+
+/* Of one margin with the weights w: its base value and contributions. */
+static void explain_margin(const tusk_weight *w, double base, const double *x, uint64_t d,
+                           double *out) {
+    out[0] = base;
+    for (uint64_t j = 0; j < d; j++)
+        out[1 + j] = w[j] * x[j];
+}
+
+bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
+                      uint64_t d, double *out, char *sentence) {
+    uint64_t width = features_of(s), margins = margins_of(s);
+    double *values = out + 1, *told = values + width;
+    out[0] = (double)margins;
+    if (!check_row(sparse, d, width, sentence) ||
+        !write_values(sparse, x, f64, width, values, sentence))
+        return false;
+    if (s->task == TUSK_BOOSTED && s->n_coef)
+        return tusk_tree_contributions(s, values, width, told, sentence);
+    for (uint64_t k = 0; k < margins; k++, told += width + 1) {
+        const tusk_weight *w = s->coef + k * s->n_coef;
+        if (s->labels && s->n_coef)
+            explain_margin(w + 1, w[0], values, width, told);
+        else
+            explain_margin(w, s->intercept, values, width, told);
+    }
+    return true;
+}
