@@ -211,6 +211,19 @@ def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float
     return [float(given.get(name, 1.0)) for name in classes]
 
 
+def refuse_weightless(classes: NDArray[Any], codes: NDArray[Any], weight: Any) -> None:
+    """A class has to have a row of weight above 0; codes: the place of each row's class."""
+    weights = np.asarray(weight)
+    if weight is None or weights.shape != codes.shape:
+        return  # one number for all rows, or refused later
+    seen = np.bincount(codes[weights > 0], minlength=len(classes))
+    if not seen.all():
+        name = classes.tolist()[int(np.argmin(seen))]
+        raise ValueError(
+            f"all rows of the class {name!r} have the weight zero, expected one above it in each class"
+        )
+
+
 def _has_probabilities(estimator: "TuskClassifier") -> bool:
     if estimator.task == "logistic":
         return True
@@ -306,9 +319,10 @@ class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}, expected two classes or more"
             )
+        refuse_weightless(self.classes_, codes, sample_weight)
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         if self._softmax:
-            self._train(self.task, X, [codes], self._weights([0]))
+            self._train(self.task, X, [codes], self._weights([0]), sample_weight)
             weights = np.array(self.models_[0].weights(), np.float64)
             by_class = weights.reshape(len(self.classes_), -1)
             self.coef_, self.intercept_ = by_class[:, 1:].copy(), by_class[:, 0].copy()

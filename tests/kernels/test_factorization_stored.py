@@ -43,6 +43,8 @@ class Access(ctypes.Structure):
         ("weight_size", ctypes.c_int32),
         ("acquire", ACQUIRE),
         ("release", RELEASE),
+        ("expect", ctypes.c_void_p),  # NULL: nothing is delivered
+        ("parts", ctypes.c_void_p),  # NULL: each frame has one stamp
     ]
 
 

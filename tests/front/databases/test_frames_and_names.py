@@ -161,7 +161,7 @@ def test_what_is_no_model_is_said(cancer: tuple[Any, Any], tmp_path: Path, con) 
     from tuskml.export_onnx import save_onnx
 
     X, y = cancer
-    many = TuskClassifier(l2=0.1).fit(*load_iris(return_X_y=True))
+    many = TuskClassifier(task="svm", l2=0.1).fit(*load_iris(return_X_y=True))
     wrong = (
         (many, "TuskClassifier has 3 models, one per class, expected one model: each of estimator.models_"),
         (TuskClassifier(), "the TuskClassifier is not fitted"),

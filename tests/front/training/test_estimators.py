@@ -280,3 +280,18 @@ def test_an_option_s_weights_by_class(given: dict[Any, float], con) -> None:
     for names in ({"no": 1, "yes": 5}, {"nan": 1, "1": 2}):
         with pytest.raises(DataError, match="expected weights of two classes that are numbers"):
             train(con, "logistic", **asked, class_weight=names)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sample_weights_are_repetitions(classes: int) -> None:
+    """Of two classes and of more; a class without a row of weight is refused."""
+    random = np.random.default_rng(5)
+    X, y = random.normal(size=(60, 4)), np.arange(60) % classes
+    times = random.integers(0, 4, 60)
+    weighted = TuskClassifier(l2=0.1).fit(X, y, sample_weight=times)
+    repeated = TuskClassifier(l2=0.1).fit(X.repeat(times, axis=0), y.repeat(times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-12)
+    plain = TuskClassifier(l2=0.1).fit(X, y)
+    assert not np.allclose(weighted.coef_, plain.coef_, rtol=1e-3)
+    with pytest.raises(ValueError, match="all rows of the class 1 have the weight zero"):
+        TuskClassifier(l2=0.1).fit(X, y, sample_weight=y != 1)

@@ -40,6 +40,7 @@ class Access(ctypes.Structure):
         ("acquire", ACQUIRE),
         ("release", RELEASE),
         ("expect", ctypes.c_void_p),  # NULL: nothing is delivered
+        ("parts", ctypes.c_void_p),  # NULL: each frame has one stamp
     ]
 
 

@@ -80,7 +80,7 @@ def test_bad_input(pg: psycopg.Connection, name: str) -> None:
 
 @pytest.mark.parametrize(("task", "name"), OPTIONS["EACH"])
 def test_every_option_refuses_a_bad_value(pg: psycopg.Connection, task: str, name: str) -> None:
-    invalid = OPTIONS["INVALID"] | (OPTIONS["OF_FACTORIZATION"] if task != "linear" else {})
+    invalid = OPTIONS["INVALID"] | OPTIONS["OF_OTHERS"].get(task, {})
     given, allowed = invalid[name]
     expected = f"train_model: option '{name}' is {json.dumps(given)}, expected {allowed}"
     found = refused(pg, train("%s::text", f"'{task}'"), (json.dumps({name: given}),))

@@ -223,6 +223,7 @@ INVALID = {
             "../up",
             "a name of at most 63 letters, digits and _ . -, not starting with . or - or null",
         ),
+        "list": (1, "true or false"),
         "t_seek": (0, "a number greater than 0"),
         "t_unit": (-1e-9, "a number of at least 0"),
     },

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def test_the_manual_has_each_option(root: Path) -> None:
     text = (root / "docs" / "reference" / "options.md").read_text()
     for name, option in PARTITION_OPTIONS.items():
         default = "chosen" if option.default is None else option.default
+        default = json.dumps(default) if default is False else default
         default = default if isinstance(default, str) else f"{default:g}"
         default = default.replace("e-0", "e-")
         shown = f"| `{name}` | {default} | {option.kind.allowed} | "

@@ -36,7 +36,10 @@ INVALID: dict[str, tuple[object, str]] = {
         'an object such as {"sample": 1000, "time": "10s", "epsilon": 0.05}: rows, a duration '
         "and a number between 0 and 1; did you mean 'sample'?",
     ),
-    "objective": ("sqared", "'squared' or 'logistic'; did you mean 'squared'?"),
+    "objective": (
+        "sqared",
+        "'squared', 'logistic', 'poisson', 'quantile' or 'huber'; did you mean 'squared'?",
+    ),
     "trees": (0, "a whole number from 1 to 100000"),
     "num_leaves": (1, "a whole number from 2 to 65536"),
     "max_depth": (-1, "a whole number from 0 to 65535"),
@@ -45,6 +48,8 @@ INVALID: dict[str, tuple[object, str]] = {
     "min_child_hessian": (-1, "a number of at least 0"),
     "min_gain": (-1, "a number of at least 0"),
     "feature_fraction": (0, "a number greater than 0"),
+    "row_fraction": (0, "a number greater than 0"),
+    "monotone": ([2], "a list with 1, 0 or -1 for each feature, such as [1, 0, -1]"),
     "max_bins": (1, "a whole number from 2 to 255"),
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
@@ -105,6 +110,23 @@ OF_FACTORIZATION = {
     ),
 }
 """The same, where a learner allows other values."""
+OF_NETS = {
+    "objective": ("sqared", "'squared' or 'logistic'; did you mean 'squared'?"),
+    "layers": ([0], "a list of 1 to 8 whole numbers from 1 to 65536, such as [64, 32]"),
+    "activation": ("rely", "'relu', 'tanh' or 'gelu'; did you mean 'relu'?"),
+    "algorithm": ("adm", "'adam' or 'sgd'; did you mean 'adam'?"),
+    "max_iter": (0, "a whole number from 1 to 1000000"),
+    "batch_size": (0, "a whole number from 1 to 65536"),
+    "schedule": ("cosin", "'constant', 'cosine' or 'step'; did you mean 'cosine'?"),
+    "decay": (0, "a number greater than 0"),
+    "decay_epochs": (0, "a whole number from 1 to 1000000"),
+    "momentum": (1, "a number of at least 0 and less than 1"),
+    "weight_decay": (-1, "a number of at least 0"),
+    "dropout": (1, "a number of at least 0 and less than 1"),
+    "patience": (0, "a whole number from 1 to 1000000"),
+}
+"""The same of neural nets."""
+OF_OTHERS = {"matrix_factorization": OF_FACTORIZATION, "mlp": OF_NETS}
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
     (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name
@@ -125,7 +147,7 @@ def is_refused(option: Option, value: object) -> bool:
 def test_every_option_refuses_a_bad_value(
     db: duckdb.DuckDBPyConnection, task: str, name: str
 ) -> None:
-    invalid = INVALID if task == "linear" else INVALID | OF_FACTORIZATION
+    invalid = INVALID | OF_OTHERS.get(task, {})
     given, allowed = invalid[name]
     expected = f"train_model: option '{name}' is {json.dumps(given)}, expected {allowed}"
     assert sentence(db, train(f"'{json.dumps({name: given})}'", f"'{task}'")) == expected
