@@ -297,8 +297,9 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-MISSING = ("skip", "impute", "level", "error")
-"""What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`."""
+MISSING = ("skip", "impute", "level", "error", "keep")
+"""What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`; only few
+learners read NaN and have the last one."""
 DATES = ("days", "parts", "cycles")
 """What dates and timestamps become, in the order of the kernels' `tk_dates`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)

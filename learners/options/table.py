@@ -7,7 +7,7 @@ class that all are read into.
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -106,7 +106,7 @@ SHARED = {
         ),
         Option(
             "missing",
-            choice(*MISSING),
+            choice(*MISSING[:-1]),
             "skip",
             "what becomes of a NULL in rows by name: `skip` leaves the row out; `impute` puts the "
             "group's mean or most frequent value in its place; `level` makes it a category of its "
@@ -170,7 +170,8 @@ EVERY_LEARNER = (
     "text",
     "text_bits",
 )
-"""Shared options that a learner need not name: they are about the features alone."""
+"""Shared options that a learner need not name: they are about the features alone. It may have one
+of its own by the same name, with other values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,11 +233,12 @@ class OptionTable(Generic[AnyOptions]):
     def __init__(
         self,
         result: type[AnyOptions],
-        options: Iterable[str | Option],
+        options: Sequence[str | Option],
         check: Callable[[AnyOptions], None] = lambda _: None,
     ) -> None:
         self.result, self.check = result, check
-        chosen = (*options, *EVERY_LEARNER)
+        own = [one if isinstance(one, str) else one.name for one in options]
+        chosen = (*options, *(name for name in EVERY_LEARNER if name not in own))
         listed = [SHARED[one] if isinstance(one, str) else one for one in chosen]
         self.by_name: Mapping[str, Option] = {option.name: option for option in listed}
 

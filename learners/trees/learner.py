@@ -46,6 +46,10 @@ class Trees(Learner):
     def sizes(self) -> tuple[tuple[str, str], ...]:
         return (("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),)
 
+    @property
+    def weighs(self) -> bool:
+        return True
+
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return training.classifies(request.options)
 

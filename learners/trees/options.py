@@ -5,7 +5,7 @@ from typing import Any
 
 from tuskml.errors import OptionError
 from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, MOST_BINS, POISSON, QUANTILE, SQUARED
-from tuskml.learners.options.kinds import Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 
 OBJECTIVES = {
@@ -119,6 +119,14 @@ OPTIONS = OptionTable(
             integer(1, 100_000),
             10,
             "with `validation`, the trees without a lower loss after which training ends",
+        ),
+        Option(
+            "missing",
+            choice(*MISSING),
+            "keep",
+            "what becomes of a row with a NULL: `keep` trains on it; splits learn a side for the "
+            "NULLs of a number, and those of a category are a level of its own; `skip` leaves it "
+            "out; `impute`, `level` and `error` are for rows by name, as with other tasks",
         ),
         *("threads", "seed", "validation", "classes", "format"),
     ),

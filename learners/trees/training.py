@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
+from tuskml.kernels.structures import OFFSETS
 from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
@@ -58,9 +59,14 @@ def train(
 
 
 def refuse_rows(groups: NDArray[np.void]) -> None:
-    """DataError for rows that trees cannot have."""
+    """DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError("features of 'gbdt' are a list, got sparse(...)")
+    if (groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            "offset is not available with task 'gbdt', expected (task, label, features, options, "
+            "weight)"
+        )
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, 'gbdt' takes at most {MOST_ROWS:,}")

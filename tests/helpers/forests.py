@@ -36,18 +36,25 @@ RULES = Rules(
 )
 
 
-def rows_of(x: np.ndarray, y: np.ndarray, threads: int = 1, classes: bool = False) -> Pass:
+def rows_of(
+    x: np.ndarray,
+    y: np.ndarray,
+    threads: int = 1,
+    classes: bool = False,
+    weight: np.ndarray | None = None,
+) -> Pass:
     """One group of dense rows; of classes 1 is the positive one."""
     kind = "dense float32" if x.dtype == np.float32 else "dense float64"
-    groups = block(x, y, kind, segment_rows=97)
+    groups = block(x, y, kind, segment_rows=97, weight=weight)
     return Pass(groups, int(classes), np.ones(1), None, True, threads)
 
 
 def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Forest:
-    """The trees of one group."""
+    """The trees of one group; weight: (n,), of its rows."""
+    weight = given.pop("weight", None)
     monotone = given.pop("monotone", None)
     rules = Rules(**(RULES.__dict__ | given))
-    rows = rows_of(x, y, threads, rules.objective == LOGISTIC)
+    rows = rows_of(x, y, threads, rules.objective == LOGISTIC, weight)
     classes = np.unique(y)[None] if rules.objective == SOFTMAX else None
     signs = None if monotone is None else np.array(monotone, np.int8)
     return boosted(rows, rules, 0, None, Targets(classes, signs))[0]

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from tuskml.kernels.passes import GROUP, KINDS, Pass
+from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners.linear.tasks import LINEAR
 
 HEADER = np.dtype(
@@ -62,8 +63,11 @@ def entries_of(x):
     return [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in x]
 
 
-def block(x, y, kind="dense float64", segment_rows=1000, dim=None):
-    """One group: x is a matrix, or, for sparse kinds, also a list of (ids, values) and dim."""
+def block(x, y, kind="dense float64", segment_rows=1000, dim=None, weight=None):
+    """One group: x is a matrix, or, for sparse kinds, also a list of (ids, values) and dim.
+
+    weight: (n,), of the rows; None: they have none.
+    """
     dtype = np.float32 if kind.endswith("32") else np.float64
     sparse = kind.startswith("sparse")
     if isinstance(x, np.ndarray):
@@ -73,15 +77,22 @@ def block(x, y, kind="dense float64", segment_rows=1000, dim=None):
     for at in range(0, len(y), segment_rows):
         some, labels = x[at : at + segment_rows], y[at : at + segment_rows]
         made = sparse_segment(some, labels, dtype) if sparse else dense_segment(some, labels)
-        segments.append(segment(made[0], len(labels), *made[1:]))
+        extras = [] if weight is None else [padded(weight[at : at + segment_rows])]
+        segments.append(segment(made[0] + extras, len(labels), *made[1:]))
     for before, after in itertools.pairwise(segments):
         before[0] = after.ctypes.data
     record = np.array(
-        [(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0, 0, 0)], GROUP
+        [(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0, extras_of(weight), 0)],
+        GROUP,
     )
     groups = record.view(Groups)
     groups.alive = segments
     return groups
+
+
+def extras_of(weight):
+    """What a group's rows have beside their labels."""
+    return 0 if weight is None else WEIGHTS
 
 
 def together(blocks):

@@ -168,6 +168,10 @@ typedef struct feature_column {
 feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False if the row's features are NULL or contain a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
+/* Whether the features are a list that is not NULL, whatever its elements are. */
+bool list_given(const feature_column *c, idx_t row);
+/* Such a list with NaN in the place of each NULL, to be freed; NULL if memory is out. */
+void *list_with_gaps(const feature_column *c, idx_t row);
 
 /* --- the trainer's answers --- */
 

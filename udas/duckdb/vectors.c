@@ -2,6 +2,7 @@
 #include "database.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const feature_type FEATURE_TYPES[N_FEATURE_TYPES] = {
@@ -70,6 +71,28 @@ static bool list_valid(const list_column *c, idx_t row) {
         return false;
     duckdb_list_entry e = list_entry(c, row);
     return all_valid(&c->child, e.offset, e.length);
+}
+
+bool list_given(const feature_column *c, idx_t row) {
+    return !c->type.sparse && is_valid(&c->self, row) && is_valid(&c->values.self, row);
+}
+
+void *list_with_gaps(const feature_column *c, idx_t row) {
+    duckdb_list_entry e = list_entry(&c->values, row);
+    size_t size = c->type.f64 ? sizeof(double) : sizeof(float);
+    char *out = malloc(e.length * size);
+    if (!out)
+        return NULL;
+    memcpy(out, (const char *)c->values.child.data + e.offset * size, e.length * size);
+    for (idx_t i = 0; i < e.length; i++) {
+        if (is_valid(&c->values.child, e.offset + i))
+            continue;
+        if (c->type.f64)
+            ((double *)out)[i] = NAN;
+        else
+            ((float *)out)[i] = NAN;
+    }
+    return out;
 }
 
 bool features_valid(const feature_column *c, idx_t row) {

@@ -57,7 +57,13 @@ TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mar
                        const int32_t *ids, int64_t n, tusk_group *out);
 
 /* --- rows with names, and labels that are text --- */
-enum tk_missing { TK_MISSING_SKIP, TK_MISSING_IMPUTE, TK_MISSING_LEVEL, TK_MISSING_ERROR };
+enum tk_missing {
+    TK_MISSING_SKIP,
+    TK_MISSING_IMPUTE,
+    TK_MISSING_LEVEL,
+    TK_MISSING_ERROR,
+    TK_MISSING_KEEP, /* numbers stay NaN, a category has a level for NULL */
+};
 
 /* Which levels of a category have a feature. The first one is the reference otherwise. */
 enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "../shared/pool.hpp"
@@ -153,7 +154,7 @@ int32_t usual_level(const Column &c, const Seen &seen, const std::vector<bool> &
 // Gives a category its features. `feature`, by part and code, holds places in levels until then.
 void place_category(Column &c, bool rare, bool all, const tk_preparing *how, int32_t *next) {
     bool gaps = c.n_missing > 0;
-    bool own_level = gaps && how->missing == TK_MISSING_LEVEL;
+    bool own_level = gaps && (how->missing == TK_MISSING_LEVEL || how->missing == TK_MISSING_KEEP);
     c.reference = !all && !c.levels.empty() && (c.levels.size() > 1 || rare || own_level);
     c.first = *next;
     *next += (int32_t)c.levels.size() - c.reference;
@@ -232,6 +233,8 @@ int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, Column &
         return refuse_gaps(c, seen->missing, error);
     if (seen)
         fill_gaps(c, *seen);
+    if (how->missing == TK_MISSING_KEEP)
+        c.fill = std::numeric_limits<double>::quiet_NaN();
     if (c.kind == Kind::WORDS)
         return decide_words(how, out, c, next, error);
     if (!c.is_category()) {

@@ -156,7 +156,7 @@ static void add_column(std::string &out, const Column &c, const tk_preparing *ho
 }
 
 std::string json_of(const Columns &columns, const tk_preparing *how) {
-    static const char *const MISSING[] = {"skip", "impute", "level", "error"};
+    static const char *const MISSING[] = {"skip", "impute", "level", "error", "keep"};
     std::string out = "{\"version\":1,\"missing\":\"";
     out.append(MISSING[how->missing]).append("\",\"unseen\":\"");
     out.append(how->refuse_unseen ? "error" : "other").append("\",\"columns\":[");

@@ -1,9 +1,10 @@
 /* Gradient boosting of trees over histograms of binned features.
  *
  * Objective, minimised stagewise over the sum of trees f (Friedman, Greedy Function Approximation,
- * Annals of Statistics 2001): mean loss(y, f(x)). Each tree fits the second-order expansion of
- * Chen and Guestrin (XGBoost, KDD 2016, section 2.2): a leaf with sums G of gradients and H of
- * curvatures has the value -T(G) / (H + l2), where T shrinks |G| by l1, and a split gains
+ * Annals of Statistics 2001): sum of w loss(y, f(x)) / sum of w, where w is 1 for rows without
+ * weights; gradients and curvatures are w times those of the loss. Each tree fits the second-order
+ * expansion of Chen and Guestrin (XGBoost, KDD 2016, section 2.2): a leaf with sums G of gradients
+ * and H of curvatures has the value -T(G) / (H + l2), where T shrinks |G| by l1, and a split gains
  * T(G_l)^2 / (H_l + l2) + T(G_r)^2 / (H_r + l2) - T(G)^2 / (H + l2). Trees grow leaf by leaf, the
  * largest gain first, and the sums of the larger of two siblings are differences (Ke et al.,
  * LightGBM, NIPS 2017).

@@ -13,7 +13,8 @@ namespace tusk {
 class Sample {
 public:
     Sample(const tusk_group &group, const tk_boost &boost, double positive, const double *classes)
-        : group_(group), labels_{&group, boost.objective, positive, boost.shape},
+        : group_(group),
+          labels_{&group, boost.objective, positive, boost.shape, weights_of(group)},
           classes_(classes), outputs_(boost.objective == TK_SOFTMAX ? boost.n_classes : 1) {}
 
     // grows: whether trees are grown on them. Returns a tk_code.
@@ -27,11 +28,16 @@ public:
             code = addends_.take(memory, n);
         if (!code && grows && labels_.objective == TK_QUANTILE_TREES) {
             code = y_.take(memory, n);
-            code = code ? code : lacks_.take(memory, n);
+            code = code         ? code
+                   : weighted() ? weighted_lacks_.take(memory, n)
+                                : lacks_.take(memory, n);
+            code = code || !weighted() ? code : weight_.take(memory, n);
         }
         if (code)
             return code;
         grows_ = grows;
+        if (weight_.data())
+            copy_weights(group_, weight_.data());
         if (y_.data())
             copy_labels(group_, y_.data());
         code_rows(group_, bins, threads, codes_.data());
@@ -67,6 +73,8 @@ public:
     }
     // What the quantile's loss wants of a leaf.
     double lacking(const uint32_t *which, int64_t n) const {
+        if (weighted())
+            return weighted_lacking(which, n);
         for (int64_t i = 0; i < n; i++)
             lacks_.data()[i] = y_.data()[which[i]] - margins_.data()[which[i]];
         return quantile_of(lacks_.data(), n, labels_.shape);
@@ -84,10 +92,22 @@ public:
     std::vector<uint64_t> keys() const {
         std::vector<double> y(n());
         copy_labels(group_, y.data());
-        return row_keys(codes_.data(), y.data(), n(), group_.dim);
+        std::vector<double> weight(weighted() ? n() : 0);
+        if (weighted())
+            copy_weights(group_, weight.data());
+        return row_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
+                        group_.dim);
     }
 
 private:
+    bool weighted() const { return group_.extras & TUSK_WEIGHTS; }
+    double weighted_lacking(const uint32_t *which, int64_t n) const {
+        for (int64_t i = 0; i < n; i++)
+            weighted_lacks_.data()[i] = {y_.data()[which[i]] - margins_.data()[which[i]],
+                                         weight_.data()[which[i]]};
+        return weighted_quantile_of(weighted_lacks_.data(), n, labels_.shape);
+    }
+
     const tusk_group &group_;
     Labels labels_;
     const double *classes_;
@@ -96,7 +116,8 @@ private:
     Units units_{};
     ClassLosses softmax_;
     Charged<uint8_t> codes_;
-    Charged<double> margins_, y_, lacks_;
+    Charged<double> margins_, y_, lacks_, weight_;
+    Charged<Weighted> weighted_lacks_;
     Charged<Addend> addends_;
 };
 

@@ -23,11 +23,17 @@ std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed) {
     return all;
 }
 
-std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, int64_t n, int32_t d) {
+std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, const double *weights,
+                               int64_t n, int32_t d) {
     std::vector<uint64_t> keys(n);
     for (int64_t i = 0; i < n; i++) {
         uint64_t hash;
         std::memcpy(&hash, labels + i, sizeof hash);
+        if (weights) {
+            uint64_t word;
+            std::memcpy(&word, weights + i, sizeof word);
+            hash = mixed(hash ^ mixed(word));
+        }
         const uint8_t *row = codes + (size_t)i * d;
         for (int32_t f = 0; f < d; f += 8) {
             uint64_t word = 0;

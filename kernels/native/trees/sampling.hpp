@@ -22,9 +22,11 @@ inline uint64_t seed_of(uint64_t seed, uint64_t iteration) {
 // A share of d features, at least one, ascending.
 std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed);
 
-// A number for each row that depends on its bins, its label and how many of the same came before,
-// so which rows are drawn does not depend on the order of the rows. codes: (n, d); labels: (n,).
-std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, int64_t n, int32_t d);
+// A number for each row that depends on its bins, its label, its weight and how many of the same
+// came before, so which rows are drawn does not depend on the order of the rows. codes: (n, d);
+// labels: (n,); weights: (n,) or NULL.
+std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, const double *weights,
+                               int64_t n, int32_t d);
 
 // Writes the numbers of the drawn rows, ascending, of all rows if none is. Returns how many.
 int64_t draw_rows(const std::vector<uint64_t> &keys, double share, uint64_t seed, uint32_t *out);

@@ -126,7 +126,9 @@ OF_NETS = {
     "patience": (0, "a whole number from 1 to 1000000"),
 }
 """The same of neural nets."""
-OF_OTHERS = {"matrix_factorization": OF_FACTORIZATION, "mlp": OF_NETS}
+OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}
+"""The same of boosted trees."""
+OF_OTHERS = {"matrix_factorization": OF_FACTORIZATION, "mlp": OF_NETS, "gbdt": OF_TREES}
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
     (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name

@@ -150,6 +150,23 @@ static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
     return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
 }
 
+/* Whether a list has NULLs, and the model an answer: trees have a side for them. */
+static bool answers_gaps(const call *c, const tusk_scorer *s, idx_t row) {
+    return s->task == TUSK_BOOSTED && !s->null && list_given(&c->features, row) && !usable(c, row);
+}
+
+/* Scores a list with NULLs. */
+static bool score_gaps(call *c, tusk_scorer *s, idx_t row) {
+    duckdb_list_entry e = list_entry(&c->features.values, row);
+    void *x = list_with_gaps(&c->features, row);
+    if (!x)
+        return refuse(c, "out of memory");
+    char sentence[TUSK_SENTENCE];
+    bool done = tusk_margins(s, x, c->features.type.f64, e.length, 1, c->out + row, sentence);
+    free(x);
+    return done || refuse(c, sentence);
+}
+
 static tusk_sparse_row sparse_at(const call *c, idx_t row) {
     duckdb_list_entry i = list_entry(&c->features.indices, row),
                       v = list_entry(&c->features.values, row);
@@ -218,9 +235,12 @@ static bool write_list(call *c, tusk_scorer *s, idx_t row) {
     duckdb_list_entry e = list_entry(&c->features.values, row);
     const char *x = c->features.values.child.data;
     x += e.offset * (f64 ? sizeof(double) : sizeof(float));
+    void *filled = answers_gaps(c, s, row) ? list_with_gaps(&c->features, row) : NULL;
     char sentence[TUSK_SENTENCE];
-    return tusk_list(s, sparse ? &ids : NULL, x, f64, e.length, list_for(c, s, row), sentence) ||
-           refuse(c, sentence);
+    bool done = tusk_list(s, sparse ? &ids : NULL, filled ? filled : x, f64, e.length,
+                          list_for(c, s, row), sentence);
+    free(filled);
+    return done || refuse(c, sentence);
 }
 
 /* The same of rows by name. */
@@ -247,7 +267,7 @@ static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (s->preparation.length)
         return refuse(c, TUSK_NEEDS_NAMES);
     for (; row < end; row++) {
-        if (s->null || !usable(c, row))
+        if (s->null || !(usable(c, row) || answers_gaps(c, s, row)))
             put_null(c, row);
         else if (!write_list(c, s, row))
             return false;
@@ -267,7 +287,10 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     idx_t n;
     for (; row < end; row += n) {
         n = 1;
-        if (s->null || !usable(c, row)) {
+        if (answers_gaps(c, s, row)) {
+            if (!score_gaps(c, s, row))
+                return false;
+        } else if (s->null || !usable(c, row)) {
             put_null(c, row);
         } else if (c->features.type.sparse) {
             if (!score_sparse(c, s, row))

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../scalars/models/json_member.h"
-
 #define BUCKETS 1024
 
 struct spec_table {
@@ -55,12 +53,6 @@ static void spec_free(spec *s) {
     free(s);
 }
 
-/* A wrong value is refused when the options are read. */
-static bool keeps_gaps(text options) {
-    tusk_text missing = tusk_json_member((tusk_text){options.data, options.length}, "missing");
-    return missing.data && !(missing.length == 4 && memcmp(missing.data, "skip", 4) == 0);
-}
-
 static spec *spec_new(spec_table *table, size_t bucket, text task, text options) {
     spec *s = calloc(1, sizeof *s);
     if (!s)
@@ -72,7 +64,8 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .table = table,
                 .bucket = bucket,
                 .references = 1,
-                .keeps_gaps = keeps_gaps(options)};
+                .gaps = tusk_kept_gaps((tusk_text){task.data, task.length},
+                                       (tusk_text){options.data, options.length})};
     if (!s->task || !s->options) {
         spec_free(s);
         return NULL;

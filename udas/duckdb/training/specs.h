@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "../../scalars/named/gaps.h"
+
 typedef struct spec_table spec_table;
 
 typedef struct spec {
@@ -16,7 +18,7 @@ typedef struct spec {
     struct spec *next;
     size_t bucket;
     int references;
-    bool keeps_gaps; /* whether rows by name with a NULL are used: option `missing` */
+    enum tusk_kept_gaps gaps; /* which rows with a NULL are used: option `missing` */
 } spec;
 
 typedef struct text {

@@ -1,4 +1,6 @@
 /* train_model and explain_training: pack the rows of a chunk into blocks. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../any_type.h"
@@ -162,9 +164,10 @@ static bool usable(const rows *r, idx_t row, const spec *spec) {
     if (!is_valid(&r->label, row) || (r->extras && !extras_usable(r, row)))
         return false;
     if (!r->by_name)
-        return features_valid(&r->features, row);
+        return features_valid(&r->features, row) ||
+               (spec->gaps == TUSK_KEEPS_GAPS && list_given(&r->features, row));
     return is_valid(&r->features.self, row) &&
-           (spec->keeps_gaps || !tusk_named_gap(&r->columns, row));
+           (spec->gaps != TUSK_KEEPS_NO_GAPS || !tusk_named_gap(&r->columns, row));
 }
 
 /* Whether the next row can go to the same state in one call. */
@@ -181,6 +184,8 @@ static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states)
     while (row + n < r->n && n < RUN && goes_along(r, row, row + n, states)) {
         duckdb_list_entry e = list_entry(&r->features.values, row + n);
         if (e.length != first.length || e.offset != first.offset + n * first.length)
+            break;
+        if (r->features.values.child.validity && !features_valid(&r->features, row + n))
             break;
         n++;
     }
@@ -223,6 +228,50 @@ static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_
         .extras = extras_from(r, row),
     };
     return tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
+}
+
+/* The first number of a list that is not finite; NULLs count as numbers. */
+static idx_t first_not_finite(const feature_column *c, idx_t row, double *value) {
+    duckdb_list_entry e = list_entry(&c->values, row);
+    for (idx_t i = 0; i < e.length; i++) {
+        idx_t at = e.offset + i;
+        *value = c->type.f64 ? ((const double *)c->values.child.data)[at]
+                             : (double)((const float *)c->values.child.data)[at];
+        if (is_valid(&c->values.child, at) && !isfinite(*value))
+            return i;
+    }
+    return e.length;
+}
+
+/* Appends a list with NULLs, which become NaN. */
+static int append_gaps(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
+    idx_t d = list_entry(&r->features.values, row).length;
+    double label, value;
+    idx_t wrong = first_not_finite(&r->features, row, &value);
+    const double *y = labels_of(r, row, 1, s, &label, fault);
+    if (!y)
+        return fault->code;
+    *fault = (tusk_fault){.row = s->block.n_rows + s->block.n_skipped + 1};
+    if (wrong < d) {
+        fault->position = (int64_t)wrong + 1;
+        fault->value = value;
+        return fault->code = TUSK_NOT_FINITE;
+    }
+    void *x = list_with_gaps(&r->features, row);
+    if (!x)
+        return fault->code = TUSK_NO_MEMORY;
+    tusk_dense_rows given = {
+        .f64 = r->features.type.f64,
+        .x = x,
+        .y = y,
+        .n = 1,
+        .d = (int64_t)d,
+        .raw = 1,
+        .extras = extras_from(r, row),
+    };
+    int code = tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
+    free(x);
+    return code;
 }
 
 static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
@@ -269,6 +318,8 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
         code = append_by_name(r, row, *n, s, fault);
     } else if (r->features.type.sparse) {
         code = append_sparse(r, row, s, fault);
+    } else if (!features_valid(&r->features, row)) {
+        code = append_gaps(r, row, s, fault);
     } else {
         *n = dense_run(r, row, states);
         code = append_dense(r, row, *n, s, fault);

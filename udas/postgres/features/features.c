@@ -1,5 +1,7 @@
 #include "features.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -112,6 +114,31 @@ feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
         return row;
     row.values = element == FLOAT4OID || element == FLOAT8OID ? (const void *)ARR_DATA_PTR(a)
                                                               : convert(a, row.n, buffer);
+    return row;
+}
+
+feature_row read_gaps(Datum array, number_buffer *buffer, const char *function) {
+    feature_row row = read_dense(array, buffer, function, "features");
+    if (!row.null)
+        return row;
+    ArrayType *a = DatumGetArrayTypeP(array);
+    double *wide = room_for(buffer, row.n);
+    ArrayIterator each = array_create_iterator(a, 0, NULL);
+    Datum item;
+    bool null;
+    for (int64 i = 0; array_iterate(each, &item, &null); i++) {
+        double value = null ? NAN : read_number(item, ARR_ELEMTYPE(a));
+        if (!null && !isfinite(value) && !row.not_finite)
+            row.not_finite = i + 1;
+        if (row.f64)
+            wide[i] = value;
+        else
+            ((float *)wide)[i] = (float)value;
+    }
+    array_free_iterator(each);
+    row.null = false;
+    row.gaps = true;
+    row.values = wide;
     return row;
 }
 

@@ -15,6 +15,8 @@ typedef struct feature_row {
     const void *values;
     int64 n_index;
     const int32 *index;
+    bool gaps;        /* whether NULLs became NaN; the other numbers are then checked: */
+    int64 not_finite; /* the position, from 1 on, of one that is not finite; 0: none */
 } feature_row;
 
 /* Memory for numbers that must be converted, reused from row to row. All zero bytes means
@@ -28,6 +30,8 @@ typedef struct number_buffer {
 /* argument: what to call it in an error, such as "features". */
 feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
                        const char *argument);
+/* The same with NaN in the place of each NULL in the array. */
+feature_row read_gaps(Datum array, number_buffer *buffer, const char *function);
 /* Reads a tuskml_sparse_real or tuskml_sparse_double. */
 feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
 

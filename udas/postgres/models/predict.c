@@ -153,6 +153,15 @@ static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer an
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
+/* Trees have a side for rows with a NULL, other models no answer. */
+static feature_row read_list(predictor *p, Datum features, enum feature_form form,
+                             const char *name) {
+    if (form == SPARSE)
+        return read_sparse(features, &p->buffer, name);
+    return p->scorer.task == TUSK_BOOSTED ? read_gaps(features, &p->buffer, name)
+                                          : read_dense(features, &p->buffer, name, "features");
+}
+
 NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,
                              enum feature_form form) {
     const NullableDatum null = {.isnull = true};
@@ -163,8 +172,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
         return score_row(p, features.value, answer);
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
-    feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
-                                     : read_dense(features.value, &p->buffer, name, "features");
+    feature_row row = read_list(p, features.value, form, name);
     if (row.null)
         return null;
     char sentence[TUSK_SENTENCE];
@@ -204,8 +212,7 @@ static NullableDatum list_of(predictor *p, NullableDatum features, enum tusk_ans
     }
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
-    feature_row row = form == SPARSE ? read_sparse(features.value, &p->buffer, name)
-                                     : read_dense(features.value, &p->buffer, name, "features");
+    feature_row row = read_list(p, features.value, form, name);
     if (row.null)
         return null;
     ids = (tusk_sparse_row){row.index, row.values, (uint64)row.n_index, (uint64)row.n};

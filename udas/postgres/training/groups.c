@@ -7,7 +7,6 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "../../scalars/models/json_member.h"
 #include "../extension.h"
 
 /* --- the function that is called --- */
@@ -89,13 +88,6 @@ static char *copy_of(MemoryContext context, const char *text, int length) {
     return copy;
 }
 
-/* A wrong value is refused when the options are read. */
-static bool keeps_gaps(const group_spec *s) {
-    tusk_text missing =
-        tusk_json_member((tusk_text){s->options, (size_t)s->options_length}, "missing");
-    return missing.data && !(missing.length == 4 && memcmp(missing.data, "skip", 4) == 0);
-}
-
 static group_spec *spec_of(collector *c, const char *task, int task_length, const char *options,
                            int options_length) {
     group_spec *s = c->specs;
@@ -108,7 +100,8 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     s->options = copy_of(c->context, options, options_length);
     s->task_length = task_length;
     s->options_length = options_length;
-    s->keeps_gaps = keeps_gaps(s);
+    s->gaps = tusk_kept_gaps((tusk_text){s->task, (size_t)task_length},
+                             (tusk_text){s->options, (size_t)options_length});
     s->next = c->specs;
     c->specs = s;
     return s;

@@ -9,6 +9,7 @@
 #ifndef TUSK_POSTGRES_GROUPS_H
 #define TUSK_POSTGRES_GROUPS_H
 
+#include "../../scalars/named/gaps.h"
 #include "../backend.h"
 
 #include "datatype/timestamp.h"
@@ -19,7 +20,7 @@ typedef struct group_spec {
     char *options;
     int task_length;
     int options_length;
-    bool keeps_gaps; /* whether rows by name with a NULL are used: option `missing` */
+    enum tusk_kept_gaps gaps; /* which rows with a NULL are used: option `missing` */
 } group_spec;
 
 typedef struct group_list group_list;

@@ -84,6 +84,15 @@ static bool read_extras(FunctionCallInfo fcinfo, row_extras *e) {
 
 static int append(const collector *c, train_state *s, const feature_row *row, double y,
                   const row_extras *extras, tusk_fault *fault) {
+    if (row->not_finite) {
+        int64 at = row->not_finite - 1;
+        *fault = (tusk_fault){.code = TUSK_NOT_FINITE,
+                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .position = row->not_finite,
+                              .value = row->f64 ? ((const double *)row->values)[at]
+                                                : (double)((const float *)row->values)[at]};
+        return fault->code;
+    }
     if (!row->sparse)
         return tusk_append_dense(c->memory, &s->block,
                                  &(tusk_dense_rows){.f64 = row->f64,
@@ -91,6 +100,7 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
                                                     .y = &y,
                                                     .n = 1,
                                                     .d = row->n,
+                                                    .raw = row->gaps,
                                                     .extras = extras->given},
                                  fault);
     if (row->n_index != row->n) {
@@ -129,6 +139,15 @@ static train_state *state_of(FunctionCallInfo fcinfo, collector *c, MemoryContex
     return s;
 }
 
+static feature_row read_features(Datum features, bool sparse, const group_spec *spec,
+                                 row_collector *rc) {
+    const char *name = rc->groups.name;
+    if (sparse)
+        return read_sparse(features, &rc->buffer, name);
+    return spec->gaps == TUSK_KEEPS_GAPS ? read_gaps(features, &rc->buffer, name)
+                                         : read_dense(features, &rc->buffer, name, "features");
+}
+
 static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     MemoryContext context = aggregate_context(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
@@ -138,8 +157,7 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES) ||
                                !read_extras(fcinfo, &extras)};
     if (!row.null)
-        row = sparse ? read_sparse(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name)
-                     : read_dense(PG_GETARG_DATUM(A_FEATURES), &rc->buffer, c->name, "features");
+        row = read_features(PG_GETARG_DATUM(A_FEATURES), sparse, s->spec, rc);
     tusk_fault fault;
     if (row.null)
         s->block.n_skipped++;
@@ -172,7 +190,7 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     row_extras extras;
     if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
-    if (!row || (!s->spec->keeps_gaps && tusk_named_gap(row, 0))) {
+    if (!row || (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
         s->block.n_skipped++;
         PG_RETURN_POINTER(s);
     }

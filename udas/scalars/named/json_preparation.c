@@ -159,7 +159,7 @@ static void read_columns(reader *whole) {
 }
 
 static void read_all(reader *whole) {
-    static const char *const MISSING[] = {"skip", "impute", "level", "error"};
+    static const char *const MISSING[TUSK_GAPS] = {"skip", "impute", "level", "error", "keep"};
     json_reader *r = &whole->json;
     char key[32], word[32];
     bool known = false;
@@ -170,7 +170,7 @@ static void read_all(reader *whole) {
         if (strcmp(key, "version") == 0) {
             known = json_number(r) == 1;
         } else if (strcmp(key, "missing") == 0) {
-            whole->head.missing = read_choice(r, MISSING, 4);
+            whole->head.missing = read_choice(r, MISSING, TUSK_GAPS);
         } else if (strcmp(key, "unseen") == 0) {
             json_word(r, word);
             whole->head.refuse_unseen = strcmp(word, "error") == 0;

@@ -197,14 +197,12 @@ static bool put_gap(expansion *e, const tusk_preparation_column *c, tusk_entries
     if (e->head->missing == TUSK_GAP_ERROR)
         return refuse(e, c, "is NULL, expected a value as option 'missing' is 'error'", none);
     e->null |= e->head->missing == TUSK_GAP_SKIP;
+    bool keeps = e->head->missing == TUSK_GAP_KEEP;
+    bool own_level = keeps || e->head->missing == TUSK_GAP_LEVEL;
     if (c->becomes == TUSK_AS_CATEGORY)
-        note(found,
-             c->missing >= 0                      ? c->missing
-             : e->head->missing == TUSK_GAP_LEVEL ? c->other
-                                                  : c->fill_feature,
-             1);
+        note(found, c->missing >= 0 ? c->missing : own_level ? c->other : c->fill_feature, 1);
     else if (c->becomes != TUSK_AS_WORDS)
-        put_number(c, c->fill, found);
+        put_number(c, keeps ? NAN : c->fill, found);
     return true;
 }
 

@@ -12,7 +12,14 @@
 #include "../models/score.h"
 #include "json_reader.h"
 
-enum tusk_gap { TUSK_GAP_SKIP, TUSK_GAP_IMPUTE, TUSK_GAP_LEVEL, TUSK_GAP_ERROR };
+enum tusk_gap {
+    TUSK_GAP_SKIP,
+    TUSK_GAP_IMPUTE,
+    TUSK_GAP_LEVEL,
+    TUSK_GAP_ERROR,
+    TUSK_GAP_KEEP,
+    TUSK_GAPS
+};
 
 /* What a column becomes: as in kernels/native/rows/columns.hpp. */
 enum tusk_becomes {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "../../linear/losses.hpp"
 #include "../../shared/pool.hpp"
@@ -15,8 +16,8 @@ constexpr uint32_t STRETCH = 16384; // rows of one piece of work
 
 // Neighbouring rows of one segment.
 struct Piece {
-    const double *y;
-    int64_t first; // number of the first row in the group
+    const double *y, *weight; // weight: NULL if rows have none
+    int64_t first;            // number of the first row in the group
     uint32_t n;
 };
 
@@ -25,8 +26,9 @@ std::vector<Piece> pieces_of(const tusk_group &group) {
     int64_t first = 0;
     for (const tusk_segment *s = group.head; s; s = s->next)
         for (uint32_t at = 0; at < s->n_rows; at += STRETCH) {
+            const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
             uint32_t n = std::min(STRETCH, s->n_rows - at);
-            out.push_back({tusk_labels(s) + at, first, n});
+            out.push_back({tusk_labels(s) + at, weight ? weight + at : nullptr, first, n});
             first += n;
         }
     return out;
@@ -35,13 +37,13 @@ std::vector<Piece> pieces_of(const tusk_group &group) {
 // The integers for numbers of at most `most`, n of which must fit into a sum of 62 bits.
 double unit_for(double most, double n, int bits) {
     int exponent = 0;
-    std::frexp(std::max(most, 1e-300) * n, &exponent);
+    std::frexp(std::max(most * n, 1e-280), &exponent);
     return std::ldexp(1.0, exponent - bits);
 }
 
-// Reads margins and labels of up to eight rows. Rows beyond the last one repeat it.
+// Reads margins, labels and weights of up to eight rows. Rows beyond the last one repeat it.
 struct Eight {
-    v8d m, y;
+    v8d m, y, w;
     int n;
 };
 Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t at) {
@@ -49,6 +51,7 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
     e.n = (int)std::min<uint32_t>(LANES, p.n - at);
     if (e.n == LANES) {
         e.m = load(margins + p.first + at), e.y = load(p.y + at);
+        e.w = p.weight ? load(p.weight + at) : splat(1);
         if (labels.objective == TK_LOGISTIC)
             e.y = select<v8d>(e.y == labels.positive, splat(1), splat(-1));
         return e;
@@ -57,6 +60,7 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
         uint32_t row = at + std::min(i, e.n - 1);
         double y = p.y[row];
         e.m[i] = margins[p.first + row];
+        e.w[i] = p.weight ? p.weight[row] : 1;
         e.y[i] = labels.objective != TK_LOGISTIC ? y : y == labels.positive ? 1 : -1;
     }
     return e;
@@ -138,12 +142,11 @@ template <class Loss>
 double take(const Labels &labels, const double *margins, int threads, Addend *addends,
             Units *units) {
     auto pieces = pieces_of(*labels.group);
-    auto n = (double)labels.group->n_rows;
     const Loss loss(labels.shape);
     if (addends) {
         Widest most = widest(loss, labels, pieces, margins, threads);
-        *units = Units{unit_for(most.derivative, n, 62),
-                       unit_for(most.curvature, 1, CURVATURE_BITS - 1)};
+        *units = Units{unit_for(most.derivative, labels.weights.total, 62),
+                       unit_for(most.curvature, labels.weights.most, CURVATURE_BITS - 1)};
     }
     std::vector<double> losses(pieces.size());
     parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
@@ -153,16 +156,17 @@ double take(const Labels &labels, const double *margins, int threads, Addend *ad
             Eight e = read(labels, p, margins, at);
             LossValues<v8d> v = loss(e.m, e.y);
             for (int k = 0; k < e.n; k++)
-                total += v.loss[k];
+                total += e.w[k] * v.loss[k];
             if (addends)
-                write_addends(v.derivative, v.curvature, *units, e.n, addends + p.first + at);
+                write_addends(e.w * v.derivative, e.w * v.curvature, *units, e.n,
+                              addends + p.first + at);
         }
         losses[i] = total;
     });
     double total = 0;
     for (double part : losses)
         total += part;
-    return total / n;
+    return total / labels.weights.total;
 }
 
 } // namespace
@@ -183,6 +187,26 @@ void copy_labels(const tusk_group &group, double *out) {
         out = std::copy(p.y, p.y + p.n, out);
 }
 
+void copy_weights(const tusk_group &group, double *out) {
+    for (const Piece &p : pieces_of(group))
+        out = p.weight ? std::copy(p.weight, p.weight + p.n, out) : std::fill_n(out, p.n, 1.0);
+}
+
+Weights weights_of(const tusk_group &group) {
+    Weights found{(double)group.n_rows, 1};
+    if (!(group.extras & TUSK_WEIGHTS))
+        return found;
+    found = {0, 0};
+    for (const Piece &p : pieces_of(group))
+        for (uint32_t i = 0; i < p.n; i++) {
+            found.total += p.weight[i];
+            found.most = std::max(found.most, p.weight[i]);
+        }
+    if (!std::isfinite(found.total))
+        found.total = std::numeric_limits<double>::quiet_NaN(); // so the loss is none
+    return found;
+}
+
 double quantile_of(double *numbers, int64_t n, double t) {
     double place = t * (double)(n - 1);
     auto below = std::min((int64_t)place, n - 1);
@@ -194,12 +218,32 @@ double quantile_of(double *numbers, int64_t n, double t) {
     return low + (high - low) * (place - (double)below);
 }
 
+double weighted_quantile_of(Weighted *numbers, int64_t n, double t) {
+    std::sort(numbers, numbers + n, [](const Weighted &a, const Weighted &b) {
+        return a.number != b.number ? a.number < b.number : a.weight < b.weight;
+    });
+    double total = 0, below = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += numbers[i].weight;
+    for (int64_t i = 0; i < n - 1; i++)
+        if ((below += numbers[i].weight) >= t * total)
+            return numbers[i].number;
+    return numbers[n - 1].number;
+}
+
 namespace {
 
 double quantile_of_labels(const Labels &labels) {
     std::vector<double> y(labels.group->n_rows);
     copy_labels(*labels.group, y.data());
-    return quantile_of(y.data(), (int64_t)y.size(), labels.shape);
+    if (!(labels.group->extras & TUSK_WEIGHTS))
+        return quantile_of(y.data(), (int64_t)y.size(), labels.shape);
+    std::vector<double> weight(y.size());
+    copy_weights(*labels.group, weight.data());
+    std::vector<Weighted> numbers(y.size());
+    for (size_t i = 0; i < y.size(); i++)
+        numbers[i] = {y[i], weight[i]};
+    return weighted_quantile_of(numbers.data(), (int64_t)numbers.size(), labels.shape);
 }
 
 } // namespace
@@ -208,11 +252,12 @@ double best_constant(const Labels &labels) {
     if (labels.objective == TK_QUANTILE_TREES)
         return quantile_of_labels(labels);
     bool classes = labels.objective == TK_LOGISTIC;
-    double sum = 0;
-    auto n = (double)labels.group->n_rows;
+    double sum = 0, n = labels.weights.total;
     for (const Piece &p : pieces_of(*labels.group))
-        for (uint32_t i = 0; i < p.n; i++)
-            sum += classes ? p.y[i] == labels.positive : p.y[i];
+        for (uint32_t i = 0; i < p.n; i++) {
+            double y = classes ? p.y[i] == labels.positive : p.y[i];
+            sum += p.weight ? p.weight[i] * y : y;
+        }
     if (labels.objective == TK_POISSON_TREES)
         return std::log(std::max(sum / n, 1e-15));
     if (!classes)

@@ -6,28 +6,44 @@
 
 namespace tusk {
 
+// The sum of the weights of a group's rows, and the largest one. Rows without weights weigh 1.
+struct Weights {
+    double total, most;
+};
+Weights weights_of(const tusk_group &group);
+
 // The labels of one group. positive: the label that counts as 1, for TK_LOGISTIC. shape: as in
 // tk_boost.
 struct Labels {
     const tusk_group *group;
     int32_t objective;
     double positive, shape;
+    Weights weights;
 };
 
 // The margin of all rows that lowers the mean loss most.
 double best_constant(const Labels &labels);
 
-// Takes the loss of each row at its margin. Returns the mean loss, and unless addends is NULL what
-// each row adds to histograms, in units that leave room for the sums over all rows.
+// Takes the loss of each row at its margin. Returns the weighted mean, and unless addends is NULL
+// what each row adds to histograms, in units that leave room for the sums over all rows.
 double take_losses(const Labels &labels, const double *margins, int threads, Addend *addends,
                    Units *units);
 
 // The labels of the rows, one behind the other. out: (n_rows,).
 void copy_labels(const tusk_group &group, double *out);
+// The same of their weights.
+void copy_weights(const tusk_group &group, double *out);
 
 // The t-quantile of some numbers, which are reordered; between two of them it is linear (Hyndman
 // and Fan, Sample quantiles in statistical packages, 1996, definition 7, as in LightGBM).
 double quantile_of(double *numbers, int64_t n, double t);
+
+// The least of some weighted numbers up to which a share of t of the weights lies, which minimises
+// the weighted loss (Koenker, Quantile Regression, 2005, section 1.3). The numbers are reordered.
+struct Weighted {
+    double number, weight;
+};
+double weighted_quantile_of(Weighted *numbers, int64_t n, double t);
 
 // Writes what n rows add. Gradients are cut off to integers, curvatures are rounded.
 void write_addends(v8d derivative, v8d curvature, const Units &units, int n, Addend *out);

@@ -26,11 +26,17 @@ v8d some_of(const double *at, int n) {
 
 int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double *classes,
                       int64_t k) {
-    n_ = group.n_rows, k_ = k;
+    n_ = group.n_rows, k_ = k, weights_ = weights_of(group);
+    bool weighted = group.extras & TUSK_WEIGHTS;
     int code = place_.take(memory, n_);
     code = code ? code : sum_.take(memory, n_);
+    if (!code && weighted)
+        code = weight_.take(memory, n_);
     if (code)
         return code;
+    weight_of_ = weighted ? weight_.data() : nullptr;
+    if (weighted)
+        copy_weights(group, weight_.data());
     copy_labels(group, sum_.data());
     for (int64_t i = 0; i < n_; i++) {
         const double *found = std::lower_bound(classes, classes + k, sum_.data()[i]);
@@ -42,9 +48,9 @@ int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double
 void ClassLosses::bases(double *out) const {
     std::fill_n(out, k_, 0.0);
     for (int64_t i = 0; i < n_; i++)
-        out[place_.data()[i]] += 1;
+        out[place_.data()[i]] += weight_of_ ? weight_of_[i] : 1;
     for (int64_t c = 0; c < k_; c++)
-        out[c] = std::log(std::max(out[c] / (double)n_, 1e-15));
+        out[c] = std::log(std::max(out[c] / weights_.total, 1e-15));
 }
 
 double ClassLosses::losses(const double *margins, int threads) {
@@ -63,7 +69,8 @@ double ClassLosses::losses(const double *margins, int threads) {
             for (int i = 0; i < n; i++) {
                 double whole = most[i] + std::log(sum[i]);
                 sum_.data()[at + i] = whole;
-                total += whole - margins[place_.data()[at + i] * n_ + at + i];
+                double loss = whole - margins[place_.data()[at + i] * n_ + at + i];
+                total += weight_of_ ? weight_of_[at + i] * loss : loss;
             }
         }
         totals[part] = total;
@@ -71,15 +78,17 @@ double ClassLosses::losses(const double *margins, int threads) {
     double total = 0;
     for (double one : totals)
         total += one;
-    return total / (double)n_;
+    return total / weights_.total;
 }
 
 void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend *out,
                           Units *units) const {
-    // Of a derivative up to 1, n of which are added up, and a curvature up to 1/2.
-    int exponent = 0;
-    std::frexp((double)n_, &exponent);
-    *units = Units{std::ldexp(1.0, exponent - 62), 0x1p-24};
+    // Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
+    int exponent = 0, largest = 0;
+    std::frexp(std::max(weights_.total, 1e-280), &exponent);
+    double part = std::frexp(std::max(weights_.most, 1e-280), &largest);
+    largest -= part == 0.5; // the weight is this power of two
+    *units = Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
     double factor = (double)k_ / (double)(k_ - 1);
     const double *own = margins + of * n_;
     int64_t parts = (n_ + STRETCH - 1) / STRETCH;
@@ -91,7 +100,8 @@ void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend
             v8d y{};
             for (int i = 0; i < LANES; i++)
                 y[i] = place_.data()[at + std::min(i, n - 1)] == of;
-            write_addends(p - y, factor * p * (1.0 - p), *units, n, out + at);
+            v8d w = weight_of_ ? some_of(weight_of_ + at, n) : splat(1);
+            write_addends(w * (p - y), w * factor * p * (1.0 - p), *units, n, out + at);
         }
     });
 }

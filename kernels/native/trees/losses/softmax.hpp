@@ -14,7 +14,7 @@ class ClassLosses {
 public:
     // classes: (k,) labels, rising. Returns a tk_code.
     int take(tusk_memory *memory, const tusk_group &group, const double *classes, int64_t k);
-    // The logarithms of the classes' shares of the rows. out: (k,).
+    // The logarithms of the classes' shares of the weights. out: (k,).
     void bases(double *out) const;
     // The mean loss; keeps the logarithms of the sums over the classes for add().
     double losses(const double *margins, int threads);
@@ -23,8 +23,10 @@ public:
 
 private:
     int64_t n_ = 0, k_ = 0;
-    Charged<int32_t> place_; // of a row's class
-    Charged<double> sum_;
+    Weights weights_{};
+    const double *weight_of_ = nullptr; // of each row; NULL: all weigh 1
+    Charged<int32_t> place_;            // of a row's class
+    Charged<double> sum_, weight_;
 };
 
 } // namespace tusk

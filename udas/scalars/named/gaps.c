@@ -1,0 +1,24 @@
+#include "gaps.h"
+
+#include <string.h>
+
+#include "../models/json_member.h"
+
+/* Tasks whose option `missing` is 'keep' unless given. */
+static const char *const KEEP[] = {"gbdt"};
+
+static bool is(tusk_text text, const char *word) {
+    return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
+}
+
+enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
+    tusk_text missing = tusk_json_member(options, "missing");
+    if (missing.data)
+        return is(missing, "skip")   ? TUSK_KEEPS_NO_GAPS
+               : is(missing, "keep") ? TUSK_KEEPS_GAPS
+                                     : TUSK_KEEPS_NAMED_GAPS;
+    for (size_t i = 0; i < sizeof KEEP / sizeof *KEEP; i++)
+        if (is(task, KEEP[i]))
+            return TUSK_KEEPS_GAPS;
+    return TUSK_KEEPS_NO_GAPS;
+}

@@ -1,0 +1,16 @@
+/* Which rows with a NULL are trained on: option `missing`, which packers need before the options
+ * are read. A wrong value is refused then. */
+#ifndef TUSK_GAPS_H
+#define TUSK_GAPS_H
+
+#include "../models/score.h"
+
+enum tusk_kept_gaps {
+    TUSK_KEEPS_NO_GAPS,    /* skip */
+    TUSK_KEEPS_NAMED_GAPS, /* impute, level, error: of rows by name */
+    TUSK_KEEPS_GAPS,       /* keep: of lists too, where a NULL becomes NaN */
+};
+
+enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
+
+#endif
