@@ -220,7 +220,8 @@ def refuse_weightless(classes: NDArray[Any], codes: NDArray[Any], weight: Any) -
     if not seen.all():
         name = classes.tolist()[int(np.argmin(seen))]
         raise ValueError(
-            f"all rows of the class {name!r} have the weight zero, expected one above it in each class"
+            f"all rows of the class {name!r} have the weight zero, expected one above it in each "
+            "class"
         )
 
 

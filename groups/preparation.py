@@ -111,6 +111,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(words),
         listed(products),
         len(products),
+        int(not learner_of(request.task).takes_sparse),
     )
 
 

@@ -53,6 +53,7 @@ class Preparing(ctypes.Structure):
         ("n_words", INT64),
         ("interactions", ctypes.c_char_p),
         ("n_interactions", INT64),
+        ("dense", INT32),
     ]
 
 

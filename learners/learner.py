@@ -121,6 +121,11 @@ class Learner(ABC):
         return ()
 
     @property
+    def takes_sparse(self) -> bool:
+        """Whether the features of rows may be sparse; rows by name are dense otherwise."""
+        return True
+
+    @property
     def weighs(self) -> bool:
         """Whether its tasks take weights of rows; it says itself which of its trainings do not."""
         return False

@@ -42,6 +42,10 @@ class Nets(Learner):
             ("classes of a net", f"{training.MOST_CLASSES:,}"),
         )
 
+    @property
+    def takes_sparse(self) -> bool:
+        return False
+
     def classifies(self, request: Request[Task, NetOptions]) -> bool:
         return training.classifies(request.options)
 

@@ -50,6 +50,10 @@ class Trees(Learner):
     def weighs(self) -> bool:
         return True
 
+    @property
+    def takes_sparse(self) -> bool:
+        return False
+
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return training.classifies(request.options)
 

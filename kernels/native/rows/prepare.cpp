@@ -153,14 +153,15 @@ void expand(const Expansion &e, const tusk_group *group) {
         f64 ? expand_dense<double>(e) : expand_dense<float>(e);
 }
 
-void shape(const tusk_group *group, const Columns &columns, tusk_group *out) {
+void shape(const tusk_group *group, const tk_preparing *how, const Columns &columns,
+           tusk_group *out) {
     *out = *group;
     out->head = nullptr;
     out->parts = nullptr;
     if (columns.columns.empty())
         return;
     bool f64 = group->parts->schema->f64;
-    bool dense = columns.n_features <= DENSE_WIDTH ||
+    bool dense = how->dense || columns.n_features <= DENSE_WIDTH ||
                  (!columns.wordy && columns.n_features <= DENSE_SHARE * columns.entries);
     out->dim = columns.n_features;
     out->kind = dense ? (f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32)
@@ -220,7 +221,7 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
     Columns columns;
     if (int code = decide_columns(b.groups + g, b.how, &columns, error))
         return code;
-    shape(b.groups + g, columns, b.out + g);
+    shape(b.groups + g, b.how, columns, b.out + g);
     if (!columns.columns.empty()) {
         b.texts->names[g] = names_of(columns);
         b.texts->json[g] = json_of(columns, b.how);

@@ -223,3 +223,22 @@ def test_packers_know_the_defaults() -> None:
     assert sorted(found) == sorted(keep)
     with pytest.raises(OptionError, match="missing"):
         options_of(task_named("linear"), '{"missing": "keep"}')
+
+
+@pytest.mark.parametrize("task", ["gbdt", "mlp"])
+def test_rows_by_name_stay_dense_however_wide(db: Database, task: str) -> None:
+    """A linear model's rows with a level of 60 are sparse; trees and nets have dense ones alone."""
+    features, table = "{'w': 'l' || (i % 60), 'x2': x2}", "gaps"
+    if db.name == "post":
+        features, table = "f", "gaps, LATERAL (SELECT 'l' || (i % 60) AS w, x2) AS f"
+    how = '{"missing": "skip"}'
+    sql = f"SELECT train_model('{task}', y, {features}, '{how}') AS m FROM {table}"
+    found = db.ask(f"SELECT (m).status, (m).n_features FROM ({sql}) AS s")
+    assert found == [("ok", 61)]
+
+
+@pytest.mark.parametrize("task", ["gbdt", "mlp"])
+def test_numbers_of_trees_and_nets_are_no_coefficients(db: Database, task: str) -> None:
+    model = f"SELECT train_model('{task}', y, ARRAY[i]) FROM gaps"
+    found = db.ask(f"SELECT term, std_err, note FROM model_summary(({model}))")
+    assert found == [("intercept", None, f"no standard errors: '{task}' models have none")]

@@ -317,3 +317,12 @@ def test_bad_input(con, call, sentence):
     with pytest.raises(duckdb.Error, match=sentence):
         one(con, call)
     assert one(con, "1") == 1
+
+
+@pytest.mark.parametrize("task", ["logistic", "gbdt", "mlp"])
+def test_all_classes_ask_for_as_many_indices_as_values(con, task):
+    how = {"gbdt": '{"objective": "logistic", "trees": 2}', "mlp": '{"objective": "logistic"}'}
+    given = how.get(task, "{}")
+    model = f"SELECT train_model('{task}', i % 3, [i % 7, i % 5], '{given}') FROM range(60) t(i)"
+    with pytest.raises(duckdb.Error, match="predict_probas: row has 1 indices and 3 values"):
+        con.execute(f"SELECT predict_probas(({model}), sparse([0]::INT[], [1.0, 2.0, 3.0]))")

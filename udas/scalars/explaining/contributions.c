@@ -40,15 +40,12 @@ static bool write_values(const tusk_sparse_row *sparse, const void *x, bool f64,
 }
 
 static bool check_row(const tusk_sparse_row *sparse, uint64_t d, uint64_t width, char *sentence) {
-    if (sparse && sparse->n_ids != sparse->n_values)
-        snprintf(sentence, TUSK_SENTENCE,
-                 "row has %llu indices and %llu values, expected as many of both",
-                 (unsigned long long)sparse->n_ids, (unsigned long long)sparse->n_values);
-    else if (!sparse && width && d != width)
-        snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
-                 (unsigned long long)width, (unsigned long long)d);
-    else
+    if (sparse)
+        return tusk_check_pairs(sparse, sentence);
+    if (!width || d == width)
         return true;
+    snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
+             (unsigned long long)width, (unsigned long long)d);
     return false;
 }
 

@@ -16,6 +16,9 @@ static inline bool tusk_is_no_id(int32_t id) {
 
 bool tusk_refuse_id(int32_t id, char *sentence);
 
+/* A row needs as many indices as values. */
+bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence);
+
 /* For a model in a store (stored.c); like tusk_margins and tusk_sparse_margin. */
 bool tusk_stored_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                          double *out, char *sentence);

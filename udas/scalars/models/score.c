@@ -145,14 +145,19 @@ bool tusk_refuse_id(int32_t id, char *sentence) {
     return false;
 }
 
+bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence) {
+    if (row->n_ids == row->n_values)
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "row has %llu indices and %llu values, expected as many of both",
+             (unsigned long long)row->n_ids, (unsigned long long)row->n_values);
+    return false;
+}
+
 bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                         char *sentence) {
-    if (row->n_ids != row->n_values) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "row has %llu indices and %llu values, expected as many of both",
-                 (unsigned long long)row->n_ids, (unsigned long long)row->n_values);
+    if (!tusk_check_pairs(row, sentence))
         return false;
-    }
     if (s->task == TUSK_FACTORIZATION) {
         snprintf(sentence, TUSK_SENTENCE,
                  "row has sparse features, a model of matrix_factorization expects [user, item]");

@@ -157,6 +157,8 @@ static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void 
 
 bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                         uint64_t d, double *out, char *sentence) {
+    if (sparse && !tusk_check_pairs(sparse, sentence))
+        return false;
     if (s->task == TUSK_NET && s->labels)
         return sparse ? tusk_net_of_sparse(s, sparse, f64, true, out, sentence)
                       : tusk_net_shares(s, x, f64, d, out, sentence);
