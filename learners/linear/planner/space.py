@@ -40,7 +40,19 @@ def takes_trial(question: Question, name: str) -> bool:
 
 def by_trial(question: Question) -> list[str]:
     """Those that may be candidates whose cost only a trial tells."""
-    return [name for name in families(question) if takes_trial(question, name)]
+    return [
+        name
+        for name in families(question)
+        if takes_trial(question, name) and not never_tried(question, name)
+    ]
+
+
+def never_tried(question: Question, name: str) -> bool:
+    """tuskml's own stochastic algorithms with one of its own tasks whose steps are not compiled.
+
+    Compiled passes over all rows win, and the trial would take longer than many a training.
+    """
+    return name not in ALGORITHMS and question.task.own is None
 
 
 def untimed(question: Question, plan: Plan) -> str | None:
@@ -48,6 +60,8 @@ def untimed(question: Question, plan: Plan) -> str | None:
     timed = question.measured.get(plan.algorithm)
     if timed is not None:
         return timed.failure
+    if never_tried(question, plan.algorithm):
+        return "its steps run in Python with this task, to be asked for"
     if question.options.ordered:
         return "only a trial shows its time, and the result must be reproducible"
     return "only a trial shows its time"
