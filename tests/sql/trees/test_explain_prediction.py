@@ -256,10 +256,18 @@ def test_rows_by_name_and_sparse_rows(db: Database) -> None:
     assert dict(told) == {"base value": None, "x1": 0, "x2": 2, "x3": 0}
 
 
-def test_missing_numbers_have_no_rows(db: Database) -> None:
-    db.keep(f"train_model('gbdt', a, {{x}}, '{SMALL}')")
+def test_missing_numbers_go_where_trees_send_them(db: Database) -> None:
+    """Their contributions add up to the margin, too; a linear model has neither."""
     null = "[1.0, NULL, 3]" if db.name == "duck" else "ARRAY[1.0, NULL, 3]::float8[]"
-    assert db.ask(f"SELECT e.* FROM f, LATERAL explain_prediction(m, {null}) AS e") == []
+    asked = f"FROM f, LATERAL explain_prediction(m, {null}) AS e"
+    db.keep(f"train_model('gbdt', a, {{x}}, '{SMALL}')")
+    ((rows, total, margin),) = db.ask(
+        f"SELECT count(*), sum(e.contribution), max(decision(m, {null})) {asked}"
+    )
+    assert (rows, total) == (4, pytest.approx(margin, rel=1e-12))
+    db.run("DROP TABLE f")
+    db.keep("train_model('linear', a, {x})")
+    assert db.ask(f"SELECT e.* {asked}") == []
 
 
 def test_a_constant_model_is_its_base_value(db: Database) -> None:

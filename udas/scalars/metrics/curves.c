@@ -234,7 +234,7 @@ static bool write_bin(const tusk_ranks *r, int64_t number, const bin *b, const b
     double mass = p + mass_between(&r->negative, before->negatives, b->negatives);
     const tusk_row row = {tusk_whole(number),    tusk_number(b->lower),
                           tusk_number(b->upper), tusk_share(tusk_sum_total(&b->p), mass),
-                          tusk_share(p, mass), tusk_whole(n)};
+                          tusk_share(p, mass),   tusk_whole(n)};
     return to.write(row, to.context);
 }
 
