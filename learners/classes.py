@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Lists, Names
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.options.table import Options
@@ -37,6 +38,17 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
             f"option 'class_weight' has {len(weight)} weights and a group 2 classes, expected a "
             "weight for each"
         )
+
+
+def classes_in(labels: NDArray[np.void], options: Options, many: Floats | None) -> Lists:
+    """The classes of each group, rising; many: those of groups with more than two, (G, K)."""
+    n = len(labels)
+    if many is not None:
+        return Lists.of_rows(many, np.full(n, many.shape[1]))
+    if options.classes is not None:
+        return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
+    pairs = np.stack([labels["low"], labels["high"]], axis=1)
+    return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
 
 
 def refuse_large(task: Task, labels: NDArray[np.void]) -> None:

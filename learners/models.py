@@ -1,5 +1,6 @@
 """Trained models by column: what the trainer builds and C copies into the database."""
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -35,9 +36,14 @@ class Lists:
 
     def of(self, which: NDArray[np.intp]) -> "Lists":
         """Some of the items."""
-        parts = [self.values[self.offsets[i] : self.offsets[i + 1]] for i in which.tolist()]
+        places = which.tolist()
+        return Lists.of_parts([self.values[self.offsets[i] : self.offsets[i + 1]] for i in places])
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Floats]) -> "Lists":
+        """Each of the arrays, of shape (length,), as an item; there is at least one."""
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return Lists(np.concatenate(parts), offsets)
+        return cls(np.concatenate(parts), offsets)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tuskml.kernels.nets.training import (
     Trained,
 )
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.learners.classes import margin_of_one_class, named_classes
+from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.nets.layers import head_of
@@ -128,8 +128,7 @@ def numbers_of(
         for place in np.flatnonzero(constant).tolist():
             share = alike.counts[place] / alike.counts[place].sum()
             lists[place] = shares_of(rows.n_features, share)
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    return Lists(np.concatenate(lists), offsets)
+    return Lists.of_parts(lists)
 
 
 def shares_of(inputs: int, share: Floats) -> Floats:
@@ -141,15 +140,9 @@ def shares_of(inputs: int, share: Floats) -> Floats:
 
 def classes_of(labels: NDArray[np.void], options: NetOptions, alike: Alike) -> Lists:
     """The classes of each group, rising; none where labels are numbers."""
-    n = len(labels)
     if alike.loss == SQUARED:
-        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
-    if alike.classes is not None:
-        return Lists.of_rows(alike.classes, np.full(n, alike.classes.shape[1]))
-    if options.classes is not None:
-        return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
-    pairs = np.stack([labels["low"], labels["high"]], axis=1)
-    return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
+        return Lists(np.empty(0), np.zeros(len(labels) + 1, np.int64))
+    return classes_in(labels, options, alike.classes)
 
 
 def plan_of(options: NetOptions) -> str:

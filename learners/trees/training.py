@@ -23,6 +23,7 @@ from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, Forest, Rules, Targ
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
+    classes_in,
     margin_of_one_class,
     named_classes,
     refuse_large,
@@ -280,8 +281,7 @@ def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[s
         else as_numbers(forest, int(width))
         for forest, status, width in zip(forests, statuses, groups["dim"], strict=True)
     ]
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    return Lists(np.concatenate(lists), offsets)
+    return Lists.of_parts(lists)
 
 
 def history_of(forests: list[Forest]) -> Lists:
@@ -296,15 +296,9 @@ def history_of(forests: list[Forest]) -> Lists:
 
 def classes_of(given: Rows, options: TreeOptions) -> Lists:
     """The classes of each group, rising; none where labels are numbers."""
-    n, labels = len(given.labels), given.labels
     if not classifies(options):
-        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
-    if given.classes is not None:
-        return Lists.of_rows(given.classes, np.full(n, given.classes.shape[1]))
-    if options.classes is not None:
-        return Lists.of_rows(np.tile(options.classes, (n, 1)), np.full(n, 2))
-    pairs = np.stack([labels["low"], labels["high"]], axis=1)
-    return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
+        return Lists(np.empty(0), np.zeros(len(given.labels) + 1, np.int64))
+    return classes_in(given.labels, options, given.classes)
 
 
 def plan_of(options: TreeOptions) -> str:

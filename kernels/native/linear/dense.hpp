@@ -224,4 +224,12 @@ template <class Body> auto with_storage(const tk_pass *pass, Body &&body) {
     return body((const double *)nullptr);
 }
 
+// The first d numbers of z = ((x - shift) * scale, 1) of one row; the caller sets the 1.
+inline void to_z(const auto &x, int i, int64_t d, const double *shift, const double *scale,
+                 double *z) {
+    const auto *row = x(i);
+    for (int64_t j = 0; j < d; j++)
+        z[j] = ((double)row[j] - shift[j]) * scale[j];
+}
+
 } // namespace tusk

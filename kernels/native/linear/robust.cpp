@@ -15,21 +15,6 @@ namespace {
 
 constexpr double LEAST = 1e-12; // of 1 - h
 
-// z = ((x - shift) * scale, 1) of one row.
-template <class T>
-void put_z(const SparseBlock<T> &x, int i, int64_t d, const double *, const double *scale,
-           double *z) {
-    std::fill(z, z + d, 0.0);
-    SparseRow<T> row = sparse_row(x, i);
-    for (uint32_t k = 0; k < row.n; k++)
-        z[row.index[k]] += row.value[k] * scale[row.index[k]];
-}
-void put_z(const auto &x, int i, int64_t d, const double *shift, const double *scale, double *z) {
-    const auto *row = x(i);
-    for (int64_t k = 0; k < d; k++)
-        z[k] = ((double)row[k] - shift[k]) * scale[k];
-}
-
 // What the rows of a group share.
 struct Group {
     int64_t d;
@@ -53,7 +38,7 @@ struct Group {
     void add(const auto &x, int n, const Targets &t, const double *slope, const double *curvature,
              double *z, double *out) const {
         for (int i = 0; i < n; i++) {
-            put_z(x, i, d, shift, scale, z);
+            to_z(x, i, d, shift, scale, z);
             double weight = t.weight ? t.weight[i] : 1, by = slope[i] * slope[i] / weight;
             if (power) {
                 double left = 1 - curvature[i] / weight * squared_length(z);

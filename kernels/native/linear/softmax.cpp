@@ -150,21 +150,6 @@ int softmax_gradient(const tk_pass *pass, const tk_softmax *s, const double *wei
     });
 }
 
-// z = ((x - shift) * scale, 1) of one row.
-template <class T>
-void to_z(const SparseBlock<T> &x, int i, int64_t d, const double *, const double *scale,
-          double *z) {
-    std::fill(z, z + d, 0.0);
-    SparseRow<T> row = sparse_row(x, i);
-    for (uint32_t k = 0; k < row.n; k++)
-        z[row.index[k]] += row.value[k] * scale[row.index[k]];
-}
-void to_z(const auto &x, int i, int64_t d, const double *shift, const double *scale, double *z) {
-    const auto *row = x(i);
-    for (int64_t j = 0; j < d; j++)
-        z[j] = ((double)row[j] - shift[j]) * scale[j];
-}
-
 template <class T>
 int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *weights,
                       const double *shift, const double *scale, double *out) {

@@ -107,4 +107,14 @@ template <class T> int sparse_gradient(const tk_pass *pass, const double *weight
     });
 }
 
+// The first d numbers of z = ((x - shift) * scale, 1) of one row; the caller sets the 1.
+template <class T>
+inline void to_z(const SparseBlock<T> &x, int i, int64_t d, const double *, const double *scale,
+                 double *z) {
+    std::fill(z, z + d, 0.0);
+    SparseRow<T> row = sparse_row(x, i);
+    for (uint32_t k = 0; k < row.n; k++)
+        z[row.index[k]] += row.value[k] * scale[row.index[k]];
+}
+
 } // namespace tusk

@@ -302,5 +302,4 @@ def by_class(values: Floats, widths: NDArray[np.int64]) -> Lists:
     parts = [
         one[:, : 1 + width].ravel() for one, width in zip(values, widths.tolist(), strict=True)
     ]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Lists(np.concatenate(parts), offsets)
+    return Lists.of_parts(parts)
