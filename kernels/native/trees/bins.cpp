@@ -2,10 +2,12 @@
 #include "bins.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "../shared/pool.hpp"
+#include "../shared/sorting.hpp"
 
 namespace tusk {
 namespace {
@@ -70,28 +72,35 @@ double between(double low, double high) {
     return middle < high ? middle : low;
 }
 
+// Where the run of equal values that begins at `at` ends.
+template <class T> size_t run_end(const std::vector<T> &values, size_t at) {
+    size_t end = at + 1;
+    while (end < values.size() && values[end] == values[at])
+        end++;
+    return end;
+}
+
 // A feature's bounds without the infinite one. A bin ends when it has its share of the rows that
 // are left, or before a value that has a share of its own.
 template <class T> std::vector<double> bounds_of(std::vector<T> &values, int most, int64_t least) {
-    std::sort(values.begin(), values.end());
+    sort_numbers(values);
     std::vector<double> out;
-    size_t n = values.size(), in_bin = 0;
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && values[end] == values[i];)
-            end++;
-        in_bin += end - i;
-        if (end == n || (int)out.size() + 1 == most)
+    size_t n = values.size(), begin = 0; // of the bin
+    auto share_of = [&] {
+        double even = (double)(n - begin) / (double)(most - (int)out.size());
+        return std::max<double>((double)least, even);
+    };
+    double share = share_of();
+    for (size_t i = 0, end = n ? run_end(values, 0) : 0, next; end < n; i = end, end = next) {
+        if ((int)out.size() + 1 == most)
             break;
-        size_t next = end + 1;
-        while (next < n && values[next] == values[end])
-            next++;
-        double share = std::max<double>((double)least, (double)(n - (end - in_bin)) /
-                                                           (double)(most - (int)out.size()));
-        bool full = (double)in_bin >= share;
-        bool before_heavy = (int64_t)in_bin >= least && (double)(next - end) >= share;
+        next = run_end(values, end);
+        bool full = (double)(end - begin) >= share;
+        bool before_heavy = (int64_t)(end - begin) >= least && (double)(next - end) >= share;
         if (full || before_heavy) {
             out.push_back(between((double)values[i], (double)values[end]));
-            in_bin = 0;
+            begin = end;
+            share = share_of();
         }
     }
     return out;
@@ -115,25 +124,97 @@ template <class T> Bins bins_of(const tusk_group &group, int most, int64_t least
     return bins;
 }
 
-// The number of bounds below x, without branches: half of them would be mispredicted.
-inline uint8_t bin_of(const double *bound, int32_t n, double x) {
-    const double *at = bound;
-    for (int32_t length = n; length > 1;) {
-        int32_t half = length / 2;
-        at += at[half - 1] < x ? half : 0;
-        length -= half;
-    }
-    return (uint8_t)(at - bound);
+// The largest number of type T that is at most x: a value of type T is above both or above none.
+double rounded_down(double x, double) {
+    return x;
+}
+float rounded_down(double x, float) {
+    auto y = (float)x;
+    return (double)y > x ? std::nextafterf(y, -std::numeric_limits<float>::infinity()) : y;
 }
 
-template <class T> void code(const tusk_segment *s, const Bins &bins, uint8_t *out) {
-    int32_t d = bins.features();
-    const T *x = (const T *)tusk_dense_values(s);
-    for (uint32_t i = 0; i < s->n_rows; i++)
-        for (int32_t f = 0; f < d; f++, x++) {
-            int32_t n = bins.values(f);
-            *out++ = *x == *x ? bin_of(bins.bound.data() + bins.first[f], n, (double)*x) : n;
+// The finite bounds of the bins of each feature, as the nodes of a balanced tree in the order of
+// its levels: the children of node k are 2 k and 2 k + 1. A value is looked up without branches,
+// half of which would be mispredicted.
+template <class T> class Lookup {
+public:
+    explicit Lookup(const Bins &bins) {
+        int32_t most = 1;
+        for (int32_t f = 0; f < bins.features(); f++)
+            most = std::max(most, bins.values(f));
+        while (1 << levels_ < most)
+            levels_++;
+        nodes_.resize((size_t)bins.features() << levels_);
+        for (int32_t f = 0; f < bins.features(); f++)
+            fill(bins.bound.data() + bins.first[f], bins.values(f) - 1, of(f));
+    }
+
+    // The number of bounds of feature f below each of n values, which are d apart, as are results;
+    // of those that are missing, `missing`.
+    void find(int32_t f, const T *x, size_t d, uint32_t n, uint8_t missing, uint8_t *out) const {
+        const T *node = of(f);
+        uint32_t at = 0;
+        for (; at + TOGETHER <= n; at += TOGETHER, x += TOGETHER * d, out += TOGETHER * d) {
+            uint32_t k[TOGETHER];
+            for (uint32_t &one : k)
+                one = 1;
+            for (int level = 0; level < levels_; level++)
+                for (uint32_t i = 0; i < TOGETHER; i++)
+                    k[i] = 2 * k[i] + (node[k[i]] < x[i * d]);
+            for (uint32_t i = 0; i < TOGETHER; i++)
+                out[i * d] = x[i * d] == x[i * d] ? (uint8_t)(k[i] - (1U << levels_)) : missing;
         }
+        for (; at < n; at++, x += d, out += d) {
+            uint32_t k = 1;
+            for (int level = 0; level < levels_; level++)
+                k = 2 * k + (node[k] < *x);
+            *out = *x == *x ? (uint8_t)(k - (1U << levels_)) : missing;
+        }
+    }
+
+private:
+    static constexpr uint32_t TOGETHER = 8; // values whose look-ups do not wait for each other
+
+    T *of(int32_t f) { return nodes_.data() + ((size_t)f << levels_); }
+    const T *of(int32_t f) const { return nodes_.data() + ((size_t)f << levels_); }
+
+    // Node k of a level has the bound number (2 k + 1) 2^h - 1, where h levels are below it.
+    void fill(const double *bound, int32_t n, T *node) {
+        for (int32_t level = 0; level < levels_; level++)
+            for (int32_t k = 0; k < 1 << level; k++) {
+                int32_t number = ((2 * k + 1) << (levels_ - level - 1)) - 1;
+                node[(1 << level) + k] = number < n ? rounded_down(bound[number], T{})
+                                                    : std::numeric_limits<T>::infinity();
+            }
+    }
+
+    int levels_ = 0;
+    std::vector<T> nodes_;
+};
+
+// The bins of a segment, by tiles of rows that stay in the core's cache while features are done.
+template <class T>
+void code(const tusk_segment *s, const Bins &bins, const Lookup<T> &lookup, uint8_t *out) {
+    constexpr uint32_t TILE = 64;
+    size_t d = bins.features();
+    const T *x = (const T *)tusk_dense_values(s);
+    for (uint32_t at = 0; at < s->n_rows; at += TILE, x += TILE * d, out += TILE * d) {
+        uint32_t n = std::min(TILE, s->n_rows - at);
+        for (size_t f = 0; f < d; f++)
+            lookup.find((int32_t)f, x + f, d, n, (uint8_t)bins.values((int32_t)f), out + f);
+    }
+}
+
+template <class T>
+void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {
+    const Lookup<T> lookup(bins);
+    std::vector<std::pair<const tusk_segment *, uint8_t *>> parts;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        parts.emplace_back(s, out);
+        out += (size_t)s->n_rows * group.dim;
+    }
+    parallel_for((int64_t)parts.size(), threads,
+                 [&](int64_t i) { code(parts[i].first, bins, lookup, parts[i].second); });
 }
 
 } // namespace
@@ -144,17 +225,10 @@ Bins find_bins(const tusk_group &group, int most, int64_t least, int threads) {
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {
-    std::vector<std::pair<const tusk_segment *, uint8_t *>> parts;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
-        parts.emplace_back(s, out);
-        out += (size_t)s->n_rows * group.dim;
-    }
-    parallel_for((int64_t)parts.size(), threads, [&](int64_t i) {
-        if (group.kind == TUSK_DENSE_F64)
-            code<double>(parts[i].first, bins, parts[i].second);
-        else
-            code<float>(parts[i].first, bins, parts[i].second);
-    });
+    if (group.kind == TUSK_DENSE_F64)
+        code_as<double>(group, bins, threads, out);
+    else
+        code_as<float>(group, bins, threads, out);
 }
 
 } // namespace tusk

@@ -69,8 +69,7 @@ void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     large.slot = parent.slot;
     Cell *of_small = histogram(small.slot), *of_large = histogram(large.slot);
     add_up(*rows_, order_.which + small.begin, small.n, threads_, of_small, blocks_);
-    for (int32_t b = 0; b < bins_.total(); b++)
-        of_large[b] -= of_small[b];
+    subtract(of_small, bins_.total(), of_large);
     if (may_split(small))
         return;
     free_.push_back(small.slot);
@@ -80,6 +79,7 @@ void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
 template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
+    bool last = (int32_t)leaves_.size() + 1 == boost_.num_leaves;
     int64_t n_left = partition_rows(rows_->codes + best.feature, bins_.features(), side_of(best),
                                     order_.which + parent.begin, order_.scratch + parent.begin,
                                     parent.n, threads_);
@@ -95,7 +95,10 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     made_[parent.node].right = node + 1;
     for (const Leaf &child : {left, right})
         made_.push_back(Made{{}, -1, -1, child.n, value_of(child)});
-    fill_children(parent, left, right);
+    if (last)
+        free_.push_back(parent.slot);
+    else
+        fill_children(parent, left, right);
     search(left);
     search(right);
     leaf = left;

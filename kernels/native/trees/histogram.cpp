@@ -30,6 +30,21 @@ void add_block(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums)
     }
 }
 
+// The same of rows that lie in the core's cache. Half a cell is the largest unit that an address
+// may be scaled by.
+void add_near(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums) {
+    size_t d = rows.bins->features();
+    std::fill(sums, sums + rows.bins->total(), Addend{0, 0});
+    auto *halves = (char *)sums;
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t *cell = rows.cells + which[i] * d;
+        Addend add = rows.addends[which[i]];
+#pragma GCC unroll 4
+        for (size_t f = 0; f < d; f++)
+            *(Addend *)(halves + 8 * (size_t)cell[f]) += add;
+    }
+}
+
 void widen(const Addend *sums, int32_t n, Sum *out) {
     for (int32_t b = 0; b < n; b++)
         out[b] += sum_of(sums[b]);
@@ -39,7 +54,20 @@ void widen(const Addend *sums, int32_t n, Sum *out) {
 
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int, Addend *out,
             std::vector<Addend> &) {
-    add_block(rows, which, n, out);
+    rows.cells ? add_near(rows, which, n, out) : add_block(rows, which, n, out);
+}
+
+void subtract(const Sum *less, int32_t n, Sum *from) {
+    for (int32_t b = 0; b < n; b++)
+        from[b] -= less[b];
+}
+
+// By word, which compilers turn into whole vectors.
+void subtract(const Addend *less, int32_t n, Addend *from) {
+    auto *a = (const int64_t *)less;
+    auto *b = (int64_t *)from;
+    for (int64_t i = 0; i < 2 * (int64_t)n; i++)
+        b[i] -= a[i];
 }
 
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum *out,

@@ -59,6 +59,7 @@ struct Rows {
     const uint8_t *codes; // (n, d)
     const Addend *addends;
     const Bins *bins;
+    const uint16_t *cells = nullptr; // (n, d) numbers of cells times two, or NULL
 };
 
 // Sums over rows[0 .. n - 1] into out, one cell per bin of all features. blocks: scratch memory.
@@ -67,5 +68,9 @@ void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum
 // The same for at most BLOCK rows, on the caller's thread, into cells of two thirds the size.
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Addend *out,
             std::vector<Addend> &blocks);
+
+// Takes n cells from others.
+void subtract(const Sum *less, int32_t n, Sum *from);
+void subtract(const Addend *less, int32_t n, Addend *from);
 
 } // namespace tusk

@@ -41,7 +41,7 @@ public:
         if (y_.data())
             copy_labels(group_, y_.data());
         code_rows(group_, bins, threads, codes_.data());
-        return TK_OK;
+        return grows && threads == 1 ? number_cells(bins, memory) : TK_OK;
     }
 
     // The constants that lower the mean loss most.
@@ -69,7 +69,7 @@ public:
     Rows adding(int64_t output, const Bins &bins, int threads) {
         if (several())
             softmax_.addends(margins(0), output, threads, addends_.data(), &units_);
-        return {codes_.data(), addends_.data(), &bins};
+        return {codes_.data(), addends_.data(), &bins, cells_.data()};
     }
     // What the quantile's loss wants of a leaf.
     double lacking(const uint32_t *which, int64_t n) const {
@@ -100,6 +100,19 @@ public:
     }
 
 private:
+    // Of rows that lie in the core's cache, the cells of their bins.
+    int number_cells(const Bins &bins, tusk_memory *memory) {
+        constexpr size_t NEAR = 1 << 18; // cells of rows
+        size_t d = group_.dim, count = (size_t)n() * d;
+        if (count > NEAR || 2 * bins.total() > UINT16_MAX)
+            return TK_OK;
+        int code = cells_.take(memory, count);
+        for (size_t i = 0; !code && i < count; i += d)
+            for (size_t f = 0; f < d; f++)
+                cells_.data()[i + f] = (uint16_t)(2 * (bins.first[f] + codes_.data()[i + f]));
+        return code;
+    }
+
     bool weighted() const { return group_.extras & TUSK_WEIGHTS; }
     double weighted_lacking(const uint32_t *which, int64_t n) const {
         for (int64_t i = 0; i < n; i++)
@@ -116,6 +129,7 @@ private:
     Units units_{};
     ClassLosses softmax_;
     Charged<uint8_t> codes_;
+    Charged<uint16_t> cells_;
     Charged<double> margins_, y_, lacks_, weight_;
     Charged<Weighted> weighted_lacks_;
     Charged<Addend> addends_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "../shared/simd.hpp"
 
@@ -29,10 +28,27 @@ namespace {
 
 using Features = std::vector<int32_t>;
 
+// Of a narrow cell's second word, which begins with the count of rows: the words of sums that
+// leave either child its least number of rows are from `low` on and below `end`.
+struct Range {
+    int64_t low, end;
+};
+
+Range range_of(const Rule &rule, const Sum &leaf) {
+    int64_t least = std::max<int64_t>(rule.boost->min_child_rows, 0);
+    auto word = [](int64_t rows) {
+        return std::clamp<int64_t>(rows, 0, BLOCK + 1) << COUNT_SHIFT;
+    };
+    return {word(least), word(leaf.rows - least + 1)};
+}
+
 // Sums over the bins 0 .. b of several features, for each b. They are taken of many bins before
-// they are looked at: vectors that are loaded right behind the scalar stores would wait for them.
-struct Prefixes {
-    static constexpr int32_t ROOM = 1024, LONGEST = TK_MOST_BINS + 1 + LANES;
+// they are looked at: vectors that are loaded right behind narrower stores would wait for them.
+template <class Cell> struct Prefixes;
+
+constexpr int32_t ROOM = 1024, LONGEST = TK_MOST_BINS + 1 + LANES;
+
+template <> struct Prefixes<Sum> {
     // The sums of one feature: where they are, how many are candidates, and the first one's
     // number.
     struct Part {
@@ -45,33 +61,48 @@ struct Prefixes {
 
     bool full() const { return used + LONGEST > ROOM; }
 
-    template <class Cell> void take(const Cell *bins, int32_t n, const Sum &start, int64_t first) {
+    // Numbers of candidates begin at `first`, in steps of two.
+    void take(const Sum *bins, int32_t n, Sum sum, int64_t first, const Range &) {
         parts[n_parts++] = {used, n, first};
-        take_sums(bins, n, start);
-        int32_t end = used + n;
-        for (used = end; used % LANES; used++)
-            gradient[used] = curvature[used] = rows[used] = 0;
-    }
-
-private:
-    void take_sums(const Sum *bins, int32_t n, Sum sum) {
         for (int32_t b = 0; b < n; b++) {
             sum += bins[b];
             gradient[used + b] = sum.gradient;
             curvature[used + b] = sum.curvature, rows[used + b] = sum.rows;
         }
-    }
-    // Both halves of a cell are added at once, and taken apart in a loop of vectors.
-    void take_sums(const Addend *bins, int32_t n, const Sum &start) {
-        Addend sum{start.gradient, start.rows << COUNT_SHIFT | start.curvature};
-        for (int32_t b = 0; b < n; b++) {
-            sum += bins[b];
-            gradient[used + b] = sum[0], rows[used + b] = sum[1];
-        }
+        int32_t end = used + n;
+        for (used = end; used % LANES; used++)
+            gradient[used] = curvature[used] = rows[used] = 0;
     }
 };
 
-inline v8i integers(const int64_t *at) {
+// Of narrow cells both words of a sum are added at once, and taken apart in vectors.
+template <> struct Prefixes<Addend> {
+    // Eight sums: where they are, the first one's number, and the number that ends the feature's.
+    struct Part {
+        int64_t at, first, end;
+    };
+    alignas(64) Addend sums[ROOM];
+    Part parts[ROOM / LANES];
+    int32_t used = 0, n_parts = 0;
+
+    bool full() const { return used + LONGEST > ROOM; }
+
+    // Parts without a candidate, where one child has too few rows, are left out. This is done
+    // without a branch, which would be mispredicted for most features.
+    void take(const Addend *bins, int32_t n, const Sum &start, int64_t first, const Range &fits) {
+        Addend sum{start.gradient, start.rows << COUNT_SHIFT | start.curvature};
+        Addend *out = sums + used;
+        for (int32_t b = 0; b < n; b++)
+            out[b] = sum += bins[b];
+        for (int32_t b = 0; b < n; b += LANES) {
+            parts[n_parts] = {used + b, first + 2 * b, first + 2 * n};
+            n_parts += (out[std::min(b + LANES, n) - 1][1] >= fits.low) & (out[b][1] < fits.end);
+        }
+        used = (used + n + LANES - 1) / LANES * LANES;
+    }
+};
+
+inline v8i integers(const void *at) {
     v8i v;
     std::memcpy(&v, at, sizeof v);
     return v;
@@ -114,42 +145,55 @@ constexpr double NOISE = 1e-12;
 class Search {
 public:
     Search(const Rule &rule, const Sum &leaf)
-        : unit_(rule.units), l1_(rule.boost->l1), l2_(rule.boost->l2),
-          gradient_(rule.gradient(leaf)), curvature_(rule.curvature(leaf)),
+        : range_(range_of(rule, leaf)), unit_(rule.units), l1_(rule.boost->l1),
+          l2_(rule.boost->l2), gradient_(rule.gradient(leaf)), curvature_(rule.curvature(leaf)),
           rows_((double)leaf.rows), least_rows_((double)rule.boost->min_child_rows),
           least_curvature_(std::max(rule.boost->min_child_hessian, 1e-300)),
           parent_(rule.score(gradient_, curvature_)),
           best_(std::max(rule.boost->min_gain, NOISE * parent_)) {}
 
-    template <class Cell> void look(Prefixes &left) {
+    void look(Prefixes<Sum> &left) {
         for (int32_t i = 0; i < left.n_parts; i++)
-            look_at<Cell>(left, left.parts[i].at, left.parts[i].n, left.parts[i].first);
+            look_at(left, left.parts[i].at, left.parts[i].n, left.parts[i].first);
+        left.used = left.n_parts = 0;
+    }
+    void look(Prefixes<Addend> &left) {
+        for (int32_t i = 0; i < left.n_parts; i++)
+            look_at(left.sums + left.parts[i].at, left.parts[i]);
         left.used = left.n_parts = 0;
     }
     const Best &best() const { return best_; }
+    const Range &range() const { return range_; }
 
 private:
-    // Numbers of candidates begin at `first`, in steps of two.
-    template <class Cell>
-    void look_at(const Prefixes &left, int32_t at, int32_t n, int64_t first) {
-        constexpr bool NARROW = std::is_same_v<Cell, Addend>;
-        constexpr int64_t LOW = (INT64_C(1) << COUNT_SHIFT) - 1;
+    void look_at(const Prefixes<Sum> &left, int32_t at, int32_t n, int64_t first) {
         v8i number = v8i{0, 2, 4, 6, 8, 10, 12, 14} + first;
         v8i end = v8i{} + (first + 2 * (int64_t)n);
         for (int32_t b = 0; b < n; b += LANES, number += 2 * LANES) {
-            v8i rows = integers(left.rows + at + b);
-            v8i curvature = NARROW ? rows & LOW : integers(left.curvature + at + b);
-            v8d gl = number_of(integers(left.gradient + at + b)) * unit_.gradient;
-            v8d hl = number_of(curvature) * unit_.curvature;
-            v8d nl = number_of(NARROW ? rows >> COUNT_SHIFT : rows);
-            v8d gr = gradient_ - gl, hr = curvature_ - hl, nr = rows_ - nl;
-            Mask<v8d> fits = (number < end) & (nl >= least_rows_) & (nr >= least_rows_) &
-                             (hl >= least_curvature_) & (hr >= least_curvature_);
-            v8d gain = gains(gl, hl + l2_, gr, hr + l2_) - parent_;
-            Mask<v8d> better = fits & (gain > best_.gain);
-            best_.gain = select<v8d>(better, gain, best_.gain);
-            best_.candidate = better ? number : best_.candidate;
+            v8d nl = number_of(integers(left.rows + at + b)), nr = rows_ - nl;
+            Mask<v8d> fits = (number < end) & (nl >= least_rows_) & (nr >= least_rows_);
+            keep(integers(left.gradient + at + b), integers(left.curvature + at + b), fits,
+                 number);
         }
+    }
+
+    void look_at(const Addend *sums, const Prefixes<Addend>::Part &part) {
+        constexpr int64_t LOW = (INT64_C(1) << COUNT_SHIFT) - 1;
+        v8i a = integers(sums), b = integers(sums + LANES / 2);
+        v8i words = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+        v8i number = v8i{0, 2, 4, 6, 8, 10, 12, 14} + part.first;
+        Mask<v8d> fits = (number < part.end) & (words >= range_.low) & (words < range_.end);
+        keep(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14), words & LOW, fits, number);
+    }
+
+    void keep(v8i gradient, v8i curvature, Mask<v8d> fits, v8i number) {
+        v8d gl = number_of(gradient) * unit_.gradient, gr = gradient_ - gl;
+        v8d hl = number_of(curvature) * unit_.curvature, hr = curvature_ - hl;
+        fits &= (hl >= least_curvature_) & (hr >= least_curvature_);
+        v8d gain = gains(gl, hl + l2_, gr, hr + l2_) - parent_;
+        Mask<v8d> better = fits & (gain > best_.gain);
+        best_.gain = select<v8d>(better, gain, best_.gain);
+        best_.candidate = better ? number : best_.candidate;
     }
 
     v8d shrunk(v8d g) const {
@@ -164,6 +208,7 @@ private:
         return gl * gl * (hr * inverse) + gr * gr * (hl * inverse);
     }
 
+    Range range_;
     Units unit_;
     double l1_, l2_, gradient_, curvature_, rows_, least_rows_, least_curvature_, parent_;
     Best best_;
@@ -197,21 +242,21 @@ template <class Cell>
 Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const Sum &leaf,
               const Features &features) {
     Search search(rule, leaf);
-    Prefixes left;
+    Prefixes<Cell> left;
     for (int32_t f : features) {
         const Cell *of_feature = histogram + bins.first[f];
         int32_t n = bins.values(f);
         int64_t first = 2 * (int64_t)bins.first[f];
         Sum missing = bins.missing[f] ? sum_of(of_feature[n]) : Sum{0, 0, 0};
-        left.take(of_feature, missing.rows ? n : n - 1, Sum{0, 0, 0}, first);
+        left.take(of_feature, missing.rows ? n : n - 1, Sum{0, 0, 0}, first, search.range());
         if (left.full())
-            search.template look<Cell>(left);
+            search.look(left);
         if (missing.rows)
-            left.take(of_feature, n - 1, missing, first + 1);
+            left.take(of_feature, n - 1, missing, first + 1, search.range());
         if (left.full())
-            search.template look<Cell>(left);
+            search.look(left);
     }
-    search.template look<Cell>(left);
+    search.look(left);
     double gain = 0;
     int64_t candidate = search.best().pick(&gain);
     return candidate < 0 ? Split{} : split_of(candidate, gain, bins, histogram, leaf);
