@@ -157,6 +157,18 @@ def test_crc(data: bytes, crc: int) -> None:
     assert native.crc32c(data[5:], native.crc32c(data[:5])) == crc
 
 
+@pytest.mark.parametrize("n", [0, 7, 3071, 3072, 3073, 6145, 9300])
+def test_crc_of_many_bytes(n: int) -> None:
+    """By the definition: the remainder of a division by the polynomial, bit by bit."""
+    data = np.random.default_rng(3).bytes(n)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    assert native.crc32c(data) == crc ^ 0xFFFFFFFF
+
+
 @pytest.mark.parametrize("memory", [LEAST_MEMORY, 2 * LEAST_MEMORY, 1 << 30, 1 << 36])
 def test_the_budget_bounds_what_leveldb_may_use(memory: int) -> None:
     made = options(memory, 4, create=False)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "margins.h"
+#include "tree_rows.h"
 
 enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };
@@ -90,11 +91,19 @@ static bool add_trees(const tusk_scorer *s, const void *x, bool f64, uint64_t d,
     uint64_t outputs = bases ? bases : 1, first = FIRST_BASE + bases;
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
     const tusk_weight *nodes = s->coef + first + trees;
-    for (uint64_t t = 0; t < trees; t++) {
+    tusk_rows rows = {x, d, n, f64, false};
+    rows.gaps = n > 1 && tusk_any_gap(&rows);
+    uint64_t t = 0, done;
+    if (n == 1) {
+        t = tusk_trees_of_row(nodes, s->coef + first, trees, &rows, outputs, out, &done);
+        nodes += done * NODE;
+    }
+    for (; t < trees; t++) {
         uint64_t size_of_tree = (uint64_t)s->coef[first + t];
-        const char *row = x;
-        double *sum = out + t % outputs;
-        for (uint64_t i = 0; i < n; i++, row += size, sum += outputs)
+        uint64_t i = outputs == 1 ? tusk_tree_of_rows(nodes, size_of_tree, &rows, out) : 0;
+        const char *row = (const char *)x + i * size;
+        double *sum = out + i * outputs + t % outputs;
+        for (; i < n; i++, row += size, sum += outputs)
             if (!(f64 ? walk_f64(nodes, size_of_tree, (const tusk_weight *)row, d, sum)
                       : walk_f32(nodes, size_of_tree, (const float *)row, d, sum)))
                 return refuse(sentence);

@@ -1,0 +1,162 @@
+/* Margins of boosted trees, several walks at a time: a walk waits for one number after another, so
+ * a processor has time for others meanwhile. Sums are those of one walk after another, bit for
+ * bit. What is no tree of numbers, or damaged, is left to trees.c.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "margins.h"
+#include "tree_rows.h"
+
+#define TOGETHER 8   /* walks */
+#define ROUND 4      /* steps before the walks are looked at */
+#define ON_STACK 128 /* nodes */
+
+/* The largest float that is at most x: a float is at most both or none. */
+static float bound_f32(double x) {
+    float y = (float)x;
+    return (double)y > x ? nextafterf(y, -INFINITY) : y;
+}
+static double bound_f64(double x) {
+    return x;
+}
+
+/* Whether node `at` of n is a leaf, or a split that points at nodes behind it by one of d
+ * features. */
+static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t d) {
+    double right = node[TUSK_RIGHT];
+    return node[TUSK_FEATURE] < 0 ||
+           (node[TUSK_FEATURE] < (double)d && right > (double)at && right < (double)n &&
+            at + 1 < n && node[TUSK_MISSING] <= 1 && node[TUSK_VALUE] == node[TUSK_VALUE]);
+}
+
+/* A node of a tree for rows of type T: a row goes on to the first node if its feature is at most
+ * the bound, to the third if it is missing, otherwise to the second. Leaves go on to themselves.
+ */
+#define DEFINE_TREES(T, name)                                                                     \
+    typedef struct name##_node {                                                                  \
+        T bound;                                                                                  \
+        uint32_t feature, next[3];                                                                \
+    } name##_node;                                                                                \
+                                                                                                  \
+    static bool name##_pack(const tusk_weight *from, uint64_t n, uint64_t d, name##_node *to) {   \
+        for (uint64_t at = 0; at < n; at++, from += TUSK_NODE) {                                  \
+            if (!is_sound(from, at, n, d))                                                        \
+                return false;                                                                     \
+            bool leaf = from[TUSK_FEATURE] < 0;                                                   \
+            uint32_t left = (uint32_t)(leaf ? at : at + 1);                                       \
+            uint32_t right = (uint32_t)(leaf ? at : (uint64_t)from[TUSK_RIGHT]);                  \
+            to[at] = (name##_node){leaf ? 0 : bound_##name(from[TUSK_VALUE]),                     \
+                                   leaf ? 0 : (uint32_t)from[TUSK_FEATURE],                       \
+                                   {left, right, from[TUSK_MISSING] == 1 ? left : right}};        \
+        }                                                                                         \
+        return true;                                                                              \
+    }                                                                                             \
+                                                                                                  \
+    /* Adds what the tree says of TOGETHER rows. */                                               \
+    static inline void name##_walk(const name##_node *tree, const tusk_weight *from, const T *x,  \
+                                   uint64_t d, bool gaps, double *sum) {                          \
+        uint32_t at[TOGETHER] = {0}, going;                                                       \
+        do {                                                                                      \
+            for (int step = 0; step < ROUND; step++)                                              \
+                for (int i = 0; i < TOGETHER; i++) {                                              \
+                    const name##_node *node = tree + at[i];                                       \
+                    T value = x[i * d + node->feature];                                           \
+                    at[i] = node->next[!(value <= node->bound) + (gaps && value != value)];       \
+                }                                                                                 \
+            going = 0;                                                                            \
+            for (int i = 0; i < TOGETHER; i++)                                                    \
+                going |= tree[at[i]].next[0] ^ at[i];                                             \
+        } while (going);                                                                          \
+        for (int i = 0; i < TOGETHER; i++)                                                        \
+            sum[i] += from[at[i] * TUSK_NODE + TUSK_VALUE];                                       \
+    }                                                                                             \
+                                                                                                  \
+    static uint64_t name##_rows(const tusk_weight *nodes, uint64_t n_nodes, const T *x,           \
+                                uint64_t d, uint64_t n, bool gaps, double *sum) {                 \
+        name##_node few[ON_STACK];                                                                \
+        name##_node *tree = n_nodes <= ON_STACK ? few : malloc(n_nodes * sizeof *tree);           \
+        uint64_t row = 0;                                                                         \
+        if (tree && name##_pack(nodes, n_nodes, d, tree)) {                                       \
+            if (gaps)                                                                             \
+                for (; row + TOGETHER <= n; row += TOGETHER)                                      \
+                    name##_walk(tree, nodes, x + row * d, d, true, sum + row);                    \
+            else                                                                                  \
+                for (; row + TOGETHER <= n; row += TOGETHER)                                      \
+                    name##_walk(tree, nodes, x + row * d, d, false, sum + row);                   \
+        }                                                                                         \
+        if (tree != few)                                                                          \
+            free(tree);                                                                           \
+        return row;                                                                               \
+    }                                                                                             \
+                                                                                                  \
+    /* Walks TOGETHER trees with one row; false if one of them is no sound tree of numbers. */    \
+    static bool name##_trees(const tusk_weight *const *trees, const double *sizes, const T *x,    \
+                             uint64_t d, uint64_t *at) {                                          \
+        bool going, bad = false;                                                                  \
+        do {                                                                                      \
+            going = false;                                                                        \
+            for (int i = 0; i < TOGETHER; i++) {                                                  \
+                const tusk_weight *node = trees[i] + at[i] * TUSK_NODE;                           \
+                double feature = node[TUSK_FEATURE], here = (double)at[i];                        \
+                bool leaf = feature < 0, known = feature < (double)d;                             \
+                double value = (double)x[!leaf & known ? (uint64_t)feature : 0];                  \
+                bool left =                                                                       \
+                    (value <= node[TUSK_VALUE]) | ((value != value) & (node[TUSK_MISSING] == 1)); \
+                double next = left ? here + 1 : node[TUSK_RIGHT];                                 \
+                bool sound =                                                                      \
+                    known & (next > here) & (next < sizes[i]) & (node[TUSK_MISSING] <= 1);        \
+                bad |= !leaf & !sound;                                                            \
+                at[i] = (uint64_t)(!leaf & sound ? next : here);                                  \
+                going |= !leaf;                                                                   \
+            }                                                                                     \
+        } while (going & !bad);                                                                   \
+        return !bad;                                                                              \
+    }                                                                                             \
+                                                                                                  \
+    static bool name##_any_gap(const T *x, uint64_t n) {                                          \
+        uint64_t gaps = 0;                                                                        \
+        for (uint64_t i = 0; i < n; i++)                                                          \
+            gaps += x[i] != x[i];                                                                 \
+        return gaps;                                                                              \
+    }
+
+DEFINE_TREES(float, f32)
+DEFINE_TREES(tusk_weight, f64)
+
+uint64_t tusk_tree_of_rows(const tusk_weight *nodes, uint64_t n_nodes, const tusk_rows *rows,
+                           double *sum) {
+    if (rows->n < TOGETHER || rows->n < n_nodes / 8 || n_nodes > UINT32_MAX)
+        return 0;
+    return rows->f64 ? f64_rows(nodes, n_nodes, rows->x, rows->d, rows->n, rows->gaps, sum)
+                     : f32_rows(nodes, n_nodes, rows->x, rows->d, rows->n, rows->gaps, sum);
+}
+
+uint64_t tusk_trees_of_row(const tusk_weight *nodes, const tusk_weight *sizes, uint64_t n_trees,
+                           const tusk_rows *row, uint64_t outputs, double *sum,
+                           uint64_t *nodes_done) {
+    uint64_t t = 0;
+    *nodes_done = 0;
+    for (; row->d && t + TOGETHER <= n_trees; t += TOGETHER) {
+        const tusk_weight *trees[TOGETHER];
+        double size[TOGETHER];
+        uint64_t at[TOGETHER] = {0}, done = *nodes_done;
+        for (int i = 0; i < TOGETHER; i++) {
+            trees[i] = nodes + done * TUSK_NODE;
+            size[i] = sizes[t + i];
+            done += (uint64_t)size[i];
+        }
+        if (!(row->f64 ? f64_trees(trees, size, row->x, row->d, at)
+                       : f32_trees(trees, size, row->x, row->d, at)))
+            break;
+        for (int i = 0; i < TOGETHER; i++)
+            sum[(t + i) % outputs] += trees[i][at[i] * TUSK_NODE + TUSK_VALUE];
+        *nodes_done = done;
+    }
+    return t;
+}
+
+bool tusk_any_gap(const tusk_rows *rows) {
+    return rows->f64 ? f64_any_gap(rows->x, rows->n * rows->d)
+                     : f32_any_gap(rows->x, rows->n * rows->d);
+}

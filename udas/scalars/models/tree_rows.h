@@ -1,0 +1,30 @@
+/* Several walks through boosted trees at a time (trees.c has the layout of coefficients). */
+#ifndef TUSK_TREE_ROWS_H
+#define TUSK_TREE_ROWS_H
+
+#include "score.h"
+
+/* The numbers of a node. */
+enum { TUSK_FEATURE, TUSK_VALUE, TUSK_RIGHT, TUSK_GAIN, TUSK_ROWS, TUSK_MISSING, TUSK_NODE };
+
+/* n rows of d features, one behind the other, float or double. gaps: whether some are NaN. */
+typedef struct tusk_rows {
+    const void *x;
+    uint64_t d, n;
+    bool f64, gaps;
+} tusk_rows;
+
+bool tusk_any_gap(const tusk_rows *rows);
+
+/* Adds what a tree says of the first rows to sum, (n,), and returns how many rows these are: none
+ * of few rows, or of a tree that is damaged. */
+uint64_t tusk_tree_of_rows(const tusk_weight *nodes, uint64_t n_nodes, const tusk_rows *rows,
+                           double *sum);
+
+/* Adds what the first trees say of one row to its margins, tree t to margin t % outputs, and
+ * returns how many trees these are; nodes_done: their nodes. sizes: the nodes of each tree. */
+uint64_t tusk_trees_of_row(const tusk_weight *nodes, const tusk_weight *sizes, uint64_t n_trees,
+                           const tusk_rows *row, uint64_t outputs, double *sum,
+                           uint64_t *nodes_done);
+
+#endif
