@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../trees/walks.h"
 #include "margins.h"
-#include "tree_rows.h"
 
 enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "margins.h"
-#include "tree_rows.h"
+#include "../models/margins.h"
+#include "walks.h"
 
 #define TOGETHER 8   /* walks */
 #define ROUND 4      /* steps before the walks are looked at */

@@ -1,8 +1,8 @@
 /* Several walks through boosted trees at a time (trees.c has the layout of coefficients). */
-#ifndef TUSK_TREE_ROWS_H
-#define TUSK_TREE_ROWS_H
+#ifndef TUSK_WALKS_H
+#define TUSK_WALKS_H
 
-#include "score.h"
+#include "../models/score.h"
 
 /* The numbers of a node. */
 enum { TUSK_FEATURE, TUSK_VALUE, TUSK_RIGHT, TUSK_GAIN, TUSK_ROWS, TUSK_MISSING, TUSK_NODE };
