@@ -4,22 +4,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in
-from tuskml.learners.trees import training
+from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 
-FORMULAS = {
-    "squared": "1/2 (m - y)^2",
-    "logistic": "log(1 + exp(-y m))",
-    "poisson": "exp(m) - y m",
-    "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
-    "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
-}
 TASKS = built_in(
     Task(
         "gbdt",
@@ -65,26 +57,6 @@ class Trees(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
     ) -> Iterator[str]:
-        options = request.options
         training.refuse_rows(groups)
         for group in np.split(groups, len(groups)):
-            formula = f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
-            found = document(
-                group, request.task.name, formula, request.reading, plan=plan(options)
-            )
-            yield written(found, options.format)
-
-
-def plan(options: TreeOptions) -> dict[str, object]:
-    """How the trees grow."""
-    return {
-        "algorithm": "gbdt",
-        "description": training.plan_of(options),
-        "because": "trees have one algorithm",
-        "order": "rows as they come, which changes no bit",
-        "threads": options.threads,
-        "max_iter": options.trees,
-        "epsilon": 0.0,
-        "converge": "loss",
-        "time": None,
-    }
+            yield written(explanation.explain(group, request, memory), request.options.format)

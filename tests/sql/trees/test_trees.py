@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss
 
 import tuskml
 from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, POISSON, QUANTILE, SOFTMAX
+from tuskml.learners.trees import explanation
 
 ROWS = """
 CREATE {temp} TABLE t AS
@@ -335,4 +336,32 @@ def test_explanations_say_the_plan(db: Database) -> None:
     text = db.ask(f"SELECT explain_training('gbdt', y > 5, {{x}}, '{LATE}') FROM t")[0][0]
     assert "histogram boosting, logistic loss, 20 trees of at most 31 leaves" in text
     told = db.ask("SELECT explain_training('gbdt', y, {x}, '{\"format\": \"json\"}') FROM t")[0][0]
-    assert json.loads(told)["plan"]["max_iter"] == 100
+    found = json.loads(told)
+    assert found["plan"]["max_iter"] == 100
+    (one,) = found["candidates"]
+    assert one["iterations"] == {"low": 100, "point": 100, "high": 100}
+    assert one["seconds_per_iteration"] > 0
+    assert one["seconds"]["point"] >= 100 * one["seconds_per_iteration"]
+    assert found["bytes"] + 1500 * (3 + 16 + 8) < one["memory_bytes"] < found["bytes"] + 1_000_000
+
+
+def test_early_stopping_is_an_interval_of_iterations(db: Database) -> None:
+    options = '{"objective": "logistic", "validation": 0.2, "patience": 7, "format": "json"}'
+    told = db.ask(f"SELECT explain_training('gbdt', i % 3, {{x}}, '{options}') FROM t")[0][0]
+    (one,) = json.loads(told)["candidates"]
+    assert one["iterations"] == {"low": 8, "point": 100, "high": 100}
+    assert one["seconds"]["low"] < one["seconds"]["point"]
+
+
+def test_large_groups_are_timed_by_a_sample(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explanation, "SAMPLE", 900)
+    seen = []
+    kept = explanation.boosted
+    monkeypatch.setattr(
+        explanation, "boosted", lambda rows, *args: seen.append(rows) or kept(rows, *args)
+    )
+    con.execute(ROWS.format(temp=""))
+    con.execute("SELECT explain_training('gbdt', y, [a, b, c]) FROM t").fetchall()
+    assert [int(rows.groups["n_rows"][0]) for rows in seen] == [300] * 2 * explanation.TIMES

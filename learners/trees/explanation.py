@@ -1,0 +1,154 @@
+"""What a training of boosted trees is expected to take: a few trees are grown, and timed."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.segments import value_size
+from tuskml.kernels.trees.boosting import Targets, boosted
+from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.learner import Request
+from tuskml.learners.tasks import Task
+from tuskml.learners.trees import training
+from tuskml.learners.trees.options import TreeOptions
+from tuskml.schedule import budget
+
+FORMULAS = {
+    "squared": "1/2 (m - y)^2",
+    "logistic": "log(1 + exp(-y m))",
+    "poisson": "exp(m) - y m",
+    "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
+    "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
+}
+SAMPLE = 1 << 22
+"""Cells of the rows that are tried, at most: enough that all threads work."""
+FEW, MORE, MOST = 2, 6, 50
+"""Iterations of the trials: one has FEW, another at least MORE, of small groups up to MOST."""
+TIMES = 3
+"""Runs of a trial, the shortest of which counts: other programs may use the machine."""
+BIN_SAMPLE, NEAR, LARGE = 200_000, 1 << 18, 1 << 21
+"""Rows that bins are found of, and cells of a group in cache and of one worth several threads, as
+`kernels/native/trees` has them."""
+
+
+def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
+    """What would run for one group, and the seconds and the memory that it should take."""
+    options = request.options
+    return document(
+        group,
+        request.task.name,
+        f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees",
+        request.reading,
+        plan=plan(options),
+        candidates=[candidate(group, request, memory)],
+    )
+
+
+def plan(options: TreeOptions) -> dict[str, object]:
+    """How the trees grow."""
+    return {
+        "algorithm": "gbdt",
+        "description": training.plan_of(options),
+        "because": "trees have one algorithm",
+        "order": "rows as they come, which changes no bit",
+        "threads": options.threads,
+        "max_iter": options.trees,
+        "epsilon": 0.0,
+        "converge": "loss",
+        "time": None,
+    }
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Of one group: before the first tree, and per iteration; outputs: trees of an iteration."""
+
+    start: float
+    each: float
+    outputs: int
+
+
+def candidate(
+    group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+) -> dict[str, Any]:
+    """The one plan as `explain_training` lists candidates."""
+    options = request.options
+    taken = measured(group, request, memory)
+    most = float(options.trees)
+    least = min(options.patience + 1.0, most) if options.validation else most
+    span = {"low": least, "point": most, "high": most}
+    return {
+        "algorithm": "gbdt",
+        "chosen": True,
+        "refusal": None,
+        "iterations": span,
+        "seconds_per_iteration": taken.each,
+        "seconds": {name: taken.start + taken.each * trees for name, trees in span.items()},
+        "memory_bytes": row_bytes(group) + needed(group, options, taken.outputs),
+        "store_requests": 0,
+        "store_bytes": 0,
+        "tried": None,
+    }
+
+
+def needed(group: NDArray[np.void], options: TreeOptions, outputs: int) -> int:
+    """Bytes that the training of a group takes beside its rows.
+
+    They are those of the bins of all rows, margins, gradients, the order of rows by leaf and the
+    histograms of leaves; or, if that is more, those of the rows that bins are found of.
+    """
+    n, d, kind = (int(group[name][0]) for name in ("n_rows", "dim", "kind"))
+    alone = n * d < LARGE
+    least = max(3, min(options.min_child_rows, 20) * 2 // 5)  # rows of a bin
+    bins = d * min(options.max_bins + 1, n // least + 2)
+    leaves = min(options.num_leaves, n // options.min_child_rows + 1) + 1
+    per_row = d + 16 + 8 * outputs + 12 + (12 if outputs > 1 else 0)
+    near = 2 * n * d if alone and n * d <= NEAR else 0
+    histograms = leaves * bins * (16 if alone and n <= 1 << 16 else 24)
+    sample = min(n, BIN_SAMPLE) * d * value_size(kind)
+    return max(n * per_row + near + histograms, sample)
+
+
+def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Seconds:
+    """Seconds of the training of one group: those of a sample, times the rows beyond it."""
+    options = request.options
+    threads = options.threads or budget.threads()
+    classes = int(training.classifies(options))
+    rows = Pass(group, classes, None, None, True, threads, cancel_mark=passes.cancel_mark())
+    n = int(group["n_rows"][0])
+    tried = min(n, max(SAMPLE // int(group["dim"][0]), 1))
+    given = training.Rows(group, rows, rows.labels())
+    training.refuse_labels(given, request)
+    _, labels = next(training.by_classes(given, options))
+    positive = np.ascontiguousarray(training.higher(options, given.labels))
+    with ExitStack() as stack:
+        if tried < n:
+            made, out = rows.shuffled(memory, options.seed, np.array([n - tried]))
+            rows = replace(rows, groups=stack.enter_context(made))
+            stack.enter_context(out)
+        rows = replace(rows, positive=positive)
+        longer = min(max(NEAR // (tried * int(group["dim"][0]) + 1), MORE), MOST)
+        few, more = (seconds_of(rows, labels, options, memory, trees) for trees in (FEW, longer))
+    each = max(more - few, 0.0) / (longer - FEW)
+    start = max(few - FEW * each, 0.0)
+    return Seconds(start * n / tried, each * n / tried, 1 if labels is None else labels.shape[1])
+
+
+def seconds_of(
+    rows: Pass, classes: Floats | None, options: TreeOptions, memory: int, trees: int
+) -> float:
+    """Seconds that so many iterations take."""
+    rules = replace(training.rules_of(options, classes is not None), trees=trees)
+    signs = None if options.monotone is None else np.array(options.monotone, np.int8)
+    times = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        boosted(rows, rules, memory, None, Targets(classes, signs))
+        times.append(time.perf_counter() - began)
+    return min(times)
