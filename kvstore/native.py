@@ -119,6 +119,20 @@ class RoutePlan(ctypes.Structure):
     ]
 
 
+class Runs(ctypes.Structure):
+    """`ks_runs`."""
+
+    _fields_ = [
+        ("file", _INT32),
+        ("threads", _INT32),
+        ("writes", _INT32),
+        ("data", _ADDRESS),
+        ("at", _ADDRESS),
+        ("bytes", _ADDRESS),
+        ("n", _INT64),
+    ]
+
+
 CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
 """What `acquire` asks whether to stop."""
 
@@ -182,6 +196,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_route_ranks": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
+    "ks_move_runs": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
         + [_ADDRESS] * 3,

@@ -1,6 +1,6 @@
 """Which weights travel from which chunk of rows to which, as `native/routes/api.h` wants it."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,17 +110,17 @@ class RoutePlan:
 
 
 def planned(
-    n: int, takes: Callable[[int], Counts], folder: Path, memory: int, weight_size: int = 4
+    n: int, takes: Iterable[Counts], folder: Path, memory: int, weight_size: int = 4
 ) -> RoutePlan:
     """The plan for n chunks.
 
-    takes: weights that a chunk takes over from each, uint32 of shape (n,); memory: bytes, about.
+    takes: for each chunk the weights that it takes over from each, uint32 of shape (n,); memory:
+    bytes, about.
     """
     links, per_page = Records(folder, "u4"), PAGE // weight_size
     counted = np.zeros((n, 5), np.int64)
     resting = np.empty(n, np.int64)
-    for j in range(n):
-        counts = takes(j)
+    for j, counts in enumerate(takes):
         ends = np.cumsum(counts, dtype=np.int64)
         links.write(j * PARTS * n, counts)
         links.write((j * PARTS + 1) * n, ends - counts)

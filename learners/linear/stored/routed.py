@@ -80,7 +80,7 @@ class RoutedRun(Run):
             return super()._map(index, rows)
         routing = self.routing
         most = NO_LIMIT  # `routing` cut the rows
-        given = rows, routing.locator(), routing.sizes, routing.rows, most
+        given = rows, routing.locator(self.plan.threads), routing.sizes, routing.rows, most
         chunks = self._counted(Chunks.map(*given), rows)
         self.keys[True] = routing.plan.buckets
         return chunks
