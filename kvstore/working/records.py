@@ -16,7 +16,8 @@ from tuskml.kvstore import native
 from tuskml.kvstore.native import ERROR_BYTES, Ids, address
 
 Array = NDArray[Any]
-Item, Read = TypeVar("Item"), TypeVar("Read")
+Item = TypeVar("Item")
+Read = TypeVar("Read")
 REQUESTS = 8
 """Runs of a file that are read or written at the same time: a disk does so in the time of one."""
 

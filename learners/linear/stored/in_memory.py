@@ -54,8 +54,8 @@ def train_in_memory(
         (model,) = train_in_parts(seen.groups, np.zeros(1, np.intp), own, memory)
         if model.status.pool[model.status.code[0]] == "one class":
             return replace(model, n_features=groups["dim"].astype(np.int64))
-        weights, ids, dimension = laid_out(model, ids, width)
-        pairs = pairs_of(weights, ids)
+        weights, places, dimension = laid_out(model, ids, width)
+        pairs = pairs_of(weights, places)
         given = DTYPE, dimension, about(model), continued(options)
         version = root.publish_pairs(options.store, pairs, *given)
     return stored(model, version.reference, width)
@@ -87,7 +87,7 @@ def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot)
 
 def laid_out(
     model: Models, ids: Ids | None, width: int
-) -> tuple[NDArray[np.float64], Ids | None, int]:
+) -> tuple[NDArray[np.float64], NDArray[np.integer] | None, int]:
     """The weights of a model, the ids in the store that are theirs, and how many there may be.
 
     Of K > 2 classes, weight k of feature i has id (i + 1) K + k, and the intercepts have the ids
@@ -97,10 +97,11 @@ def laid_out(
     if n <= 2:
         return model.coef.values, ids, width
     weights = np.ascontiguousarray(model.coef.values.reshape(n, -1).T)
+    places: NDArray[np.int64] | None = None
     if ids is not None:
         features = np.concatenate(([0], ids.astype(np.int64) + 1))
-        ids = (features[:, None] * n + np.arange(n)).ravel()
-    return weights.ravel(), ids, (width + 1) * n
+        places = (features[:, None] * n + np.arange(n)).ravel()
+    return weights.ravel(), places, (width + 1) * n
 
 
 def continued(options: LinearOptions) -> str | None:
@@ -109,7 +110,7 @@ def continued(options: LinearOptions) -> str | None:
 
 
 def pairs_of(
-    weights: NDArray[np.float64], ids: Ids | None
+    weights: NDArray[np.float64], ids: NDArray[np.integer] | None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """(ids, weights) of the weights that are not 0, by rising id, in parts; ids None: 0, 1, ...
 

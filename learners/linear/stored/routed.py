@@ -28,6 +28,7 @@ from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.outcome import Diverged, Trained
+from tuskml.learners.linear.stored.pace import Pace
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
 from tuskml.learners.stored.progress import Progress
@@ -182,6 +183,7 @@ class RoutedOnline(Online):
         assert run.routing is not None
         self.routing = run.routing
         self.training = replace(self.training, together=True)
+        self.pace = Pace(run.plan.threads, 1)  # which wait for the disk, not for each other
 
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):

@@ -262,7 +262,7 @@ class Run:
             else:
                 store.close()
             raise
-        description = told(self.plan, self._where(store.index), self.unasked)
+        description = told(self.plan, self._where(store.index), self.unasked) + online.pace.told
         store.discard()
         held = 0 if online.held is None else online.held.passes
         saved = sum(
