@@ -96,6 +96,14 @@ class FrameAccess(ctypes.Structure):
         ("parts", _ADDRESS),
     ]
 
+    @classmethod
+    def of(cls, weight_size: int, acquire: Any, release: Any) -> "FrameAccess":
+        """Of functions made by `ctypes.CFUNCTYPE`, which have to live as long; nothing is
+        delivered, and each frame has one stamp.
+        """
+        calls = (ctypes.cast(call, _ADDRESS) for call in (acquire, release))
+        return cls(None, weight_size, *calls, None, None)
+
 
 class Sharing(ctypes.Structure):
     """`ks_sharing`."""
