@@ -1,8 +1,11 @@
-"""Trainings whose models lie in a store, a group at a time."""
+"""Trainings whose models lie in a store: groups side by side where threads allow, else in turn."""
 
+import contextvars
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,10 @@ from tuskml.kvstore.files.locks import interruptible
 from tuskml.kvstore.roots.names import default_root
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
+from tuskml.learners.options.kinds import LEAST_CACHE
 from tuskml.learners.registry import learner_of
+from tuskml.learners.stored.defaults import CACHE
+from tuskml.schedule import budget
 
 
 def train_stored(
@@ -41,12 +47,65 @@ def train_stored(
     learner = learner_of(request.task)
     mark, training = passes.cancel_mark(), training_of(statement)
     look_at_limits(memory)
-    with interruptible(lambda: passes.raise_if_cancelled(mark)):
+    check = lambda: passes.raise_if_cancelled(mark)  # noqa: E731
+    with interruptible(check):
         file_rules.check(root if root is not None else default_root(), account)
         stores = StoreRoot(root, training)
-        for place in range(len(groups)):
-            model = learner.train_stored(groups[place : place + 1], request, memory, stores)
-            yield model.numbered(np.array([place]))
+        lanes = lanes_of(len(groups), request)
+
+        def train(place: int) -> Models:
+            with passes.begun_at(mark), interruptible(check), budget.within(lanes.threads):
+                one = groups[place : place + 1]
+                model = learner.train_stored(one, lanes.request, memory, stores)
+            return model.numbered(np.array([place]))
+
+        if lanes.count == 1:
+            for place in range(len(groups)):
+                model = learner.train_stored(groups[place : place + 1], request, memory, stores)
+                yield model.numbered(np.array([place]))
+        else:
+            yield from side_by_side(train, len(groups), lanes.count)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many groups train at the same time, the threads of each, and what each is asked."""
+
+    count: int
+    threads: int
+    request: Request[Any, Any]
+
+
+def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
+    """As many as there are threads, while each has its share of the cache.
+
+    One where the same bits are asked for, which must not depend on the number of processors, where
+    a server is asked who trains, which it answers on its own thread alone, and for losses that are
+    asked in Python.
+    """
+    options, own = request.options, getattr(request.task, "own", None)
+    alone = options.ordered or options.resume or own is not None or hosting.host is not None
+    threads = budget.threads(options.threads)
+    cache = options.cache or CACHE
+    count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))
+    if count == 1:
+        return Lanes(1, threads, request)
+    given = replace(options, cache=cache // count, threads=None)
+    return Lanes(count, max(1, threads // count), replace(request, options=given))
+
+
+def side_by_side(train: Callable[[int], Models], n: int, lanes: int) -> Iterator[Models]:
+    """train(place) of each place below n, so many at the same time, in their order.
+
+    The first that fails ends those that have not begun.
+    """
+    pool = ThreadPoolExecutor(lanes)
+    try:
+        running = [pool.submit(contextvars.copy_context().run, train, place) for place in range(n)]
+        for one in running:
+            yield one.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 _process = secrets.token_hex(8)

@@ -50,7 +50,7 @@ from tuskml.kvstore.roots.transfer import export_model, import_model
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.sealed.sealed import SealedModel
 from tuskml.kvstore.working.checkpoints import Checkpoint
-from tuskml.kvstore.working.database import LEAST_MEMORY, Counters
+from tuskml.kvstore.working.database import LEAST_MEMORY, Counters, buffers_of
 from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
 from tuskml.kvstore.working.probe import measure_store
 from tuskml.kvstore.working.working import ModelStore
@@ -69,6 +69,7 @@ __all__ = [
     "SealedModel",
     "StoreRoot",
     "Version",
+    "buffers_of",
     "collect",
     "export_model",
     "import_model",

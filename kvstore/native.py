@@ -96,6 +96,14 @@ class FrameAccess(ctypes.Structure):
         ("parts", _ADDRESS),
     ]
 
+    @classmethod
+    def of(cls, weight_size: int, acquire: Any, release: Any) -> "FrameAccess":
+        """Of functions made by `ctypes.CFUNCTYPE`, which have to live as long; nothing is
+        delivered, and each frame has one stamp.
+        """
+        calls = (ctypes.cast(call, _ADDRESS) for call in (acquire, release))
+        return cls(None, weight_size, *calls, None, None)
+
 
 class Sharing(ctypes.Structure):
     """`ks_sharing`."""
@@ -116,6 +124,20 @@ class RoutePlan(ctypes.Structure):
         ("links", _INT32),
         ("piece", _INT32),
         ("behind", _INT32),
+    ]
+
+
+class Runs(ctypes.Structure):
+    """`ks_runs`."""
+
+    _fields_ = [
+        ("file", _INT32),
+        ("threads", _INT32),
+        ("writes", _INT32),
+        ("data", _ADDRESS),
+        ("at", _ADDRESS),
+        ("bytes", _ADDRESS),
+        ("n", _INT64),
     ]
 
 
@@ -182,6 +204,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_route_ranks": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
+    "ks_move_runs": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_seal": (
         [_ADDRESS, _ADDRESS, _INT64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
         + [_ADDRESS] * 3,

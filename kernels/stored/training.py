@@ -137,6 +137,7 @@ class Training:
     the intercept has no penalty. l1 and l2 must stay what they are until a `settle` with fold.
     step, power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train
     one chunk, chunk after chunk in their order, as payloads of `kvstore.working.routes` need it.
+    threads: of epochs, 0: those of the rows.
     """
 
     chunks: Chunks
@@ -149,6 +150,7 @@ class Training:
     seed: int = 0
     shuffle: bool = True
     together: bool = False
+    threads: int = 0
     which: "NDArray[np.int64] | None" = field(default=None, compare=False)
 
     def of(self, which: ArrayLike, access: int, step: float) -> "Training":
@@ -199,7 +201,11 @@ class Training:
     @contextmanager
     def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[structures.Stored]:
         """The struct; what it points into lives as long as the context."""
-        rows, opened = self.chunks.rows.struct, self.chunks.rows.open
+        rows, opened = (
+            structures.Pass.from_buffer_copy(self.chunks.rows.struct),
+            self.chunks.rows.open,
+        )
+        rows.threads = self.threads or rows.threads
         which = self.which
         calling = None if opened is None else Calling(opened)
         job = structures.Stored(

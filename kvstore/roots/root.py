@@ -51,9 +51,11 @@ class StoreRoot:
         memory: int = 2 * LEAST_MEMORY,
         metadata: "Record | None" = None,
         warm_start: "str | Reference | None" = None,
+        buffers: int = 0,
     ) -> ModelStore:
         """A new working store for a training of the model of this name.
 
+        memory, metadata, buffers: as of `ModelStore.create`.
         warm_start: a finished model whose weights it begins with, of any index map and dtype;
         its last checkpoint has number 1 then. What killed trainings of this name left goes now.
         """
@@ -62,7 +64,9 @@ class StoreRoot:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         with versions.locked(folder):
             leftovers.sweep(self.path, folder)
-            store = ModelStore.create(folder / "work" / run, index, dtype, memory, metadata)
+            store = ModelStore.create(
+                folder / "work" / run, index, dtype, memory, metadata, buffers
+            )
         if source is None:
             return store
         try:
@@ -80,7 +84,7 @@ class StoreRoot:
         with reporting("listing working stores"):
             return sorted(p for p in (folder / "work").iterdir() if not p.name.startswith("."))
 
-    def resume(self, name: str, memory: int = 2 * LEAST_MEMORY) -> ModelStore:
+    def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
         """The newest working store that nobody has open and that has a checkpoint, at that.
 
         StoreError if there is none: the first reason is given.
@@ -88,7 +92,7 @@ class StoreRoot:
         reasons = []
         for path in reversed(self.working(name)):
             try:
-                return ModelStore.resume(path, memory)
+                return ModelStore.resume(path, memory, buffers)
             except StoreError as error:
                 reasons.append(str(error))
         raise StoreError(reasons[0] if reasons else f"the store {name!r} has no working store")

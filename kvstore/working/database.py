@@ -27,6 +27,11 @@ LARGEST_PARTITION = MEBIBYTE
 """Bytes of weights under one key at most."""
 BATCH_KEYS, BATCH_BYTES = 1 << 15, 2 * MEBIBYTE  # a native call: tens of milliseconds
 BLOOM_BITS, BLOCK_SIZE = 10, 4096
+BUFFERS_SHARE, MOST_BUFFERS = 8, 32 * MEBIBYTE
+"""LevelDB's buffers get an eighth of a cache, and so much at most."""
+BATCHES = 8
+"""A write batch has an eighth of the buffers at most, so two memtables can exceed their size by a
+quarter of them."""
 _FEWEST_TABLES, _OTHER_FILES = 64, 10  # LevelDB's own floor, and what it counts apart
 
 
@@ -53,12 +58,19 @@ def _numbers(counters: Counters) -> list[int]:
     return list(vars(counters).values())
 
 
-def options(memory: int, weight_size: int, create: bool) -> native.Options:
+def buffers_of(cache: int) -> int:
+    """Bytes of a cache that LevelDB's memtables and block cache get; the rest is for frames."""
+    return min(cache // BUFFERS_SHARE, MOST_BUFFERS)
+
+
+def options(memory: int, weight_size: int, create: bool, buffers: int = 0) -> native.Options:
     """LevelDB's settings within a budget of bytes.
 
     Three quarters for mapped tables, of which LevelDB keeps 64 at least; a table is as large as a
     memtable, or as max_file_size says where tables were merged. A sixteenth for the block cache.
     The two memtables, and indexes and filters of mapped tables, take less than the rest.
+    buffers: bytes of the memtables and the block cache together, with what a write batch adds;
+    a quarter for each of the three. 0: as above.
     """
     if memory < LEAST_MEMORY:
         raise StoreError(f"memory must be at least {LEAST_MEMORY} bytes, got {memory}")
@@ -67,8 +79,8 @@ def options(memory: int, weight_size: int, create: bool) -> native.Options:
     return native.Options(
         create=create,
         weight_size=weight_size,
-        write_buffer=table,
-        block_cache=memory // 16,
+        write_buffer=buffers // 4 or table,
+        block_cache=buffers // 4 or memory // 16,
         max_file_size=table,
         block_size=BLOCK_SIZE,
         max_open_files=min(mapped // table, 1000) + _OTHER_FILES,
@@ -82,13 +94,24 @@ class Database:
     Threads may call get, put, add and scan at the same time; close only when none does.
     """
 
-    def __init__(self, path: Path, dtype: np.dtype[np.generic], memory: int, create: bool) -> None:
-        """Opens or creates it; a directory that is not there, or is, is a StoreError."""
+    def __init__(
+        self,
+        path: Path,
+        dtype: np.dtype[np.generic],
+        memory: int,
+        create: bool,
+        buffers: int = 0,
+    ) -> None:
+        """Opens or creates it; a directory that is not there, or is, is a StoreError.
+
+        memory, buffers: as of `options`.
+        """
         forks.use()
         self.path, self.dtype = path, dtype
         self._native = native.with_leveldb()
         self._store = ctypes.c_void_p()
-        settings = options(memory, dtype.itemsize, create)
+        settings = options(memory, dtype.itemsize, create, buffers)
+        self._batch = min(BATCH_BYTES, buffers // BATCHES or BATCH_BYTES)
         opened, error = ctypes.byref(self._store), ctypes.create_string_buffer(ERROR_BYTES)
         name = os.fsencode(path)
         self._check(self._native.ks_open(name, ctypes.byref(settings), opened, error), error)
@@ -109,15 +132,15 @@ class Database:
 
         keys: (n,); starts: (n + 1,); out: (starts[n],) of the store's dtype; found: bool, (n,).
         """
-        for a, b in _slices(starts, self.dtype.itemsize):
+        for a, b in _slices(starts, self._batch // self.dtype.itemsize):
             flags = None if found is None else address(found[a:])
             places = address(keys[a:]), b - a, address(starts[a:]), address(out)
             with self._reporting() as error:
                 error.code = self._native.ks_get(self._store, *places, flags, error.text)
 
     def put(self, keys: Ids, starts: Ids, values: Weights, sync: bool = False) -> None:
-        """Writes partitions, laid out as in `get`; each slice of 2 MiB whole or not at all."""
-        for a, b in _slices(starts, self.dtype.itemsize):
+        """Writes partitions, laid out as in `get`; a slice of 2 MiB at most whole or not."""
+        for a, b in _slices(starts, self._batch // self.dtype.itemsize):
             places = address(keys[a:]), b - a, address(starts[a:]), address(values)
             with self._reporting() as error:
                 error.code = self._native.ks_put(self._store, *places, sync, error.text)
@@ -130,7 +153,7 @@ class Database:
         """
         starts = np.zeros(len(keys) + 1, np.int64)
         np.cumsum(widths, out=starts[1:])
-        for a, b in _slices(starts, self.dtype.itemsize):
+        for a, b in _slices(starts, self._batch // self.dtype.itemsize):
             parts = keys[a:], widths[a:], entries[a:], slots, deltas
             updates = native.Updates(*map(address, parts), b - a)
             with self._reporting() as error:
@@ -223,14 +246,15 @@ class _Error:
         self.code, self.text = 0, ctypes.create_string_buffer(ERROR_BYTES)
 
 
-def _slices(starts: Ids, weight_size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of partitions, so small that Python handles signals often, each of one at least.
+def _slices(starts: Ids, weights: int) -> Iterator[tuple[int, int]]:
+    """Ranges of partitions of so many weights, so that Python handles signals often; each of one
+    at least.
 
     What `locks.interruptible` was given is asked before each.
     """
     n, a = len(starts) - 1, 0
     while a < n:
-        most = starts[a] + BATCH_BYTES // weight_size
+        most = starts[a] + weights
         b = int(np.searchsorted(starts, most, side="right")) - 1
         b = min(max(b, a + 1), a + BATCH_KEYS, n)
         raise_if_interrupted()

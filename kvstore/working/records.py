@@ -1,21 +1,48 @@
 """Arrays in files, for what a training keeps that grows with the number of features."""
 
+import ctypes
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, StoreError
+from tuskml.kvstore import native
+from tuskml.kvstore.native import ERROR_BYTES, Ids, address
 
 Array = NDArray[Any]
+Item = TypeVar("Item")
+Read = TypeVar("Read")
+REQUESTS = 8
+"""Runs of a file that are read or written at the same time: a disk does so in the time of one."""
 
 
 def unnamed(folder: Path) -> IO[bytes]:
-    """A file that is gone when it is closed, however the process ends."""
-    return tempfile.TemporaryFile(dir=folder, buffering=0)
+    """A file that is gone when it is closed, however the process ends.
+
+    Who reads it asks for all that he needs next; what the system reads ahead would be too much.
+    """
+    made: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+    os.posix_fadvise(made.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+    return made
+
+
+def ahead(read: Callable[[Item], Read], items: Iterable[Item]) -> Iterator[Read]:
+    """read(item) of each; a thread reads the next one meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        before = None
+        for item in items:
+            coming = pool.submit(read, item)
+            if before is not None:
+                yield before.result()
+            before = coming
+        if before is not None:
+            yield before.result()
 
 
 class Records:
@@ -40,3 +67,25 @@ class Records:
         if len(data) < n * size:
             raise DataError("a file of a training's plan ends too early")
         return np.frombuffer(data, self.dtype)
+
+    def read_runs(self, at: Ids, lengths: Ids) -> Array:
+        """lengths[k] items from each place at[k], one run after the other, (sum of lengths,)."""
+        out = np.empty(int(lengths.sum()), self.dtype)
+        self._move(out, at, lengths, writes=False)
+        return out
+
+    def write_runs(self, at: Ids, lengths: Ids, items: Array) -> None:
+        """Puts items at these places, a run after the other."""
+        self._move(np.ascontiguousarray(items, self.dtype), at, lengths, writes=True)
+
+    def _move(self, items: Array, at: Ids, lengths: Ids, writes: bool) -> None:
+        some = lengths > 0
+        size = self.dtype.itemsize
+        places, counts = (np.ascontiguousarray(a[some] * size, np.int64) for a in (at, lengths))
+        runs = native.Runs(
+            self.file.fileno(), REQUESTS, writes,
+            address(items), address(places), address(counts), len(places),
+        )  # fmt: skip
+        error = ctypes.create_string_buffer(ERROR_BYTES)
+        if native.library().ks_move_runs(ctypes.byref(runs), error):
+            raise StoreError(f"a file of a training's plan: {error.value.decode()}")

@@ -1,6 +1,6 @@
 """Which weights travel from which chunk of rows to which, as `native/routes/api.h` wants it."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ Counts = NDArray[np.uint32]
 PAGE = 4096
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""
-BEHIND_SHARE, MOST_BEHIND = 1 / 8, 256 << 10
-"""Of memory at most, and bytes per chunk, for what is gathered before it is written."""
+BEHIND_SHARE, WIDE_SHARE, MOST_BEHIND = 1 / 8, 1 / 4, 256 << 10
+"""Of memory for what is gathered before it is written; of memory at most, where the first has less
+than a page for each chunk; and bytes per chunk at most."""
 CHUNK_BYTES = 256
 """Of memory for each chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
@@ -110,17 +111,17 @@ class RoutePlan:
 
 
 def planned(
-    n: int, takes: Callable[[int], Counts], folder: Path, memory: int, weight_size: int = 4
+    n: int, takes: Iterable[Counts], folder: Path, memory: int, weight_size: int = 4
 ) -> RoutePlan:
     """The plan for n chunks.
 
-    takes: weights that a chunk takes over from each, uint32 of shape (n,); memory: bytes, about.
+    takes: for each chunk the weights that it takes over from each, uint32 of shape (n,); memory:
+    bytes, about.
     """
     links, per_page = Records(folder, "u4"), PAGE // weight_size
     counted = np.zeros((n, 5), np.int64)
     resting = np.empty(n, np.int64)
-    for j in range(n):
-        counts = takes(j)
+    for j, counts in enumerate(takes):
         ends = np.cumsum(counts, dtype=np.int64)
         links.write(j * PARTS * n, counts)
         links.write((j * PARTS + 1) * n, ends - counts)
@@ -134,20 +135,26 @@ def planned(
     _transpose(links, n, memory)
     nears = counted[:, 0] - counted[:, 2]
     sizes = -(-counted[:, 0] // per_page) * per_page
-    behind = min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
     return RoutePlan(
         region=_ends(sizes) * weight_size,
         first=_ends(counted[:, 0]),
         resting=resting,
         links=links,
         weight_size=weight_size,
-        behind=behind,
+        behind=gathered(n, memory),
         buckets=int(totals[1]) + int(np.count_nonzero(nears)),
         far_buckets=int(totals[1]),
         far_weights=int(totals[2]),
         resting_buckets=int(totals[3]),
         n_features=int(totals[4]),
     )
+
+
+def gathered(n: int, memory: int) -> int:
+    """Bytes that are gathered for each of n chunks: whole pages, 0 where there is no room."""
+    if n * PAGE > memory * BEHIND_SHARE:
+        return PAGE if n * PAGE <= memory * WIDE_SHARE else 0
+    return min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
 
 
 def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:

@@ -63,7 +63,7 @@ class ModelStore:
         self._gate = Gate()
         self._past = Counters()
         self._database: Database | None = None
-        self._memory = LEAST_MEMORY
+        self._memory, self._buffers = LEAST_MEMORY, 0
         self._frames: Frames | None = None
 
     @classmethod
@@ -74,10 +74,12 @@ class ModelStore:
         dtype: DTypeLike = "float32",
         memory: int = 2 * LEAST_MEMORY,
         metadata: "Record | None" = None,
+        buffers: int = 0,
     ) -> "ModelStore":
         """An empty store in a directory that was not there.
 
-        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again.
+        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again;
+        buffers: of memory for what LevelDB holds itself (`buffers_of`), 0: a share of it.
         """
         path = Path(path)
         record = {
@@ -96,7 +98,7 @@ class ModelStore:
                 make_directory(path / DATABASE)
                 write_record(path / RECORD, record, index.to_bytes())
                 store = cls(path, lock, record, index)
-                store._open(memory, create=True)
+                store._open(memory, create=True, buffers=buffers)
             except BaseException:
                 lock.release()
                 shutil.rmtree(path, ignore_errors=True)
@@ -104,7 +106,9 @@ class ModelStore:
         return store
 
     @classmethod
-    def resume(cls, path: "Path | str", memory: int = 2 * LEAST_MEMORY) -> "ModelStore":
+    def resume(
+        cls, path: "Path | str", memory: int = 2 * LEAST_MEMORY, buffers: int = 0
+    ) -> "ModelStore":
         """The store as its last checkpoint left it.
 
         StoreError: it is open already (the owner's pid is named), has no checkpoint, is damaged,
@@ -125,7 +129,7 @@ class ModelStore:
                     raise StoreError(f"{path} has no checkpoint to resume from")
                 checkpoints.restore(last, path / DATABASE)
                 checkpoints.remove_others(path / CHECKPOINTS, last.number)
-                store._open(memory, create=False)
+                store._open(memory, create=False, buffers=buffers)
             except BaseException:
                 lock.release()
                 raise
@@ -280,7 +284,7 @@ class ModelStore:
                         self.last_checkpoint,
                     )
                 finally:
-                    self._open(self._memory, create=False)
+                    self._open(self._memory, create=False, buffers=self._buffers)
                     if attach:
                         attach(self._opened())
         return self.last_checkpoint
@@ -301,7 +305,7 @@ class ModelStore:
             try:
                 checkpoints.restore(last, self.path / DATABASE)
             finally:
-                self._open(self._memory, create=False)
+                self._open(self._memory, create=False, buffers=self._buffers)
         return last
 
     def close(self) -> None:
@@ -381,9 +385,9 @@ class ModelStore:
             raise StoreError(f"the store {self.path} is closed")
         return self._database
 
-    def _open(self, memory: int, create: bool) -> None:
-        self._memory = memory
-        self._database = Database(self.path / DATABASE, self.dtype, memory, create)
+    def _open(self, memory: int, create: bool, buffers: int) -> None:
+        self._memory, self._buffers = memory, buffers
+        self._database = Database(self.path / DATABASE, self.dtype, memory, create, buffers)
 
     def _shut(self, for_good: bool = False) -> None:
         if for_good and self._frames is not None:

@@ -21,7 +21,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.factorization import Shape, StoredFactorization, Visit
 from tuskml.kernels.passes import Pass
-from tuskml.kvstore import Frames, ModelStore, StoreRoot
+from tuskml.kvstore import Frames, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
@@ -108,7 +108,9 @@ class StoredRun:
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
         self.resumes = options.resume
-        self.frame_memory = options.cache or CACHE
+        cache = options.cache or CACHE
+        self.buffers = buffers_of(cache)
+        self.frame_memory = cache - self.buffers
         if settings.key_a_weight:  # the other half is for the workers' copies of vectors
             self.frame_memory = max(LEAST_FRAME_MEMORY, self.frame_memory // 2)
         self.share = frame_share(self.frame_memory, rows.threads)
@@ -134,7 +136,7 @@ class StoredRun:
             for _ in range(ATTEMPTS):
                 made = Requests()
                 made.clock.add("map", mapping)
-                store = self.root.create(self.name, self.layout.index, DTYPE)
+                store = self._new_store()
                 try:
                     return self._descend(model, store, Progress(step, self.layout.per_key), made)
                 except RanAway:
@@ -142,10 +144,13 @@ class StoredRun:
                     model.start()
         raise self._diverged(step * 4)
 
+    def _new_store(self) -> ModelStore:
+        return self.root.create(self.name, self.layout.index, DTYPE, buffers=self.buffers)
+
     def _resume(self, model: StoredFactorization) -> Trained:
         """Goes on from the last checkpoint, with the step it had."""
         made = Requests()
-        store = self.root.resume(self.name)
+        store = self.root.resume(self.name, buffers=self.buffers)
         try:
             assert store.last_checkpoint is not None
             progress = Progress.from_record(store.last_checkpoint.metadata, self._facts(model))

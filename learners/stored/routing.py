@@ -8,6 +8,7 @@ and related problems, CACM 1988).
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore.working.records import Records
+from tuskml.kvstore.working.records import Records, ahead
 from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, neighbours, planned, ranks
 from tuskml.kvstore.working.routes import Routes
 
@@ -81,7 +82,7 @@ class Routing:
             self.rows = self._cut(group, fewest)
             self._bounds = self._ranges()
             self._sort()
-            self.plan = planned(self.n_chunks, self._takes, folder, memory, WEIGHT_BYTES)
+            self.plan = planned(self.n_chunks, self._takes(), folder, memory, WEIGHT_BYTES)
             stack.callback(self.plan.links.file.close)
             self._order()
             self._close = stack.pop_all()
@@ -166,15 +167,19 @@ class Routing:
         first, end = self._first[chunk : chunk + 2]
         return self._ids.read(int(first), int(end - first))
 
-    def _before_of(self, chunk: int) -> Array:
+    def _around_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
-        return self._around.read(int(first), int(end - first)).astype(np.uint16)
+        return self._around.read(int(first), int(end - first))
+
+    def _before_of(self, chunk: int) -> Array:
+        return self._around_of(chunk).astype(np.uint16)
 
     def _ranges(self) -> Ids:
         """Ids that bound ranges with about as many pairs as a sort may have."""
         pairs = int(self._first[-1])
         stride = max(1, pairs * 8 * PATIENCE // self.memory)
-        parts = [self._ids_of(j)[::stride].copy() for j in range(self.n_chunks)]
+        lists = ahead(self._ids_of, range(self.n_chunks))
+        parts = [ids[::stride].copy() for ids in lists]
         sample = np.sort(np.concatenate(parts))
         last = [self._ids.read(int(end) - 1, 1)[0] for end in self._first[1:] if end]
         self.dimension = int(max(last, default=-1)) + 1
@@ -185,12 +190,8 @@ class Routing:
 
     def _sort(self) -> None:
         """Writes which chunks have each feature before and after, range by range."""
-        for begins, lengths in self._by_range(map(self._ids_of, range(self.n_chunks))):
-            around = self._neighbours(begins, lengths)
-            ends = np.cumsum(lengths)
-            for j in np.flatnonzero(lengths).tolist():
-                part = slice(int(ends[j] - lengths[j]), int(ends[j]))
-                self._around.write(int(begins[j]), around[part])
+        for begins, lengths in self._by_range(ahead(self._ids_of, range(self.n_chunks))):
+            self._around.write_runs(begins, lengths, self._neighbours(begins, lengths))
 
     def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[Ids, Ids]]:
         """Range by range, where it begins in each list of rising ids, of all lists one after the
@@ -214,41 +215,42 @@ class Routing:
 
     def _neighbours(self, begins: Ids, lengths: Ids) -> Array:
         """`neighbours` of the pairs of a range."""
-        pairs, at = np.empty(int(lengths.sum()), np.uint64), 0
+        pairs = self._ids.read_runs(begins, lengths).astype(np.uint64)
+        pairs <<= np.uint64(16)
+        ends = np.cumsum(lengths)
         for j in np.flatnonzero(lengths).tolist():
-            n = int(lengths[j])
-            pairs[at : at + n] = self._ids.read(int(begins[j]), n)
-            pairs[at : at + n] <<= np.uint64(16)
-            pairs[at : at + n] |= np.uint64(j)
-            at += n
+            pairs[int(ends[j] - lengths[j]) : int(ends[j])] |= np.uint64(j)
         pairs.sort()  # by id, then by chunk
         return neighbours(pairs, lengths)
 
-    def _takes(self, chunk: int) -> NDArray[np.uint32]:
-        """Weights that a chunk takes over from each."""
-        self._check()
-        return np.bincount(self._before_of(chunk), minlength=self.n_chunks).astype(np.uint32)
+    def _takes(self) -> Iterator[NDArray[np.uint32]]:
+        """For each chunk the weights that it takes over from each."""
+        for before in ahead(self._before_of, range(self.n_chunks)):
+            self._check()
+            yield np.bincount(before, minlength=self.n_chunks).astype(np.uint32)
 
     def _order(self) -> None:
         """Writes in which order the weights of each chunk go on."""
-        for j in range(self.n_chunks):
+        for j, around in enumerate(ahead(self._around_of, range(self.n_chunks))):
             self._check()
-            first, end = (int(at) for at in self._first[j : j + 2])
-            after = (self._around.read(first, end - first) >> 16).astype(np.uint16)
+            after, before = (around >> 16).astype(np.uint16), around.astype(np.uint16)
             given = self.plan.gives(j)[0]
-            going = np.empty(end - first, np.int32)
-            going[ranks(after, np.cumsum(given) - given)] = self.places(j)
-            self.moves.write(first, going)
+            going = np.empty(len(around), np.int32)
+            going[ranks(after, np.cumsum(given) - given)] = self._places(j, before)
+            self.moves.write(int(self._first[j]), going)
 
     # --- the weights of a chunk ---
 
     def places(self, chunk: int) -> Array:
         """Of a chunk's features by rising id, the places in its region, int32 of shape (n,)."""
-        return ranks(self._before_of(chunk), self.plan.takes(chunk)[1])
+        return self._places(chunk, self._before_of(chunk))
 
-    def locator(self) -> "Locator":
-        """Finds the places of features for `Chunks.map`."""
-        return Locator(self)
+    def _places(self, chunk: int, before: Array) -> Array:
+        return ranks(before, self.plan.takes(chunk)[1])
+
+    def locator(self, threads: int = 1) -> "Locator":
+        """Finds the places of features for `Chunks.map`, of so many chunks at a time."""
+        return Locator(self, threads)
 
     def sizes(self, keys: Ids) -> Ids:
         """Weights under keys, which are numbers of chunks."""
@@ -260,10 +262,11 @@ class Routing:
         """Puts weights(ids) into routes that were never used."""
         for j in range(self.n_chunks):
             self._check()
-            resting = self._before_of(j) >= j
+            before = self._before_of(j)
+            resting = before >= j
             region = routes.read(j).copy()
             found = weights(self._ids_of(j)[resting].astype(np.int64))
-            region[self.places(j)[resting]] = found
+            region[self._places(j, before)[resting]] = found
             routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
@@ -271,50 +274,62 @@ class Routing:
         of 2^16; of routes at rest.
         """
         with ExitStack() as stack:
-            ids = self._made(stack, self.folder, "i4")
-            weights = self._made(stack, self.folder, "f4")
+            found = self._made(stack, self.folder, "u8")
 
             def lists() -> Iterator[Array]:
                 first = 0
-                for j in range(self.n_chunks):
-                    resting = self._before_of(j) >= j
-                    mine = self._ids_of(j)[resting]
-                    ids.write(first, mine)
-                    weights.write(first, routes.read(j)[self.places(j)[resting]])
+                read = lambda j: (self._before_of(j), self._ids_of(j), routes.read(j))  # noqa: E731
+                for j, (before, ids, region) in enumerate(ahead(read, range(self.n_chunks))):
+                    resting = before >= j
+                    mine, places = ids[resting], self._places(j, before)[resting]
+                    found.write(first, joined(mine, region[places]))
                     first += len(mine)
                     yield mine
 
             for begins, lengths in self._by_range(lists()):
-                yield _joined(ids, weights, begins, lengths)
+                pairs = found.read_runs(begins, lengths)
+                pairs.sort()
+                yield (pairs >> np.uint64(32)).astype(np.int64), weights_of(pairs)
 
 
-def _joined(ids: Records, weights: Records, begins: Ids, lengths: Ids) -> tuple[Ids, Array]:
-    """The pairs of a range, from the runs of all chunks."""
-    runs = [(b, n) for b, n in zip(begins.tolist(), lengths.tolist(), strict=True) if n]
-    if not runs:
-        return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    found = np.concatenate([ids.read(*run) for run in runs]).astype(np.uint64)
-    found <<= np.uint64(32)  # the bits of a weight are below its id
-    found |= np.concatenate([weights.read(*run) for run in runs]).view(np.uint32)
-    found.sort()
-    return (found >> np.uint64(32)).astype(np.int64), found.astype(np.uint32).view(np.float32)
+def joined(ids: Array, weights: Array) -> NDArray[np.uint64]:
+    """A number for each id and its float: the bits of the weight are below the id."""
+    return ids.astype(np.uint64) << np.uint64(32) | weights.view(np.uint32)
+
+
+def weights_of(pairs: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """The weights in such numbers."""
+    return pairs.astype(np.uint32).view(np.float32)
 
 
 class Locator:
-    """Keys and slots of the features of one chunk after the other: its number, and places."""
+    """Keys and slots of the features of chunks in their order: its number, and places."""
 
-    at_once = 1
-
-    def __init__(self, routing: Routing) -> None:
-        self._routing, self._chunk = routing, -1
+    def __init__(self, routing: Routing, at_once: int) -> None:
+        """at_once: chunks in a call, each on a thread of its own."""
+        self._routing, self._chunk, self.at_once = routing, 0, at_once
 
     def __call__(self, ids: Ids) -> tuple[Ids, NDArray[np.int32]]:
-        """Of the features of the next chunk, in any order."""
-        self._chunk += 1
-        chunk, routing = self._chunk, self._routing
-        order = np.argsort(ids)
+        """Of the features of the next chunks, each in any order."""
+        sizes = np.diff(self._routing._first[self._chunk :])
+        ends = np.cumsum(sizes[: self.at_once])
+        n = int(np.searchsorted(ends, len(ids))) + 1
+        chunks = range(self._chunk, self._chunk + n)
+        self._chunk += n
+        slots = np.empty(len(ids), np.int32)
+        parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=False)]
+        with ThreadPoolExecutor(n) as pool:
+            done = [
+                pool.submit(self._locate, chunk, ids[part], slots[part])
+                for chunk, part in zip(chunks, parts, strict=False)
+            ]
+            for one in done:
+                one.result()
+        return np.repeat(np.array(chunks, np.int64), sizes[:n]), slots
+
+    def _locate(self, chunk: int, ids: Ids, out: NDArray[np.int32]) -> None:
+        """Writes the places of a chunk's ids into `out`."""
+        routing, order = self._routing, np.argsort(ids)
         if not np.array_equal(ids[order], routing._ids_of(chunk)):
             raise DataError(f"chunk {chunk} has other features than when it was planned")
-        slots = np.empty(len(ids), np.int32)
-        slots[order] = routing.places(chunk)
-        return np.full(len(ids), chunk, np.int64), slots
+        out[order] = routing.places(chunk)

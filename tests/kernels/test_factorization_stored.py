@@ -13,6 +13,7 @@ from test_factorization import made, ratings
 from tuskml.errors import Interrupted, StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.factorization import Shape, StoredFactorization, rating_ids
+from tuskml.kvstore.native import FrameAccess
 
 TOO_LARGE, FAILED, CORRUPT, NO_MEMORY, CANCELLED = 4, 1, 2, 3, 5
 
@@ -37,17 +38,6 @@ RELEASE = ctypes.CFUNCTYPE(
 )
 
 
-class Access(ctypes.Structure):
-    _fields_ = [
-        ("frames", ctypes.c_void_p),
-        ("weight_size", ctypes.c_int32),
-        ("acquire", ACQUIRE),
-        ("release", RELEASE),
-        ("expect", ctypes.c_void_p),  # NULL: nothing is delivered
-        ("parts", ctypes.c_void_p),  # NULL: each frame has one stamp
-    ]
-
-
 class Store:
     """Frames in a dictionary; holds the contract of frames.h, and says when it is broken."""
 
@@ -60,7 +50,8 @@ class Store:
         self.wrong = []
         self.lock = threading.Lock()
         self.most = 0  # keys in a call
-        self.struct = Access(None, 4, ACQUIRE(self._acquire), RELEASE(self._release))
+        self.calls_back = ACQUIRE(self._acquire), RELEASE(self._release)
+        self.struct = FrameAccess.of(4, *self.calls_back)
 
     @property
     def access(self):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import LEAST_MEMORY, native
+from tuskml.kvstore import LEAST_MEMORY, buffers_of, native
 from tuskml.kvstore.working.database import Database, options
 
 WIDTHS = (1, 2, 3, 16, 255, 1024, 65_536, 70_000)
@@ -174,6 +174,14 @@ def test_the_budget_bounds_what_leveldb_may_use(memory: int) -> None:
     made = options(memory, 4, create=False)
     mapped = (made.max_open_files - 10) * made.max_file_size
     assert mapped + 2 * made.write_buffer + made.block_cache <= memory
+
+
+@pytest.mark.parametrize("cache", [1 << 20, 16_000_000, 256 << 20, 1 << 40])
+def test_buffers_are_a_share_of_the_cache(cache: int) -> None:
+    """Two memtables, each with a batch on top, and the block cache."""
+    buffers = buffers_of(cache)
+    made = options(LEAST_MEMORY, 4, create=False, buffers=buffers)
+    assert 2 * (made.write_buffer + buffers // 8) + made.block_cache <= buffers <= cache // 8
 
 
 def test_too_little_memory(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, measure_store
+from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, buffers_of, measure_store
 from tuskml.kvstore.working import checkpoints
 from tuskml.partitioner import Blocks, IndexMap
 
@@ -101,6 +101,31 @@ def test_counters(store: ModelStore) -> None:
     assert counters.bytes_written == 2 * 72 + 72 + 14  # dense; one weight of 16 as a pair
     assert counters.bytes_read == 3 * 72
     assert store.memory_in_use > 0
+
+
+@pytest.mark.parametrize("by", ["put", "frames"])
+def test_what_leveldb_holds_is_within_its_share_of_the_cache(tmp_path: Path, by: str) -> None:
+    """Its own count of memtables and block cache, while 16 times the cache is written and read."""
+    cache, most = 4 << 20, 0
+    share = buffers_of(cache)
+    rows = np.random.default_rng(0).random((1000, 256), np.float32)
+    with ModelStore.create(tmp_path / "s", INDEX, buffers=share) as store:
+        frames = store.frames(cache - share) if by == "frames" else None
+        for first in range(1000, 65_000, 1000):
+            keys = np.arange(first, first + 1000)
+            if frames is None:
+                store.put(keys, rows)
+                store.get(keys[::7])
+            else:
+                held = frames.acquire(keys, 256)
+                for weights, row in zip(held.weights, rows, strict=True):
+                    weights[:] = row
+                frames.release(held, changed=True)
+            database = store._opened()  # `memory_in_use` would write the frames first
+            most = max(most, int(database.property("approximate-memory-usage")))
+        assert share / 4 < most <= share
+        if frames is not None:
+            frames.close()
 
 
 def test_resume_is_the_last_checkpoint_to_the_bit(tmp_path: Path) -> None:

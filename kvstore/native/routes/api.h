@@ -63,6 +63,17 @@ KS_API void ks_route_ranks(const uint16_t *chunks, int64_t n, uint32_t *next, in
  * shape (chunks,), is where those of each chunk begin in out. */
 KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32_t *out);
 
+/* Runs of a file, one after the other in memory. */
+typedef struct ks_runs {
+    int32_t file, threads; /* threads: requests at the same time, at most */
+    int32_t writes;        /* 1: from memory into the file, 0: from the file into memory */
+    void *data;
+    const int64_t *at, *bytes; /* (n,) places in the file, and lengths */
+    int64_t n;
+} ks_runs;
+
+KS_API int ks_move_runs(const ks_runs *runs, char *error);
+
 #ifdef __cplusplus
 }
 #endif

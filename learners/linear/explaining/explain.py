@@ -35,7 +35,7 @@ from tuskml.learners.linear.planner.sketching import sketched
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.outgrown import outgrown
-from tuskml.learners.linear.stored.route import in_memory, refuse_general, without_store
+from tuskml.learners.linear.stored.route import in_memory, without_store
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
@@ -45,8 +45,6 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     """
     refuse_together(request.task, request.options)
     refuse_extras(groups, request)
-    if request.options.store is not None:
-        refuse_general(request.task)
     if request.options.store is not None and in_memory(groups, request):
         request = without_store(request)
     elif request.options.store is not None:

@@ -27,7 +27,6 @@ from tuskml.learners.linear.stored.estimate import (
 )
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
-from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.stored.routing import TRIES, fewer_rows, most_features, most_rows
 from tuskml.partitioner import IndexMap
 
@@ -62,7 +61,7 @@ def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: floa
         chunks += keys_of(index, starts, ids, most)
     whole = round(len(chunks) / max(1, -(-n_chunks // step)) * n_chunks)
     settles = bool(options.l1 or options.l2)
-    return store_use(demand_of(whole, chunks), options.cache or CACHE, epochs, settles)
+    return store_use(demand_of(whole, chunks), run.cache, epochs, settles)
 
 
 def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:

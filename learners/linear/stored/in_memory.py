@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
-from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Ids, renumbered
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.stored.route import refuse_many
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.options.kinds import WarmStart
@@ -47,29 +45,19 @@ def train_in_memory(
             "this one trains in memory, and an interrupted one leaves nothing to go on with"
         )
     assert options.store is not None
-    if request.task.multinomial:
-        loss = request.task.loss
-        mark = passes.cancel_mark()
-        rows = Pass(groups, loss, None, None, options.fit_intercept, 1, cancel_mark=mark)
-        refuse_many(request.task, rows.labels())
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
         ids, width = seen.ids.get(0), int(groups["dim"][0])
         start = loaded(options, ids, width, root)
-        task = replace(request.task, multinomial=False)  # a store has one weight for each feature
-        own = replace(request, task=task, options=replace(start, store=None))
+        own = replace(request, options=replace(start, store=None))
         if start is options:
             own = own_request(own, ids, width)
         (model,) = train_in_parts(seen.groups, np.zeros(1, np.intp), own, memory)
         if model.status.pool[model.status.code[0]] == "one class":
             return replace(model, n_features=groups["dim"].astype(np.int64))
-        version = root.publish_pairs(
-            options.store,
-            pairs_of(model.coef.values, ids),
-            DTYPE,
-            width,
-            about(model),
-            continued(options),
-        )
+        weights, places, dimension = laid_out(model, ids, width)
+        pairs = pairs_of(weights, places)
+        given = DTYPE, dimension, about(model), continued(options)
+        version = root.publish_pairs(options.store, pairs, *given)
     return stored(model, version.reference, width)
 
 
@@ -97,13 +85,32 @@ def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot)
     return replace(options, warm_start=WarmStart(weights, start.intercept))
 
 
+def laid_out(
+    model: Models, ids: Ids | None, width: int
+) -> tuple[NDArray[np.float64], NDArray[np.integer] | None, int]:
+    """The weights of a model, the ids in the store that are theirs, and how many there may be.
+
+    Of K > 2 classes, weight k of feature i has id (i + 1) K + k, and the intercepts have the ids
+    below K, so that a row finds those of a feature side by side.
+    """
+    n = len(model.classes.values)
+    if n <= 2:
+        return model.coef.values, ids, width
+    weights = np.ascontiguousarray(model.coef.values.reshape(n, -1).T)
+    places: NDArray[np.int64] | None = None
+    if ids is not None:
+        features = np.concatenate(([0], ids.astype(np.int64) + 1))
+        places = (features[:, None] * n + np.arange(n)).ravel()
+    return weights.ravel(), places, (width + 1) * n
+
+
 def continued(options: LinearOptions) -> str | None:
     """The stored model that the training began with."""
     return None if options.warm_start is None else options.warm_start.store
 
 
 def pairs_of(
-    weights: NDArray[np.float64], ids: Ids | None
+    weights: NDArray[np.float64], ids: NDArray[np.integer] | None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """(ids, weights) of the weights that are not 0, by rising id, in parts; ids None: 0, 1, ...
 
@@ -123,7 +130,7 @@ def about(model: Models) -> dict[str, Any]:
     classes = model.classes.values.tolist()
     return {
         "task": model.task.pool[model.task.code[0]],
-        "intercept": float(model.intercept[0]),
+        "intercept": None if len(classes) > 2 else float(model.intercept[0]),
         "classes": classes or None,
         "n_rows": int(model.n_rows[0]),
         "loss": float(model.loss[0]),

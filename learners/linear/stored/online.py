@@ -14,6 +14,7 @@ from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.stored.early_stop import HeldOut
 from tuskml.learners.linear.stored.outcome import Diverged
+from tuskml.learners.linear.stored.pace import Pace
 from tuskml.learners.stored.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Online:
         self.training = run._training(chunks, frames.access, progress.step)
         self.n_rows = int(run.rows.groups["n_rows"][0])
         self.penalised = bool(run.options.l1 or run.options.l2)
+        self.pace = Pace(run.plan.threads, run.plan.max_iter)
         self.passes = 0
         self.held: HeldOut | None = None
         if run.held is not None:
@@ -86,7 +88,9 @@ class Online:
     def _epoch(self) -> float:
         """The mean loss of the rows, each before its own update."""
         clock = self.run_of.clock
-        done = self.training.epoch(self.progress.model, float(self.progress.epoch))
+        training, began = replace(self.training, threads=self.pace.threads), time.perf_counter()
+        done = training.epoch(self.progress.model, float(self.progress.epoch))
+        self.pace.took(time.perf_counter() - began)
         self.passes += 1
         for name in ("acquire", "train", "release"):
             clock.add(name, getattr(done, f"{name}_ns") / 1e9)

@@ -28,6 +28,7 @@ from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.outcome import Diverged, Trained
+from tuskml.learners.linear.stored.pace import Pace
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
 from tuskml.learners.stored.progress import Progress
@@ -80,7 +81,7 @@ class RoutedRun(Run):
             return super()._map(index, rows)
         routing = self.routing
         most = NO_LIMIT  # `routing` cut the rows
-        given = rows, routing.locator(), routing.sizes, routing.rows, most
+        given = rows, routing.locator(self.plan.threads), routing.sizes, routing.rows, most
         chunks = self._counted(Chunks.map(*given), rows)
         self.keys[True] = routing.plan.buckets
         return chunks
@@ -182,6 +183,7 @@ class RoutedOnline(Online):
         assert run.routing is not None
         self.routing = run.routing
         self.training = replace(self.training, together=True)
+        self.pace = Pace(run.plan.threads, 1)  # which wait for the disk, not for each other
 
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):

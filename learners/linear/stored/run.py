@@ -19,7 +19,7 @@ from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kernels.stored.training import Model, Training
-from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot
+from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.frames import frame_share
 from tuskml.learners.linear.plan import Plan
@@ -82,7 +82,9 @@ class Run:
         assert self.options.store is not None
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
-        self.cache = self.options.cache or CACHE
+        given = self.options.cache or CACHE
+        self.buffers = buffers_of(given)  # of LevelDB; the rest is for weights in hand
+        self.cache = given - self.buffers
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
         self.arranged = ""  # how rare features are ordered, and why
@@ -110,7 +112,7 @@ class Run:
         with ExitStack() as stack:
             store, progress = None, None
             if self.options.resume:
-                store = stack.enter_context(self.root.resume(self.name))
+                store = stack.enter_context(self.root.resume(self.name, buffers=self.buffers))
                 assert store.last_checkpoint is not None
                 progress = Progress.from_record(store.last_checkpoint.metadata, self.facts)
             with self.clock.phase("layout"):
@@ -241,7 +243,7 @@ class Run:
         """With the weights of the warm start. Not by `create`, whose checkpoint would be there to
         resume from before there was an epoch.
         """
-        store = self.root.create(self.name, index, DTYPE)
+        store = self.root.create(self.name, index, DTYPE, buffers=self.buffers)
         try:
             for ids, weights in self.start.weights():
                 store.add_weights(ids, weights)
@@ -260,7 +262,7 @@ class Run:
             else:
                 store.close()
             raise
-        description = told(self.plan, self._where(store.index), self.unasked)
+        description = told(self.plan, self._where(store.index), self.unasked) + online.pace.told
         store.discard()
         held = 0 if online.held is None else online.held.passes
         saved = sum(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
@@ -39,6 +40,20 @@ def first_intercept(
     n, high = int(labels["n_rows"][0]), int(labels["n_high"][0])
     weight = np.ones(2) if rows.class_weight is None else rows.class_weight[0]
     return float(np.log(high * weight[1] / ((n - high) * weight[0])))
+
+
+def refuse_several(options: LinearOptions, root: StoreRoot) -> None:
+    """OptionError where a training is to begin with a stored model of more than two classes."""
+    warm = options.warm_start
+    if warm is None or warm.store is None:
+        return
+    with root.open(warm.store) as sealed:
+        several = len(sealed.metadata.get("classes") or ())
+    if several > 2:
+        raise OptionError(
+            f"warm_start is the stored model '{warm.store}' of {several} classes, expected one of "
+            "two classes, or a model whose coefficients lie in no store"
+        )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tuskml.learners.classes import check_classes, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
+from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_classes, refuse_together
@@ -37,8 +38,9 @@ from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
 from tuskml.learners.linear.stored.in_memory import train_in_memory
 from tuskml.learners.linear.stored.outcome import Trained
-from tuskml.learners.linear.stored.route import in_memory, refuse_general, refuse_many
+from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
+from tuskml.learners.linear.stored.start import refuse_several
 from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Models, thinned
 from tuskml.learners.stored.defaults import CACHE
@@ -57,7 +59,7 @@ def train_stored(
 ) -> Models:
     """Trains one group (`passes.GROUP`)."""
     began = time.monotonic()
-    refuse_general(request.task)
+    refuse_several(request.options, root)
     if in_memory(groups, request):
         refuse_together(request.task, request.options)
         return train_in_memory(groups, request, memory, root)
@@ -68,7 +70,8 @@ def train_stored(
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     refuse_labels(request.task, labels)
-    refuse_many(request.task, labels)
+    if many_classes(request.task, options, labels).any():
+        return train_in_memory(groups, request, memory, root)
     check_classes(request.task, options, labels)
     rows = replace(
         rows,
@@ -133,6 +136,11 @@ def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
     """What would run, for explanations; raises what a training would."""
     check(group, request)
     plan = stored_plan(group, request)
+    options, mark = request.options, passes.cancel_mark()
+    intercept = options.fit_intercept
+    rows = Pass(group, request.task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
+    if many_classes(request.task, options, rows.labels()).any():
+        return Choice(plan_of_classes(rows, without_store(request)), ())
     epochs = expected_epochs(group, request, plan)
     use = foreseen(group, request, plan, epochs).as_dict()
     question = Question(request.task, request.options, statistics(group), plan.threads)

@@ -14,6 +14,7 @@ files all the time (posix_fadvise), so that the disk is the disk, unless --keep-
 from __future__ import annotations
 
 import argparse
+import ctypes
 import itertools
 import json
 import mmap
@@ -22,10 +23,10 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import machine
@@ -36,6 +37,9 @@ ENTRIES = 60
 EACH = 1.5
 """Entries per feature of uniform data, of which then 78 % occur."""
 PROBE = 256 << 20
+TICK = 0.02
+"""Seconds between two times that pages are dropped."""
+CACHESTAT = 451
 
 
 def main() -> None:
@@ -151,14 +155,16 @@ def train(
     with events.listening(lambda event: event.iteration and times.append(time.perf_counter())):
         call = f"train_model('logistic', y, sparse(ids, vals), '{json.dumps(options)}')"
         fields = "m.loss, m.plan, m.options, m.n_features"
+        began = time.perf_counter()
         found = con.execute(f"SELECT {fields} FROM (SELECT {call} AS m FROM t)").fetchall()[0]
+        seconds = time.perf_counter() - began
     loss, plan, text, _ = found
     times = times[: given.epochs]
     each = [b - a for a, b in itertools.pairwise(times)]
     live = con.execute("SELECT count(*) FROM (SELECT DISTINCT unnest(ids) FROM t)").fetchall()
     return {
         "loss": loss, "plan": plan, "counters": json.loads(text).get("counters"),
-        "epoch": statistics.median(each), "live": live[0][0],
+        "epoch": statistics.median(each), "live": live[0][0], "seconds": seconds,
     }  # fmt: skip
 
 
@@ -184,20 +190,31 @@ def bandwidth(folder: Path) -> tuple[float, float]:
     return reads, writes
 
 
+class Forgets(Protocol):
+    """What has pages of its own to let go of."""
+
+    def forget(self) -> None: ...
+
+
 @contextmanager
-def squeezed(root: Path, tick: float = 0.02) -> Iterator[None]:
-    """The page cache forgets this process's files below `root`, again and again."""
+def squeezed(root: Path, limit: int = 0, held: Sequence[Forgets] = ()) -> Iterator[None]:
+    """The page cache forgets this process's files below `root`, again and again.
+
+    limit: only while they have more bytes there; held: what forgets pages as well.
+    """
     ended = threading.Event()
 
     def forget() -> None:
-        while not ended.wait(tick):
-            for name in os.listdir("/proc/self/fd"):
-                try:
-                    if os.readlink(f"/proc/self/fd/{name}").startswith(str(root)):
-                        os.fdatasync(int(name))
-                        os.posix_fadvise(int(name), 0, 0, os.POSIX_FADV_DONTNEED)
-                except OSError:
-                    continue
+        while not ended.wait(TICK):
+            files = [int(name) for name in os.listdir("/proc/self/fd") if is_below(name, root)]
+            if limit and sum(map(cached, files)) <= limit:
+                continue
+            for one in list(held):
+                one.forget()
+            for file in files:
+                with suppress(OSError):
+                    os.fdatasync(file)
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
     thread = threading.Thread(target=forget)
     thread.start()
@@ -206,6 +223,23 @@ def squeezed(root: Path, tick: float = 0.02) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+def is_below(name: str, root: Path) -> bool:
+    """Whether a descriptor is of a file there."""
+    try:
+        return os.readlink(f"/proc/self/fd/{name}").startswith(str(root))
+    except OSError:
+        return False
+
+
+def cached(file: int) -> int:
+    """Bytes of a file in the page cache, by cachestat(2)."""
+    found, whole = (ctypes.c_uint64 * 5)(), (ctypes.c_uint64 * 2)()
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    if call(CACHESTAT, file, ctypes.byref(whole), ctypes.byref(found), 0):
+        return 0
+    return int(found[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def size_of(text: str) -> int:

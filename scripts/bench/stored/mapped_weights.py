@@ -55,8 +55,7 @@ class Mapped:
         self.weights = np.frombuffer(self.memory, np.float32)
         self.frame = structures.Frame(self.weights.ctypes.data, 0.0, n)
         self._calls = ACQUIRE(self._acquire), RELEASE(lambda *_: None)
-        acquire, release = (ctypes.cast(call, ctypes.c_void_p) for call in self._calls)
-        self._access = native.FrameAccess(None, 4, acquire, release, None, None)
+        self._access = native.FrameAccess.of(4, *self._calls)
         self.live.append(self)
 
     def _acquire(self, *given: Any) -> int:

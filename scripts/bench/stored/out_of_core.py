@@ -10,23 +10,21 @@ is the same HogBatch on a memory-mapped float array of all ids, `mapped, random`
 and `memory` has no store. Pages of the store's files are dropped every 20 ms, so
 that `cache` is what there is; those of the memory-mapped array whenever they exceed twice the
 cache, so that on average it has as much. Seconds per epoch are the median after the first; total
-seconds, and those of the processor, are of the whole training with planning and sealing. Bytes are
+seconds are of the whole training with packing, planning and sealing; those of the processor
+include a count of the features too. Bytes are
 those of /proc/self/io, per pass over the rows, the one for the objective included.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from mmap import MADV_RANDOM
 from pathlib import Path
 from typing import Any
@@ -37,9 +35,6 @@ import mapped_weights
 
 CONTENDERS = ("routes", "mapped", "mapped, random", "KV", "memory")
 ASKED = {"KV": 3.0, "mapped": 1.5}
-CACHESTAT = 451
-PAGE = os.sysconf("SC_PAGE_SIZE")
-TICK = 0.02
 
 
 def main() -> None:
@@ -109,15 +104,16 @@ def one(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
             stack.enter_context(mapped_weights.mapped(advice))
         memory = None if name == "memory" else cache
         more = {"partition": 0} if name == "KV" else {}
-        before, began, busy = disk_bytes(), time.perf_counter(), time.process_time()
-        with nullcontext() if name == "memory" else squeezed(root, limit):
+        before, busy = disk_bytes(), time.process_time()
+        held = mapped_weights.Mapped.live
+        with nullcontext() if name == "memory" else cliff.squeezed(root, limit, held):
             trained = cliff.train(con, memory, given, more)
-        total, busy = time.perf_counter() - began, time.process_time() - busy
+        busy = time.process_time() - busy
         after = disk_bytes()
     passes = given.epochs + 1
     return {
         "s/epoch": round(trained["epoch"] / share, 3),
-        "total s": round(total / share, 2),
+        "total s": round(trained["seconds"] / share, 2),
         "cpu s": round(busy / share, 2),
         "read MB": round((after[0] - before[0]) / passes / share / 1e6, 1),
         "written MB": round((after[1] - before[1]) / passes / share / 1e6, 1),
@@ -132,51 +128,6 @@ def disk_bytes() -> tuple[int, int]:
     """Bytes that this process had read from and written to disks."""
     lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(lines["read_bytes"]), int(lines["write_bytes"])
-
-
-@contextmanager
-def squeezed(root: Path, limit: int) -> Iterator[None]:
-    """Pages of this process's files below `root` are dropped when they have more bytes."""
-    ended = threading.Event()
-
-    def forget() -> None:
-        while not ended.wait(TICK):
-            files = [int(name) for name in os.listdir("/proc/self/fd") if is_below(name, root)]
-            if limit and sum(map(cached, files)) <= limit:
-                continue
-            for held in list(mapped_weights.Mapped.live):
-                held.forget()
-            for file in files:
-                try:
-                    os.fdatasync(file)
-                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-                except OSError:
-                    continue
-
-    thread = threading.Thread(target=forget)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def is_below(name: str, root: Path) -> bool:
-    """Whether a descriptor is of a file there."""
-    try:
-        return os.readlink(f"/proc/self/fd/{name}").startswith(str(root))
-    except OSError:
-        return False
-
-
-def cached(file: int) -> int:
-    """Bytes of a file in the page cache, by cachestat(2)."""
-    found, whole = (ctypes.c_uint64 * 5)(), (ctypes.c_uint64 * 2)()
-    call = ctypes.CDLL(None, use_errno=True).syscall
-    if call(CACHESTAT, file, ctypes.byref(whole), ctypes.byref(found), 0):
-        return 0
-    return int(found[0]) * PAGE
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tuskml.errors import DataError, Interrupted, StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.stored.chunks import Chunks, ChunkTooLarge
 from tuskml.kernels.stored.training import Model
+from tuskml.kvstore.native import FrameAccess
 from tuskml.partitioner.index.index_map import IndexMap
 
 ACQUIRE = ctypes.CFUNCTYPE(
@@ -33,17 +34,6 @@ RELEASE = ctypes.CFUNCTYPE(
 CANCELLED = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
-class Access(ctypes.Structure):
-    _fields_ = [
-        ("frames", ctypes.c_void_p),
-        ("weight_size", ctypes.c_int32),
-        ("acquire", ACQUIRE),
-        ("release", RELEASE),
-        ("expect", ctypes.c_void_p),  # NULL: nothing is delivered
-        ("parts", ctypes.c_void_p),  # NULL: each frame has one stamp
-    ]
-
-
 class Faulty:
     """The payloads of ScratchFrames; before the n-th acquire, from 0 on, `before` may fail it.
 
@@ -51,12 +41,12 @@ class Faulty:
     """
 
     def __init__(self, frames, before):
-        self.inner = Access.from_address(frames.access)
+        self.inner = FrameAccess.from_address(frames.access)
+        self.inner_acquire = ACQUIRE(self.inner.acquire)
         self.before = before
         self.calls, self.held, self.changed, self.workers = 0, {}, [], set()
-        self.struct = Access(
-            None, self.inner.weight_size, ACQUIRE(self.acquire), RELEASE(self.release)
-        )
+        self.calls_back = ACQUIRE(self.acquire), RELEASE(self.release)
+        self.struct = FrameAccess.of(self.inner.weight_size, *self.calls_back)
 
     @property
     def access(self):
@@ -73,7 +63,7 @@ class Faulty:
         if code:
             return code
         self.held[worker] = n
-        return self.inner.acquire(
+        return self.inner_acquire(
             self.inner.frames, worker, keys, widths, n, out, cancelled, argument, error
         )
 

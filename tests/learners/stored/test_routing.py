@@ -13,6 +13,7 @@ from stored_reference import Reference, dense, sparse_rows
 from tuskml.errors import StoreError
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kernels.stored.training import Model, Training
+from tuskml.kvstore.working.route_plan import gathered
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.stored.routing import Routing, TooWide
 
@@ -144,6 +145,18 @@ def test_memory_is_bounded_by_construction(tmp_path):
             assert peak < 1.1 * memory
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 16_000_000, 1 << 30])
+def test_what_is_gathered_is_whole_pages_within_a_quarter(memory):
+    """Of 16 MB a page for each of 976 chunks: about 80 times as many weights."""
+    most = memory // 4 // 4096
+    assert [gathered(n, memory) for n in (most, most + 1)] == [4096, 0]
+    for n in (1, most // 3, most // 2, most):
+        size = gathered(n, memory)
+        assert size % 4096 == 0
+        assert 0 < size * n <= memory / 4
+    assert gathered(most // 4, memory) * (most // 4) <= memory / 8
 
 
 def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):

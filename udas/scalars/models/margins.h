@@ -24,6 +24,9 @@ bool tusk_stored_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, ui
                          double *out, char *sentence);
 bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                                char *sentence);
+/* The margins of all classes of a row, (n_classes,), of a model of more than two in a store. */
+bool tusk_stored_class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x,
+                               bool f64, uint64_t d, double *out, char *sentence);
 /* Refuses with the error of the store's reader. */
 bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
 

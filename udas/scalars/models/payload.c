@@ -156,6 +156,19 @@ static bool read_factors(const tusk_model_fields *m, tusk_payload_head *h, char 
     return refuse(sentence, TUSK_NO_FACTORS);
 }
 
+/* The reference to a store that the options name; null in the options if there is none. */
+static tusk_text read_store(const tusk_model_fields *m) {
+    tusk_text store = tusk_json_member(m->options, "store");
+    bool none = store.length == 4 && memcmp(store.data, "null", 4) == 0;
+    return none ? (tusk_text){NULL, 0} : store;
+}
+
+static void set_store(tusk_payload_parts *p, tusk_text store) {
+    p->store = store;
+    p->head.store_length = (uint32_t)store.length;
+    p->head.flags |= store.data ? TUSK_IN_STORE : 0;
+}
+
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
@@ -171,7 +184,9 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->head.n_weights = classes.n + coef.n;
     p->labels = classes.items;
     p->weights = coef.items;
-    if (whole || (coef.n && coef.n % classes.n == 0))
+    if (!whole && !coef.n)
+        set_store(p, read_store(m));
+    if (p->store.data || whole || (coef.n && coef.n % classes.n == 0))
         return true; /* those of a net or of trees are checked with their layers or nodes */
     snprintf(sentence, TUSK_SENTENCE,
              "the model has %llu coefficients, expected as many for each of its %llu classes",
@@ -196,13 +211,6 @@ static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char 
     return true;
 }
 
-/* The reference to a store that the options name; null in the options if there is none. */
-static tusk_text read_store(const tusk_model_fields *m) {
-    tusk_text store = tusk_json_member(m->options, "store");
-    bool none = store.length == 4 && memcmp(store.data, "null", 4) == 0;
-    return none ? (tusk_text){NULL, 0} : store;
-}
-
 /* A model without coefficients is either in a store, or has one class or no tree and predicts the
  * same for every row. If it has no intercept either, it cannot predict. */
 static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
@@ -215,9 +223,8 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     }
     p->weights = m->coef.items;
     h->n_weights = m->coef.n;
-    p->store = m->coef.n ? (tusk_text){NULL, 0} : read_store(m);
-    h->store_length = (uint32_t)p->store.length;
-    h->flags |= p->store.data ? TUSK_IN_STORE : 0;
+    if (!m->coef.n)
+        set_store(p, read_store(m));
     if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
         h->task == TUSK_NET || (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
@@ -326,7 +333,10 @@ static bool whole_classes(const tusk_payload_head *h) {
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
         return !labels || whole;
-    if (!(h->classes[0] > 2 && h->classes[0] < (double)h->n_weights))
+    bool stored = h->flags & TUSK_IN_STORE; /* then the labels are all */
+    if (stored && !(h->classes[0] == (double)h->n_weights && h->n_weights <= TUSK_MOST_OUTPUTS))
+        return false;
+    if (!(h->classes[0] > 2 && (stored || h->classes[0] < (double)h->n_weights)))
         return false;
     uint64_t n = (uint64_t)h->classes[0];
     return (double)n == h->classes[0] && (labels ? whole : h->n_weights % n == 0);

@@ -51,13 +51,26 @@ static void to_best(const tusk_scorer *s, const double *m, double *out) {
     to_labels(s, out, 1);
 }
 
-static bool best_of_trees(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
-                          double *out, char *sentence) {
+/* Whether the margins of a row are taken all at once, by `class_margins`. */
+static bool has_own_margins(const tusk_scorer *s) {
+    return s->task == TUSK_BOOSTED || s->stored;
+}
+
+static bool class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
+                          uint64_t d, double *m, char *sentence) {
+    if (s->stored)
+        return tusk_stored_class_margins(s, sparse, x, f64, d, m, sentence);
+    return sparse ? tusk_tree_sparse_margin(s, sparse, f64, m, sentence)
+                  : tusk_tree_class_margins(s, x, f64, d, m, sentence);
+}
+
+static bool best_of_rows(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                         double *out, char *sentence) {
     const char *row = x;
     size_t bytes = d * (f64 ? sizeof(double) : sizeof(float));
     double m[TUSK_MOST_OUTPUTS];
     for (uint64_t i = 0; i < n; i++, row += bytes) {
-        if (!tusk_tree_class_margins(s, row, f64, d, m, sentence))
+        if (!class_margins(s, NULL, row, f64, d, m, sentence))
             return false;
         to_best(s, m, out + i);
     }
@@ -66,8 +79,8 @@ static bool best_of_trees(tusk_scorer *s, const void *x, bool f64, uint64_t d, u
 
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence) {
-    if (s->task == TUSK_BOOSTED)
-        return best_of_trees(s, x, f64, d, n, out, sentence);
+    if (has_own_margins(s))
+        return best_of_rows(s, x, f64, d, n, out, sentence);
     if (!check_width(s, d, sentence))
         return false;
     const char *row = x;
@@ -112,8 +125,8 @@ static bool check_ids(const tusk_sparse_row *row, char *sentence) {
 bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                      char *sentence) {
     double m[TUSK_MOST_OUTPUTS], best = -INFINITY;
-    if (s->task == TUSK_BOOSTED) {
-        if (!tusk_tree_sparse_margin(s, row, f64, m, sentence))
+    if (has_own_margins(s)) {
+        if (!class_margins(s, row, NULL, f64, 0, m, sentence))
             return false;
         to_best(s, m, out);
         return true;
@@ -164,9 +177,8 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
                       : tusk_net_shares(s, x, f64, d, out, sentence);
     if (!s->labels)
         return of_margin(s, sparse, x, f64, d, out, sentence);
-    if (s->task == TUSK_BOOSTED) {
-        if (!(sparse ? tusk_tree_sparse_margin(s, sparse, f64, out, sentence)
-                     : tusk_tree_class_margins(s, x, f64, d, out, sentence)))
+    if (has_own_margins(s)) {
+        if (!class_margins(s, sparse, x, f64, d, out, sentence))
             return false;
         tusk_to_shares(out, s->n_classes);
         return true;

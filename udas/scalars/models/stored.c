@@ -2,6 +2,7 @@
  * read.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "margins.h"
 
@@ -62,5 +63,41 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
         sum = f64 ? add_f64(sum, x, w, m) : add_f32(sum, x, w, m);
     }
     *out = sum;
+    return true;
+}
+
+/* Of K classes, the numbers from id K on are the weights of feature id - 1, one of each class;
+ * those of the intercept come first. */
+static bool add_classes(tusk_scorer *s, uint64_t feature, double value, double *out,
+                        char *sentence) {
+    double w[TUSK_MOST_OUTPUTS];
+    sealed_error e;
+    if (value == 0)
+        return true;
+    if (!sealed_file_range(s->stored, feature * s->n_classes, s->n_classes, w, &e))
+        return tusk_refuse_stored(s, &e, sentence);
+    for (uint64_t k = 0; k < s->n_classes; k++)
+        out[k] += w[k] != 0 ? value * w[k] : 0;
+    return true;
+}
+
+static double number(const void *x, bool f64, uint64_t at) {
+    return f64 ? ((const double *)x)[at] : ((const float *)x)[at];
+}
+
+bool tusk_stored_class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x,
+                               bool f64, uint64_t d, double *out, char *sentence) {
+    memset(out, 0, s->n_classes * sizeof *out);
+    if (!add_classes(s, 0, 1, out, sentence))
+        return false;
+    uint64_t n = sparse ? sparse->n_ids : d;
+    for (uint64_t i = 0; i < n; i++) {
+        if (sparse && tusk_is_no_id(sparse->ids[i]))
+            return tusk_refuse_id(sparse->ids[i], sentence);
+        uint64_t feature = sparse ? (uint64_t)sparse->ids[i] : i;
+        double value = number(sparse ? sparse->values : x, f64, i);
+        if (!add_classes(s, feature + 1, value, out, sentence))
+            return false;
+    }
     return true;
 }

@@ -17,6 +17,7 @@ from stored_fits import SPARSE, put, rows_of, train, with_weights, working
 import tuskml
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.stored import run as stored_run
+from tuskml.learners.linear.tasks import LINEAR
 
 pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
 
@@ -227,24 +228,29 @@ def test_a_loss_that_fails_says_why(con, own) -> None:
         train(con, "fails", "linear", "fails")
 
 
+GENERAL = [name for name, task in LINEAR.items() if task.general]
+
+
 @pytest.mark.parametrize("features", ["sparse(ids, vals)", "vals"])
-@pytest.mark.parametrize("task", ["poisson", "huber", "squared_hinge"])
-def test_losses_that_stores_lack_are_refused(con, task, features) -> None:
-    with pytest.raises(
-        duckdb.Error, match="with option 'store', expected 'linear', 'logistic' or"
-    ):
-        con.execute(
-            f"SELECT train_model('{task}', y, {features}, '{{\"store\": \"s\"}}') FROM few"
-        )
-
-
-@pytest.mark.parametrize("features", ["sparse([0], [x])", "[x]"])
-def test_more_than_two_classes_are_refused(con, features) -> None:
-    rows = "(SELECT i % 3 AS y, sin(i) AS x FROM range(60) AS r(i))"
-    with pytest.raises(duckdb.Error, match="has two classes, since it keeps one weight"):
-        con.execute(
-            f"SELECT train_model('logistic', y, {features}, '{{\"store\": \"s\"}}') FROM {rows}"
-        )
+@pytest.mark.parametrize("task", GENERAL)
+def test_every_loss_trains_as_without_a_store(con, task, features) -> None:
+    """Its predictions are those of the model without a store, to the rounding of sums."""
+    rows = "(SELECT ids, vals, {y} AS y FROM few)".format(
+        y={"gamma": "y + 0.5", "squared_hinge": "y > 1"}.get(task, "y")
+    )
+    call = "train_model('{task}', y, {x}, '{options}')"
+    both = [
+        call.format(task=task, x=features, options=json.dumps({"l2": 0.01} | more))
+        for more in ({}, {"store": "any"})
+    ]
+    query = f"WITH t AS {rows}, m AS (SELECT {both[0]} AS a, {both[1]} AS b FROM t) SELECT predict(a, {features}), predict(b, {features}), a.loss, b.loss, b.coef, b.store FROM t, m"
+    plain, kept, loss, again, coef, store = map(
+        np.array, zip(*con.execute(query).fetchall(), strict=True)
+    )
+    assert set(coef.tolist()) == {None}
+    assert store[0].startswith("any@")
+    np.testing.assert_allclose(kept, plain, rtol=1e-9)
+    np.testing.assert_allclose(again, loss, rtol=1e-12)
 
 
 @pytest.mark.parametrize("validation", [0, 0.2])

@@ -1,0 +1,52 @@
+"""Arrays in files: runs of them at once, and reading ahead."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tuskml.errors import StoreError
+from tuskml.kvstore.working.records import Records, ahead
+
+pytestmark = pytest.mark.native
+
+
+@pytest.mark.parametrize("dtype", ["u4", "u8"])
+def test_runs_are_what_reads_of_each_are(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    records = Records(tmp_path, dtype)
+    with records.file:
+        whole = rng.integers(0, 2**31, 10_000).astype(dtype)
+        records.write(0, whole)
+        at, lengths = rng.integers(0, 9_000, 50), rng.integers(0, 900, 50)
+        found = records.read_runs(at, lengths)
+        each = [whole[a : a + n] for a, n in zip(at, lengths, strict=True)]
+        assert (found == np.concatenate(each)).all()
+        places = np.arange(0, 10_000, 1_000)
+        sizes = rng.integers(0, 1_000, 10)
+        items = rng.integers(0, 99, sizes.sum()).astype(dtype)
+        records.write_runs(places, sizes, items)
+        for a, part in zip(places, np.split(items, np.cumsum(sizes)[:-1]), strict=True):
+            whole[a : a + len(part)] = part
+        assert (records.read(0, len(whole)) == whole).all()
+
+
+def test_a_run_beyond_the_end_is_an_error(tmp_path):
+    records = Records(tmp_path, "u4")
+    with records.file:
+        records.write(0, np.arange(100))
+        os.ftruncate(records.file.fileno(), 200)
+        with pytest.raises(StoreError, match="a file of a training's plan: reading"):
+            records.read_runs(np.array([0, 40]), np.array([10, 20]))
+
+
+def test_what_is_read_ahead_is_all_and_in_order():
+    assert list(ahead(lambda k: k * k, range(100))) == [k * k for k in range(100)]
+    assert list(ahead(str, [])) == []
+
+
+def test_a_failed_read_ahead_is_told_in_its_turn():
+    found = ahead(lambda k: 1 // (3 - k), range(9))
+    assert [next(found) for _ in range(3)] == [0, 0, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(found)
