@@ -79,6 +79,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         yield Readable(groups, request)
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
+        request = replace(request, categories=prepared.categories)
         if prepared.texts(prepare.CLASSES, 0):
             refuse_text(prepared, request)
             request = of_text(request)
@@ -111,7 +112,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(words),
         listed(products),
         len(products),
-        int(not learner_of(request.task).takes_sparse),
+        int(learner_of(request.task).stays_dense(options)),
     )
 
 

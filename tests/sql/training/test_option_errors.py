@@ -124,6 +124,7 @@ OF_NETS = {
     "weight_decay": (-1, "a number of at least 0"),
     "dropout": (1, "a number of at least 0 and less than 1"),
     "patience": (0, "a whole number from 1 to 1000000"),
+    "embedding": (-1, "a whole number from 0 to 1024"),
 }
 """The same of neural nets."""
 OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}
