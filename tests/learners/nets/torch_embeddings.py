@@ -1,6 +1,7 @@
 """Nets with embedded categories for which PyTorch's losses were recorded.
 
-python tests/learners/nets/torch_embeddings.py FILE writes the losses of 50 steps of each, by PyTorch.
+python tests/learners/nets/torch_embeddings.py FILE writes the losses of 50 steps of each, by
+PyTorch.
 """
 
 import json
