@@ -13,6 +13,7 @@ import pytest
 from nets import layers_of, margins
 
 import tuskml
+from tuskml.export_onnx import to_onnx
 from tuskml.learners.nets.layers import shape_in, tables_in
 from tuskml.learners.nets.tables import usual_length
 
@@ -223,6 +224,38 @@ def test_explanations_know_the_vectors(db: Database) -> None:
         one = json.loads(told)["candidates"][0]
         assert one["memory_bytes"] > 1200 * 16 * 4
         assert one["seconds_per_iteration"] > 0
+
+
+@pytest.mark.parametrize("label", ["y", "y > 3", "c"])
+@pytest.mark.parametrize("given", [{}, {"embedding": 0}, {"missing": "level"}, {"max_categories": 2, "missing": "impute"}])  # fmt: skip
+def test_onnx_reads_the_columns(con: duckdb.DuckDBPyConnection, label: str, given: dict[str, Any]) -> None:  # fmt: skip
+    """Levels that are known, rare, unknown and missing, by name."""
+    runtime = pytest.importorskip("onnxruntime")
+    db = Database("duck", con)
+    db.ask_nothing("UPDATE t SET k = NULL WHERE i % 9 = 0")
+    db.train(label, (SHORT if label == "y" else CLASSES) | {"max_iter": 3} | given)
+    rows = [(0.1, "k1", "l1"), (0.2, "k6", "l2"), (0.7, "none", "l0"), (0.5, None, "l1"), (None, "k0", "l1")]  # fmt: skip
+    graph = runtime.InferenceSession(to_onnx(db.model()).SerializeToString())
+    a, k, level = zip(*rows, strict=True)
+    told = graph.run(None, {
+        "a": np.array([np.nan if one is None else one for one in a]),
+        "k": np.array([one or "" for one in k], object), "l": np.array(level, object),
+    })  # fmt: skip
+    functions = {"y": "predict", "y > 3": "predict_proba", "c": "predict_probas"}
+    literal = [
+        "{{'a': {}, 'k': {}, 'l': '{}'}}".format(
+            *("NULL" if one is None else one for one in (row[0],)),
+            "NULL" if row[1] is None else f"'{row[1]}'",
+            row[2],
+        )
+        for row in rows
+    ]
+    found = [db.ask(f"SELECT {functions[label]}(m, {one}) FROM f")[0][0] for one in literal]
+    if label == "c":
+        expected = np.array([[np.nan] * 3 if one is None else list(one.values()) for one in found])
+    else:
+        expected = np.array([np.nan if one is None else one for one in found], float)
+    np.testing.assert_allclose(told[-1], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_very_many_levels_stay_sparse(con: duckdb.DuckDBPyConnection) -> None:
