@@ -118,7 +118,7 @@ OPTIONS = OptionTable(
             "each level is an input of its own; default: min(50, round(1.6 n^0.56)) for n levels",
         ),
         *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),
-        "format",
+        *("device", "format"),
     ),
 )
 """The defaults of Adam are those of its paper."""

@@ -24,7 +24,6 @@ from tuskml.kernels.nets.training import (
     ByGroup,
     Rules,
     Trained,
-    trained,
 )
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
@@ -32,6 +31,7 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, refuse_large
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
+from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape
@@ -187,7 +187,8 @@ def fit_in_order(
         left_out,
         class_weights(options, labels, alike.loss, alike.many),
     )
-    return trained(replace(rows, positive=positive), rules, memory, given)
+    rows = replace(rows, positive=positive)
+    return trained_somewhere(rows, rules, memory, given, options)
 
 
 def refuse_weights(weights: int, inputs: int) -> None:

@@ -4,8 +4,8 @@ python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3
 
 Many nets: groups of 2,000 rows and 28 features, one hidden layer of 32 relus, 20 epochs of batches
 of 32 by Adam. PyTorch trains the first of the groups by a loop over slices of tensors, with one
-thread, and its time per group is multiplied. `torch.func.vmap` trains many groups at once. One net:
-28-64-32-1, one epoch of batches of 256.
+thread, and its time per group is multiplied; `torch.func.vmap` trains many groups at once. One
+net: 28-64-32-1, one epoch of batches of 256.
 tuskml trains from a table in DuckDB, so its time includes the packing. Where PyTorch is not
 installed (--torch names the Python that has it) only tuskml's times are printed.
 """
