@@ -33,13 +33,14 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     """What one call of `train_model` asks for.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
-    did not ask for.
+    did not ask for; feature_names: those of a group by its place, where features have names.
     """
 
     task: OneTask_co
     options: OneOptions_co
     reading: float | None = None
     unasked: str | None = None
+    feature_names: Callable[[int], tuple[str, ...]] | None = None
 
 
 class Rounds(Protocol):
