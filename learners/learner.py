@@ -34,7 +34,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
-    feature of each category and how many it has.
+    feature of each category and how many it has; feature_names: those of a group by its place,
+    where features have names.
     """
 
     task: OneTask_co
@@ -42,6 +43,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     reading: float | None = None
     unasked: str | None = None
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
+    feature_names: Callable[[int], tuple[str, ...]] | None = None
 
 
 class Rounds(Protocol):

@@ -65,7 +65,10 @@
   {% set probe %}
     select
     {% for expression in expressions %}
-      pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))::text as type_{{ loop.index }} {{ ',' if not loop.last }}
+      (select case y.typtype when 'e' then 'enum ' else '' end
+              || pg_catalog.format_type(case y.typtype when 'd' then y.typbasetype else y.oid end, null)
+       from pg_catalog.pg_type as y
+       where y.oid = pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))) as type_{{ loop.index }} {{ ',' if not loop.last }}
     {% endfor %}
   {% endset %}
   {% set found = run_query('with src as (' ~ query ~ '\n) ' ~ probe) %}

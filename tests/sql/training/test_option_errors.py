@@ -49,7 +49,11 @@ INVALID: dict[str, tuple[object, str]] = {
     "min_gain": (-1, "a number of at least 0"),
     "feature_fraction": (0, "a number greater than 0"),
     "row_fraction": (0, "a number greater than 0"),
-    "monotone": ([2], "a list with 1, 0 or -1 for each feature, such as [1, 0, -1]"),
+    "monotone": (
+        [2],
+        "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
+        'such as {"age": 1}',
+    ),
     "max_bins": (1, "a whole number from 2 to 255"),
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
