@@ -39,6 +39,7 @@ UNFINISHED = {
     "separable": "a hyperplane separates the classes: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
     "time limit": "the time was over",
+    "diverged": "lower the learning rate",
     "out of range": "numbers are too large or too small for doubles: scale y or X",
 }
 
@@ -66,8 +67,16 @@ def known_names(init: Init) -> Init:
     return checked  # type: ignore[return-value]
 
 
-class _Linear(BaseEstimator):  # type: ignore[misc]
-    """What the two estimators share: options, rows, margins."""
+class Linear(BaseEstimator):  # type: ignore[misc]
+    """What estimators share: options, rows, margins.
+
+    sparse_rows: whether X may be sparse; parameters: the names of those that are options.
+    """
+
+    sparse_rows = True
+    parameters: tuple[str, ...] = (
+        "l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon",
+    )  # fmt: skip
 
     @known_names
     def __init__(
@@ -93,19 +102,12 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.sparse_rows
         return tags
 
     def _settings(self) -> dict[str, Any]:
         """The options of `train_model`."""
-        given = {
-            "l1": self.l1,
-            "l2": self.l2,
-            "fit_intercept": self.fit_intercept,
-            "algorithm": self.algorithm,
-            "max_iter": self.max_iter,
-            "epsilon": self.epsilon,
-        }
+        given = {name: getattr(self, name) for name in self.parameters}
         settings = {name: value for name, value in given.items() if value is not None}
         if self.random_state is not None:
             settings["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -135,12 +137,17 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             message = f"the training ended as '{status}': {UNFINISHED[status]}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
+    @property
+    def _accepted(self) -> str | bool:
+        """Which sparse matrices X may be."""
+        return "csr" if self.sparse_rows else False
+
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         """X and y; a frame with columns that are not numbers stays one."""
         frame = named_rows(X)
         if frame is None:
             return validate_data(  # type: ignore[no-any-return]
-                self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", **more
+                self, X, y, accept_sparse=self._accepted, dtype=FLOATS, order="C", **more
             )
         validate_data(self, frame, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
@@ -154,10 +161,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             frame = X.to_pandas() if hasattr(X, "to_pandas") else X
             validate_data(self, frame, reset=False, skip_check_array=True)
             return frame
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return validate_data(self, X, accept_sparse=self._accepted, dtype=FLOATS, reset=False)
 
 
-class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
+class TuskRegressor(RegressorMixin, Linear):  # type: ignore[misc]
     """Linear regression: mean of 1/2 (m - y)^2, plus l2/2 ‖w‖² and l1 ‖w‖₁.
 
     l1, l2, fit_intercept, algorithm, max_iter, epsilon: options of `train_model`; max_iter None:
@@ -231,7 +238,7 @@ def _has_probabilities(estimator: "TuskClassifier") -> bool:
     raise AttributeError(f"task is {estimator.task!r}, only 'logistic' gives probabilities")
 
 
-class TuskClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
+class TuskClassifier(ClassifierMixin, Linear):  # type: ignore[misc]
     """Logistic regression or a linear SVM, of two classes or more.
 
     task: `logistic`, the mean of log(1 + exp(-y m)), or of more than two classes of

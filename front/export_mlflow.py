@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from tuskml.errors import DataError, TuskError, nearest, one_of
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
@@ -19,7 +21,7 @@ from tuskml.model.scoring import Floats, answers, array_name, column_names, sour
 from tuskml.version import VERSION
 
 FILE = "model.json"
-KINDS = ("predict", "predict_proba", "decision")
+KINDS = ("predict", "predict_proba", "predict_class", "predict_probas", "decision")
 
 
 def save_model(model: Model, path: str | PathLike[str], **more: Any) -> None:
@@ -62,16 +64,17 @@ class Served:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Floats:
-        """Of shape (n,); rows: a frame with the model's features, or an array of them.
+    def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Floats | NDArray[Any]:
+        """Of shape (n,), of all classes (n, K); rows: a frame with the model's features, or an
+        array of them.
 
-        params: `kind` is predict, predict_proba or decision.
+        params: `kind` is one of KINDS, the methods of `tuskml.Model` of these names.
         """
         kind = (params or {}).get("kind", "predict")
         if kind not in KINDS:
             hint = nearest(str(kind), KINDS)
             raise DataError(f"kind is {kind!r}, expected {one_of(KINDS)}{hint}")
-        found: Floats = getattr(self.model, kind)(rows)
+        found: Floats | NDArray[Any] = getattr(self.model, kind)(rows)
         return found
 
 

@@ -1,7 +1,7 @@
 """Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
 
 Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item]; of
-rows with names an input per column (onnx_columns).
+rows with names an input per column (onnx_rows/columns.py).
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
 classifiers with a logistic response `probability`. Models of more than two classes have
 `prediction` and `probability`, the latter of shape (n, n_classes). They are the values of SQL's
@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
-from tuskml.learners.nets.layers import layers_in
+from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scoring import answers, classes_of
-from tuskml.onnx_columns import prepared_inputs, prepared_margins
+from tuskml.onnx_rows.columns import derives, prepared_inputs, prepared_margins
+from tuskml.onnx_rows.features import prepared_features
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
@@ -46,6 +47,18 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.refuses = False
+
+    def refuse(self) -> None:
+        """From here on a node `refused` says which rows have no prediction."""
+        self.refuses = True
+
+    def intercept(self, values: Any) -> None:
+        """What is added to the margins, `intercept`: NaN for a row without a prediction."""
+        name = "intercept_of_all" if self.refuses else "intercept"
+        self.constant(name, np.asarray(values, np.float64))
+        if self.refuses:
+            self.add("Add", ["refused", name], "intercept")
 
     def constant(self, name: str, values: Any) -> str:
         """An array by name."""
@@ -80,11 +93,6 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
-    if model.several and model.preparation is not None:
-        raise DataError(
-            "the model has more than two classes and rows with names, which ONNX graphs here do "
-            "not have together"
-        )
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)
@@ -152,13 +160,16 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     classes = np.array(model.classes, np.float64)
     graph.constant("classes", classes)
     graph.constant("second", np.array([1], np.int64))
+    if model.preparation is not None:
+        prepared_features(graph, model, vectors_of(model))
+        graph.refuse()
     if model.task in NETS:
-        graph.constant("intercept", np.zeros(1))
+        graph.intercept(np.zeros(1))
         net(graph, model.weights())
     elif weighs_features(model.task):
         weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
         graph.constant("coef", weights[:, 1:].T.copy())
-        graph.constant("intercept", weights[:, 0].copy())
+        graph.intercept(weights[:, 0].copy())
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     else:
         trees_of_classes(graph, model)
@@ -174,14 +185,13 @@ def softmax(graph: Graph, model: Model) -> list[str]:
 def linear(graph: Graph, model: Model) -> list[str]:
     """Margins, and what the model makes of them; returns the outputs."""
     found = answers(model)
-    graph.constant("intercept", np.array([model.intercept], np.float64))
     graph.constant("second", np.array([1], np.int64))
-    if model.preparation is not None:
-        if not weighs_features(model.task):
-            raise DataError(
-                f"the model is '{model.task}' of rows with names, which ONNX graphs here are not: "
-                "expected a list of features"
-            )
+    by_column = weighs_features(model.task) and not derives(model)
+    if model.preparation is not None and not by_column:
+        prepared_features(graph, model, vectors_of(model))
+        graph.refuse()
+    graph.intercept([model.intercept])
+    if model.preparation is not None and by_column:
         prepared_margins(graph, model)
     elif weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
@@ -202,6 +212,13 @@ def linear(graph: Graph, model: Model) -> list[str]:
         return ["prediction", "decision"]
     graph.add("Sigmoid", ["decision"], "probability")
     return ["prediction", "decision", "probability"]
+
+
+def vectors_of(model: Model) -> dict[int, Floats]:
+    """By the first feature of each category that a net embeds, the vectors of its features."""
+    if model.task not in NETS or not model.weights():
+        return {}
+    return dict(tables_in(model.weights()))
 
 
 def if_complete(graph: Graph) -> None:
@@ -280,7 +297,7 @@ def trees_of_classes(graph: Graph, model: Model) -> None:
     trees, bases = trees_in(model.weights()), np.array(model.weights()[HEAD : HEAD + n])
     if not trees:
         raise DataError("the model has no tree, expected one whose status is 'ok'")
-    graph.constant("intercept", bases)
+    graph.intercept(bases)
     graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees, n))
     graph.add("Add", ["of_trees", "intercept"], "margins")
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,27 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
     if not groups["parts"].any():
         refuse_names(request.options)
         refuse_columns(request.options)
-        yield Readable(groups, request)
+        yield Readable(groups, with_names(request))
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
+        request = replace(request, categories=prepared.categories)
         if prepared.texts(prepare.CLASSES, 0):
             refuse_text(prepared, request)
             request = of_text(request)
         else:
             refuse_names(request.options)
+        if prepared.text(prepare.JSON, 0):
+            names = partial(prepared.texts, prepare.NAMES)
+            request = replace(request, feature_names=names)
+        else:
+            request = with_names(request)
         yield Readable(prepared.groups, request, prepared)
+
+
+def with_names(request: Request[Any, Any]) -> Request[Any, Any]:
+    """The request of lists, whose features have the names that an option gives."""
+    names = request.options.feature_names
+    return request if names is None else replace(request, feature_names=lambda _: tuple(names))
 
 
 def preparing(request: Request[Any, Any]) -> Preparing:
@@ -111,7 +124,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(words),
         listed(products),
         len(products),
-        int(not learner_of(request.task).takes_sparse),
+        int(learner_of(request.task).stays_dense(options)),
     )
 
 

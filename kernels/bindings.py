@@ -51,6 +51,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
         [ADDRESS, INT64, ctypes.POINTER(s.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],
     ),
     "tk_prepared_text": (INT64, [ADDRESS, INT32, INT64, ADDRESS]),
+    "tk_prepared_categories": (ctypes.c_void_p, [ADDRESS, INT64, ADDRESS]),
     "tk_prepared_free": (None, [ADDRESS]),
     "tk_copy_rows": (INT, [PASS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
 }

@@ -33,13 +33,17 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     """What one call of `train_model` asks for.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
-    did not ask for.
+    did not ask for; categories: says for the place of a group whose rows have names the first
+    feature of each category and how many it has; feature_names: those of a group by its place,
+    where features have names.
     """
 
     task: OneTask_co
     options: OneOptions_co
     reading: float | None = None
     unasked: str | None = None
+    categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
+    feature_names: Callable[[int], tuple[str, ...]] | None = None
 
 
 class Rounds(Protocol):
@@ -124,6 +128,10 @@ class Learner(ABC):
     def takes_sparse(self) -> bool:
         """Whether the features of rows may be sparse; rows by name are dense otherwise."""
         return True
+
+    def stays_dense(self, options: Any) -> bool:
+        """Whether rows by name are dense however few of their features are not 0."""
+        return not self.takes_sparse
 
     @property
     def weighs(self) -> bool:

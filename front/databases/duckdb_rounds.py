@@ -10,31 +10,46 @@ round runs only if the caller sees a table of that size.
 
 import ctypes
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import duckdb
 
+from tuskml.databases.database import Row, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import DuckRowGroups, row_groups_of, width
 from tuskml.databases.limits import cursor_of
+from tuskml.errors import DataError
 from tuskml.learners.learner import DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
 from tuskml.learners.receiving import FINISHED, finished, standing
 from tuskml.learners.registry import learner_of, options_of, task_named
+from tuskml.text.expressions import QUOTED, split, unquoted
 
 FILES = re.compile(r"\s*'((?:[^']|'')+\.parquet)'\s*", re.IGNORECASE)
+QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 TABLE = re.compile(r'\s*(?:(?:\w+|"(?:[^"]|"")+")\.){0,2}(?:\w+|"(?:[^"]|"")+")\s*')
 LABELS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*")
 
 
-def statement(cursor: duckdb.DuckDBPyConnection, given: tuple[str, ...]) -> str | None:
-    """The text for source, task, label, features and options; None where all rows are to be read.
+def statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | None:
+    """The text for source, task, label, features, options, weight, offset, and the options with
+    the names of features; None where all rows are to be read and their features are numbers.
 
-    label and features are SQL expressions. Raises nothing that the other statement would not.
+    label, features, weight and offset are SQL expressions, the last two "" without one. Raises
+    nothing that the other statement would not.
     """
-    source, task_name, label, features, options = given
+    by_name = named(Unloaded(cursor), given)
+    if by_name is not None or any(given[5:7]):
+        return by_name
+    return in_rounds(cursor, given)
+
+
+def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | None:
+    """The statement that reads some row groups; None where all rows are to be read."""
+    source, task_name, label, features, *_, options = given
     files = FILES.fullmatch(source)
     if not files and not TABLE.fullmatch(source):
         return None
@@ -66,11 +81,46 @@ def statement(cursor: duckdb.DuckDBPyConnection, given: tuple[str, ...]) -> str 
     )
 
 
+def named(database: DuckDB, given: Sequence[str]) -> str | None:
+    """The statement that trains by name on a list of columns with text or dates among them, or on
+    numbers and booleans as numbers; None for other features."""
+    source, task, label, features, options, weight, offset, with_names = given
+    if not (features.startswith("[") and features.endswith("\n]")):
+        return None
+    texts = split(features[1:-1], "features")
+    relation = relation_of(source)
+    listed = ", ".join(f"({text}\n) AS tusk_{place}" for place, text in enumerate(texts))
+    kinds = [kind_of(kind) for _, kind in database.columns(f"SELECT {listed} FROM {relation}")]
+    if {"category", "date"} & set(kinds):
+        names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
+        by_name = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
+        row = database.row(by_name) if len(by_name) == len(texts) else None
+    elif set(kinds) == {"boolean", "number"}:
+        row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
+    else:
+        return None
+    extras = [f"({weight or 1}\n)"] if weight or offset else []
+    extras += [f"({offset}\n)"] if offset else []
+    arguments = [database.text(task), label, row or features, database.text(options), *extras]
+    return f"SELECT train_model({', '.join(arguments)}) AS tuskml_trained FROM {relation}"
+
+
+def relation_of(source: str) -> str:
+    """What follows FROM, of a table, a query, or a file in quotes."""
+    return f"({'' if QUERY.match(source) else 'FROM '}{source}\n)"
+
+
 class Unloaded(DuckDB):
     """A connection that only reads; tuskml is loaded in its database."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
+
+    def fetch(self, query: str) -> list[Row]:
+        """As its base; DataError where a caller's text makes a second statement."""
+        if len(self.connection.extract_statements(query)) != 1:
+            raise DataError("the texts make more than one statement, expected expressions")
+        return super().fetch(query)
 
 
 class Text:
@@ -164,18 +214,19 @@ class Text:
         )
 
 
-TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_char_p] * 5)
+TEXTS = 8
+TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_char_p))
 _library: list[ctypes.CDLL] = []
 
 
-def _write(where: int, account: int, *given: bytes) -> None:
+def _write(where: int, account: int, given: Any) -> None:
     """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
     is no text, and the statement on all rows says what it is."""
     with suppress(BaseException):
         with cursor_of(account) as cursor:
             if cursor is None:
                 return
-            text = statement(cursor, tuple(part.decode() for part in given))
+            text = statement(cursor, [part.decode() for part in given[:TEXTS]])
         if text is not None:
             _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
 

@@ -73,8 +73,9 @@ class Postgres:
         listed = ", ".join(map(str, oids))
         types: dict[int, str] = dict(
             self.fetch(
-                f"SELECT oid::bigint, pg_catalog.format_type(oid, NULL) "
-                f"FROM pg_catalog.pg_type WHERE oid IN ({listed})"
+                "SELECT oid::bigint, CASE typtype WHEN 'e' THEN 'enum ' ELSE '' END || "
+                "pg_catalog.format_type(CASE typtype WHEN 'd' THEN typbasetype ELSE oid END, NULL)"
+                f" FROM pg_catalog.pg_type WHERE oid IN ({listed})"
             )
         )
         return [(name, types[oid]) for name, oid in found]

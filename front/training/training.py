@@ -380,7 +380,8 @@ def resolve(
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
     sql, n_features = scope.features(texts)
-    label_sql = scope.label(label, task.classifies)
+    classifies = learner_of(task).classifies(Request(task, options_of(task, options)))
+    label_sql = scope.label(label, classifies)
     return Training(
         task,
         rows,

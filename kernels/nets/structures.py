@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, UINT64
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 
 MOST_HIDDEN = 8
 """Hidden layers, at most."""
@@ -48,6 +48,10 @@ class Net(ctypes.Structure):
         ("start", ADDRESS),
         ("held", ADDRESS),
         ("left_out", ADDRESS),
+        ("table", ADDRESS),
+        ("class_weight", ADDRESS),
+        ("seconds", DOUBLE),
+        ("n_tables", INT64),
     ]
 
 

@@ -14,7 +14,7 @@ SQUARED, LOGISTIC, SOFTMAX = range(3)
 ACTIVATIONS = ("relu", "tanh", "gelu")
 ALGORITHMS = ("adam", "sgd")
 SCHEDULES = ("constant", "cosine", "step")
-DONE, PATIENCE, DIVERGED, OUT_OF_RANGE = range(4)
+DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = range(5)
 """How a training ended."""
 
 
@@ -23,7 +23,8 @@ class Rules:
     """What a net is and how it is trained; the fields of `tk_net` by their names there.
 
     hidden: the units of each hidden layer; activation, algorithm, schedule: places in
-    `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`.
+    `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`; tables: of each embedded category the first
+    feature, the levels and the length of its vectors; seconds: the most time, 0 without a limit.
     """
 
     loss: int
@@ -44,13 +45,18 @@ class Rules:
     seed: int
     shuffle: bool = True
     standardise: bool = True
+    tables: tuple[tuple[int, int, int], ...] = ()
+    seconds: float = 0.0
 
     def struct(self) -> Net:
         """The structure that kernels read, without groups."""
         given = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
-        hidden = given.pop("hidden")
+        hidden, tables = given.pop("hidden"), given.pop("tables")
         width = (ctypes.c_int32 * MOST_HIDDEN)(*hidden)
-        return Net(**given, n_hidden=len(hidden), width=width)
+        net = Net(**given, n_hidden=len(hidden), width=width, n_tables=len(tables))
+        net.of_tables = np.array(tables, np.int32)  # which keeps it alive
+        net.table = pointer(net.of_tables)
+        return net
 
     def weights(self, n_features: int) -> int:
         """Weights of a net, biases included."""
@@ -67,9 +73,10 @@ class Rules:
 class Trained:
     """The nets of G groups.
 
-    weights: (G, weights), of each layer, of each of its units, the bias and then the weight of
-    each input, in the caller's units; history: (G, epochs), the mean loss of an epoch's batches
-    before their steps, NaN behind the last one; about: `TRAINED` of shape (G,).
+    weights: (G, weights), of each table, of each of its levels, the vector; then of each layer, of
+    each of its units, the bias and the weight of each input, in the caller's units; history:
+    (G, epochs), the mean loss of an epoch's batches before their steps, NaN behind the last one;
+    about: `TRAINED` of shape (G,).
     """
 
     weights: Floats
@@ -77,33 +84,46 @@ class Trained:
     about: NDArray[np.void]
 
 
-def trained(
-    rows: Pass,
-    rules: Rules,
-    memory: int,
-    held: Pass | None = None,
-    classes: Floats | None = None,
-    start: Floats | None = None,
-    left_out: NDArray[np.uint8] | None = None,
-) -> Trained:
-    """The net of each group of dense rows.
+@dataclass(frozen=True)
+class ByGroup:
+    """What G groups have besides their rows.
 
-    memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups;
-    classes: (G, outputs), rising, of the softmax loss; start: (G, weights) in the caller's units;
-    left_out: (G,), not 0 for groups that are not trained, whose numbers are NaN.
-    Raises Interrupted, MemoryError and TuskError.
+    held: held-out rows of the same groups; classes: (G, outputs), rising, of the softmax loss;
+    start: (G, weights) in the caller's units; left_out: (G,), not 0 for groups that are not
+    trained, whose numbers are NaN; class_weight: (G, classes), of the losses of the classes.
+    """
+
+    held: Pass | None = None
+    classes: Floats | None = None
+    start: Floats | None = None
+    left_out: NDArray[np.uint8] | None = None
+    class_weight: Floats | None = None
+
+    def put(self, net: Net) -> None:
+        """Sets the fields of the structure."""
+        net.held = None if self.held is None else address_of(self.held.groups)
+        for name in ("start", "left_out", "class_weight"):
+            setattr(net, name, pointer(getattr(self, name)))
+        net.label = pointer(self.classes)
+
+
+def trained(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> Trained:
+    """The net of each group of dense rows, or with tables of rows that have a feature per level.
+
+    memory: the account that is charged, 0 for the heap. Raises Interrupted, MemoryError and
+    TuskError.
     """
     g = rows.n_groups
     net = rules.struct()
-    net.held = None if held is None else address_of(held.groups)
-    net.label, net.start, net.left_out = pointer(classes), pointer(start), pointer(left_out)
+    given = given or ByGroup()
+    given.put(net)
     weights = np.full((g, rules.weights(rows.n_features)), np.nan)
     history = np.full((g, rules.epochs), np.nan)
     about = np.zeros(g, TRAINED)
     for name in ("base_loss", "loss", "held_loss"):
         about[name] = np.nan
-    given = pointer(weights), pointer(history), pointer(about)
-    check_code(library().tk_train_nets(rows.struct, net, memory, *given))
+    out = pointer(weights), pointer(history), pointer(about)
+    check_code(library().tk_train_nets(rows.struct, net, memory, *out))
     return Trained(weights, history, about)
 
 

@@ -43,6 +43,13 @@ class Prepared:
         """The names in such a text."""
         return tuple(self.text(which, group).split("\0")[:-1])
 
+    def categories(self, group: int) -> tuple[tuple[int, int], ...]:
+        """The first feature of each category of a group, and how many features it has."""
+        n = ctypes.c_int64()
+        at = library().tk_prepared_categories(self.handle, group, ctypes.byref(n))
+        numbers = (ctypes.c_int32 * (2 * n.value)).from_address(at) if n.value else ()
+        return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
 
 def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
     """Expands groups whose rows have names or whose labels are text.

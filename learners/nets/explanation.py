@@ -13,6 +13,7 @@ from tuskml.learners.explaining.explanation import Document, document, row_bytes
 from tuskml.learners.learner import Request
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import plan_of
+from tuskml.learners.nets.tables import Tables
 from tuskml.learners.nets.training import classifies, fit_in_order, kinds_of, rules_of
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
@@ -25,7 +26,9 @@ SAMPLE = 30_000_000
 """Rows times weights of the sample: some milliseconds."""
 
 
-def explain(group: NDArray[np.void], request: Request[Task, NetOptions], memory: int) -> Document:
+def explain(
+    group: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables = ()
+) -> Document:
     """What would run for one group, and the seconds and the memory that it should take."""
     options = request.options
     return document(
@@ -34,7 +37,7 @@ def explain(group: NDArray[np.void], request: Request[Task, NetOptions], memory:
         f"mean {FORMULAS[options.objective]}, m the output of the net",
         request.reading,
         plan=plan(options),
-        candidates=[candidate(group, request, memory)],
+        candidates=[candidate(group, request, memory, tables)],
     )
 
 
@@ -50,20 +53,20 @@ def plan(options: NetOptions) -> dict[str, object]:
         "max_iter": options.epochs,
         "epsilon": 0.0,
         "converge": "loss",
-        "time": None,
+        "time": options.time,
     }
 
 
 def candidate(
-    group: NDArray[np.void], request: Request[Task, NetOptions], memory: int
+    group: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables
 ) -> dict[str, Any]:
     """The one plan as `explain_training` lists candidates."""
     options = request.options
-    each = measured(group, request, memory)
+    each = measured(group, request, memory, tables)
     most = float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
     span = {"low": least, "point": most, "high": most}
-    rules = rules_of(options, 0, 1)
+    rules = rules_of(options, 0, 1, tables)
     needed = rules.bytes(int(group["n_rows"][0]), int(group["dim"][0])) + row_bytes(group)
     return {
         "algorithm": options.algorithm,
@@ -79,16 +82,18 @@ def candidate(
     }
 
 
-def measured(group: NDArray[np.void], request: Request[Task, NetOptions], memory: int) -> float:
+def measured(
+    group: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables
+) -> float:
     """Seconds of an epoch of one group: those of a sample, times the rows beyond it."""
     options = request.options
     threads = options.threads or budget.threads()
     mark = passes.cancel_mark()
     rows = Pass(group, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
     labels = rows.labels()
-    alike = next(kinds_of(rows, labels, request))
+    alike = replace(next(kinds_of(rows, labels, request)), tables=tables)
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
-    weights = rules_of(options, alike.loss, outputs).weights(rows.n_features)
+    weights = rules_of(options, alike.loss, outputs, tables).weights(rows.n_features)
     n = int(group["n_rows"][0])
     taken = min(n, max(SAMPLE // weights, 2 * options.batch_size))
     once = replace(options, max_iter=1, validation=0.0)

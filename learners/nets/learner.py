@@ -9,6 +9,7 @@ from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets import explanation, training
 from tuskml.learners.nets.options import OPTIONS, NetOptions
+from tuskml.learners.nets.tables import embeds, tables_of
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in
 
@@ -46,6 +47,9 @@ class Nets(Learner):
     def takes_sparse(self) -> bool:
         return False
 
+    def stays_dense(self, options: NetOptions) -> bool:
+        return not embeds(options)
+
     def classifies(self, request: Request[Task, NetOptions]) -> bool:
         return training.classifies(request.options)
 
@@ -57,7 +61,7 @@ class Nets(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, NetOptions], memory: int = 0
     ) -> Iterator[str]:
-        training.refuse_rows(groups)
-        for group in np.split(groups, len(groups)):
-            found = explanation.explain(group, request, memory)
+        training.refuse_rows(groups, request)
+        for place, group in enumerate(np.split(groups, len(groups))):
+            found = explanation.explain(group, request, memory, tables_of(request, place))
             yield written(found, request.options.format)

@@ -32,6 +32,7 @@ class NetOptions(Options):
     weight_decay: float
     dropout: float
     patience: int
+    embedding: int | None
 
     @property
     def epochs(self) -> int:
@@ -109,7 +110,15 @@ OPTIONS = OptionTable(
             10,
             "with `validation`, the epochs without a lower loss after which training ends",
         ),
-        *("threads", "seed", "validation", "classes", "format"),
+        Option(
+            "embedding",
+            integer(0, 1024),
+            None,
+            "the numbers of the vector that stands for a level of a category of rows by name; 0: "
+            "each level is an input of its own; default: min(50, round(1.6 n^0.56)) for n levels",
+        ),
+        *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),
+        *("device", "format"),
     ),
 )
 """The defaults of Adam are those of its paper."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.nets.training import (
     ACTIVATIONS,
     DIVERGED,
+    LATE,
     LOGISTIC,
     OUT_OF_RANGE,
     PATIENCE,
@@ -22,15 +23,17 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.nets.layers import head_of
 from tuskml.learners.nets.options import OPTIONS, NetOptions
+from tuskml.learners.nets.tables import Tables
+from tuskml.learners.nets.weights import class_weights, log_odds_of
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
-STATUSES = ("ok", "early stop", "diverged", "out of range", "one class")
+STATUSES = ("ok", "early stop", "time limit", "diverged", "out of range", "one class")
 CONSTANT = ("diverged", "out of range", "one class")
 """Statuses of constant models."""
 WORSE = 10.0
 """Times the loss of the best constant, above which a training has diverged."""
-UNTOLD = ("format", "feature_names")
+UNTOLD = ("format", "feature_names", "warm_start")
 """Options that are not about the training."""
 
 
@@ -39,13 +42,22 @@ class Alike:
     """Groups that train in one call.
 
     which: their places among all (G,); loss: as kernels number it; classes, counts: of more than
-    two classes each group's labels, rising, and the rows of each, (G, K).
+    two classes each group's labels, rising, and the rows of each, (G, K); tables: of
+    embedded categories.
     """
 
     which: NDArray[np.intp]
     loss: int
     classes: Floats | None = None
     counts: Floats | None = None
+    tables: Tables = ()
+
+    @property
+    def many(self) -> tuple[Floats, Floats] | None:
+        """Labels and rows of more than two classes."""
+        if self.classes is None or self.counts is None:
+            return None
+        return self.classes, self.counts
 
 
 def models_of(
@@ -58,7 +70,7 @@ def models_of(
     """The models of groups whose labels (LABELS) and nets are given."""
     options, n = request.options, len(labels)
     status = statuses(labels, found, alike)
-    constant = np.isin(status, CONSTANT)
+    constant = np.isin(status, CONSTANT) | np.isnan(found.weights).any(axis=1)
     margin, loss = constants(labels, found.about, alike, options)
     loss = np.where(constant, loss, found.about["loss"])
     history = np.where(constant[:, None], np.nan, found.history)
@@ -89,10 +101,12 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
         [
             lone,
             about["ending"] == OUT_OF_RANGE,
+            (about["ending"] == LATE) & (worse | ~finite) & (about["kept"] == 0),
             (about["ending"] == DIVERGED) | worse | ~finite,
+            about["ending"] == LATE,
             (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
         ],
-        ["one class", "out of range", "diverged", "early stop"],
+        ["one class", "out of range", "time limit", "diverged", "time limit", "early stop"],
         "ok",
     )
 
@@ -108,6 +122,7 @@ def constants(
     lone = labels["low"] == labels["high"]
     with np.errstate(divide="ignore"):
         odds = np.log(labels["n_high"] / (labels["n_rows"] - labels["n_high"]))
+    odds = odds + log_odds_of(class_weights(options, labels, alike.loss, None))
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
     return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), about["base_loss"])
 
@@ -117,18 +132,25 @@ def numbers_of(
 ) -> Lists:
     """The nets as numbers; none of a constant model, but of several classes a net that says the
     shares of the classes."""
-    outputs = 1 if alike.classes is None else alike.classes.shape[1]
-    activation = ACTIVATIONS.index(options.activation)
-    head = head_of(rows.n_features, (*options.layers, outputs), activation)
+    head = head_of_net(rows, options, alike)
     lists = [
         np.concatenate([head, weights]) if not flat else np.empty(0)
         for weights, flat in zip(found.weights, constant, strict=True)
     ]
-    if alike.counts is not None:
+    if alike.many is not None and alike.counts is not None:
+        weight = class_weights(options, np.empty(0), alike.loss, alike.many)
         for place in np.flatnonzero(constant).tolist():
-            share = alike.counts[place] / alike.counts[place].sum()
+            share = alike.counts[place] * (1.0 if weight is None else weight[place])
+            share /= share.sum()
             lists[place] = shares_of(rows.n_features, share)
     return Lists.of_parts(lists)
+
+
+def head_of_net(rows: Pass, options: NetOptions, alike: Alike) -> Floats:
+    """The numbers that the nets begin with."""
+    outputs = 1 if alike.classes is None else alike.classes.shape[1]
+    activation = ACTIVATIONS.index(options.activation)
+    return head_of(rows.n_features, (*options.layers, outputs), activation, alike.tables)
 
 
 def shares_of(inputs: int, share: Floats) -> Floats:

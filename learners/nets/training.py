@@ -21,9 +21,9 @@ from tuskml.kernels.nets.training import (
     SCHEDULES,
     SOFTMAX,
     SQUARED,
+    ByGroup,
     Rules,
     Trained,
-    trained,
 )
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
@@ -31,8 +31,11 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, refuse_large
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
+from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
-from tuskml.learners.nets.outcome import Alike, models_of
+from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
+from tuskml.learners.nets.tables import Tables, by_shape
+from tuskml.learners.nets.weights import class_weights, refuse_weights_of_numbers, warm_start
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
@@ -42,6 +45,8 @@ MOST_ROWS = 2**32 - 1
 MOST_CLASSES = 1000
 MOST_WEIGHTS = 1 << 24
 """Of a net."""
+SPARSE = 2
+"""From this kind of group on, rows are sparse."""
 MOST_TOGETHER = 1 << 24
 """Numbers of the groups that train in one call, unless one of them has more."""
 
@@ -50,38 +55,44 @@ def train(
     groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
-    refuse_rows(groups)
+    refuse_rows(groups, request)
+    refuse_weights_of_numbers(request.options)
     with passes.watching_sigint():
-        for places in together(groups, request.options):
+        for places, tables in together(groups, request):
             some = groups[places]
-            for models in train_together(some, request, memory):
+            for models in train_together(some, request, memory, tables):
                 yield models.numbered(places[models.group])
 
 
-def refuse_rows(groups: NDArray[np.void]) -> None:
+def refuse_rows(groups: NDArray[np.void], request: Request[Task, NetOptions]) -> None:
     """DataError for rows that nets cannot have."""
-    if (groups["kind"] >= 2).any():
+    if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, 'mlp' takes at most {MOST_ROWS:,}")
 
 
-def together(groups: NDArray[np.void], options: NetOptions) -> Iterator[NDArray[np.intp]]:
-    """Places of the groups of one width and kind, in parts that fit into memory side by side."""
-    _, shape = np.unique(np.stack([groups["dim"], groups["kind"]]), axis=1, return_inverse=True)
-    for number in range(int(shape.max()) + 1):
-        places = np.flatnonzero(shape == number)
+def together(
+    groups: NDArray[np.void], request: Request[Task, NetOptions]
+) -> Iterator[tuple[NDArray[np.intp], Tables]]:
+    """Places of the groups of one width, kind and tables, in parts that fit into memory side by
+    side."""
+    options = request.options
+    for places, tables in by_shape(groups, request):
         width = int(groups["dim"][places[0]])
-        each = rules_of(options, SQUARED, 1).weights(width) + options.epochs
-        numbers = np.cumsum(groups["n_rows"][places] * width + each)
-        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
+        rules = rules_of(options, SQUARED, 1, tables)
+        inputs = width - sum(levels - 1 for _, levels, _ in tables)
+        each = rules.weights(width) + options.epochs
+        numbers = np.cumsum(groups["n_rows"][places] * inputs + each)
+        for some in np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1):
+            yield some, tables
 
 
 def train_together(
-    groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
+    groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables = ()
 ) -> Iterator[Models]:
-    """Trains groups of one width and kind."""
+    """Trains groups of one width, kind and tables."""
     began = time.monotonic()
     options = request.options
     classes = classifies(options)
@@ -89,7 +100,8 @@ def train_together(
     mark = passes.cancel_mark()
     rows = Pass(groups, int(classes), None, None, True, threads, cancel_mark=mark)
     labels = rows.labels()
-    for alike in kinds_of(rows, labels, request):
+    for kind in kinds_of(rows, labels, request):
+        alike = replace(kind, tables=tables)
         some = rows.of(alike.which)
         found = fit(some, labels[alike.which], alike, request, memory)
         groups_told(some)
@@ -162,14 +174,21 @@ def fit_in_order(
 ) -> Trained:
     """The same from rows as they come."""
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
-    rules = rules_of(options, alike.loss, outputs)
+    rules = rules_of(options, alike.loss, outputs, alike.tables)
     refuse_weights(rules.weights(rows.n_features), rows.n_features)
     positive = labels["high"] if options.classes is None else options.classes[1]
     positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
     one = (labels["low"] == labels["high"]) & (alike.loss != SQUARED)
     left_out = np.ascontiguousarray(one, np.uint8)
-    rows, held = replace(rows, positive=positive), held if options.validation else None
-    return trained(rows, rules, memory, held, alike.classes, left_out=left_out)
+    given = ByGroup(
+        held if options.validation else None,
+        alike.classes,
+        warm_start(options, head_of_net(rows, options, alike), len(labels), alike.classes),
+        left_out,
+        class_weights(options, labels, alike.loss, alike.many),
+    )
+    rows = replace(rows, positive=positive)
+    return trained_somewhere(rows, rules, memory, given, options)
 
 
 def refuse_weights(weights: int, inputs: int) -> None:
@@ -186,7 +205,7 @@ def classifies(options: NetOptions) -> bool:
     return options.objective == "logistic"
 
 
-def rules_of(options: NetOptions, loss: int, outputs: int) -> Rules:
+def rules_of(options: NetOptions, loss: int, outputs: int, tables: Tables = ()) -> Rules:
     """The options as the kernels have them."""
     return Rules(
         loss=loss,
@@ -205,4 +224,6 @@ def rules_of(options: NetOptions, loss: int, outputs: int) -> Rules:
         weight_decay=options.weight_decay,
         dropout=options.dropout,
         seed=options.seed,
+        tables=tables,
+        seconds=options.time or 0.0,
     )

@@ -1,12 +1,12 @@
 """The options of boosted trees, with their defaults."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from tuskml.errors import OptionError
 from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, MOST_BINS, POISSON, QUANTILE, SQUARED
-from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import MISSING, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.trees.signs import SIGNS, ByName
 
 OBJECTIVES = {
     "squared": SQUARED,
@@ -16,16 +16,6 @@ OBJECTIVES = {
     "huber": HUBER,
 }
 """By name the loss that trees lower, as the kernels number it."""
-
-
-def _signs(value: Any) -> tuple[int, ...]:
-    given = value if isinstance(value, list) else []
-    if not given or any(isinstance(one, bool) or one not in (-1, 0, 1) for one in given):
-        raise ValueError
-    return tuple(int(one) for one in given)
-
-
-SIGNS = Kind("a list with 1, 0 or -1 for each feature, such as [1, 0, -1]", _signs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +36,7 @@ class TreeOptions(Options):
     row_fraction: float
     quantile: float
     delta: float
-    monotone: tuple[int, ...] | None
+    monotone: tuple[int, ...] | ByName | None
     max_bins: int
     patience: int
 
@@ -111,7 +101,7 @@ OPTIONS = OptionTable(
             SIGNS,
             None,
             "for each feature whether predictions may only rise with it (1), only fall (-1), or "
-            "either (0)",
+            "either (0); by name, features that are left out have 0",
         ),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
         Option(

@@ -33,6 +33,7 @@ from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinn
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
+from tuskml.learners.trees.signs import by_signs, listed
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
@@ -53,10 +54,10 @@ def train(
     """Trains each of the groups; models carry their groups' places in `groups`."""
     refuse_rows(groups)
     with passes.watching_sigint():
-        for places in together(groups):
-            some = groups[places]
-            models = train_together(some, request, memory)
-            yield models.numbered(places)
+        for alike, chosen in by_signs(groups, request):
+            for places in together(groups[alike]):
+                models = train_together(groups[alike[places]], chosen, memory)
+                yield models.numbered(alike[places])
 
 
 def refuse_rows(groups: NDArray[np.void]) -> None:
@@ -118,7 +119,7 @@ def train_together(
 def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
     """DataError for labels that the objective does not have."""
     options, labels = request.options, given.labels
-    monotone = options.monotone
+    monotone = listed(options.monotone)
     width = int(given.groups["dim"][0])
     if monotone is not None and len(monotone) != width:
         raise DataError(
@@ -165,7 +166,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     began = time.monotonic()
     options, rows = request.options, given.rows
     several = given.classes is not None
-    monotone = None if options.monotone is None else np.array(options.monotone, np.int8)
+    signs = listed(options.monotone)
+    monotone = None if signs is None else np.array(signs, np.int8)
     with ExitStack() as stack:
         kept, held = rows, None
         if options.validation:

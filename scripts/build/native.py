@@ -49,6 +49,7 @@ KERNEL_FOLDERS = [
         "trees",
         "trees/losses",
         "nets",
+        "nets/arithmetic",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

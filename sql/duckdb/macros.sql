@@ -131,16 +131,26 @@ CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
          WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
          ELSE '(' || (to_json(features)->>'$') || chr(10) || ')' END;
 
+-- Options that name the features of a list of columns, unless options name them.
+CREATE OR REPLACE TEMP MACRO _tusk_listed_names(names, options) AS
+    CASE WHEN len(list_distinct(names)) < len(names) OR list_bool_or(list_transform(names, lambda n: NOT regexp_full_match(n, '[A-Za-z_]\w*')))
+              OR NOT regexp_full_match(options, '\s*(\{.*)?', 's') OR contains(options, '"feature_names"') THEN options
+         ELSE '{"feature_names": ' || to_json(names) || CASE WHEN regexp_full_match(options, '\s*(\{\s*\}\s*)?') THEN '}'
+              ELSE ', ' || regexp_replace(options, '^\s*\{', '') END END;
+CREATE OR REPLACE TEMP MACRO _tusk_with_names(features, options) AS
+    CASE WHEN json_type(to_json(features)) = 'ARRAY' AND len(features::VARCHAR) + len(options) < 30000
+         THEN _tusk_listed_names(to_json(features)->>'$[*]', options) ELSE options END;
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
--- a list of numbers, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
+-- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
 -- returns one row, the model's fields, and can run no statement but one SELECT. Where the options allow it, _tusk_rounds
--- writes a statement that reads some row groups.
+-- writes a statement that reads some row groups; of a list whose columns are not all numbers, one by name.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
 SELECT unnest(tuskml_trained) FROM query(coalesce(
-    CASE WHEN weight = '' AND "offset" = ''
-         THEN _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options) END,
+    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, weight, "offset",
+                 _tusk_with_names(features, options)),
     'SELECT train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
-    || _tusk_features_sql(features) || ', ''' || replace(options, '''', '''''') || ''''
+    || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, options), '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
     || ') AS tuskml_trained FROM ('

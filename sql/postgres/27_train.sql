@@ -13,22 +13,61 @@ LANGUAGE plpython3u VOLATILE SET search_path = pg_catalog, pg_temp AS $python$
     return SD["trainer"](plpy, "@extschema@", asked)
 $python$;
 
+-- The types of expressions over a table, which are not computed; of domains the type below.
+CREATE FUNCTION _tuskml_types(source regclass, terms text[]) RETURNS regtype[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kinds regtype[];
+BEGIN
+    FOR kinds IN EXECUTE format('SELECT ARRAY[%s]', (SELECT string_agg(format('pg_typeof((SELECT %s FROM %s LIMIT 0))', t.term, source),
+            ', ' ORDER BY t.place) FROM unnest(terms) WITH ORDINALITY AS t (term, place))) LOOP
+    END LOOP;
+    RETURN (SELECT array_agg(CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END::regtype ORDER BY k.place)
+            FROM unnest(kinds) WITH ORDINALITY AS k (kind, place) JOIN pg_type AS y ON y.oid = k.kind);
+END
+$$;
+
+-- Features as SQL: numbers and booleans as an array; one array, row or sparse(...) as it is; else a row with the names.
+CREATE FUNCTION _tuskml_features_sql(kinds regtype[], terms text[], names text[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+SELECT CASE WHEN count(*) = 1 AND bool_or(y.typcategory IN ('A', 'C') OR y.oid = 'record'::regtype) THEN terms[1]
+            WHEN bool_and(y.typcategory IN ('N', 'B', 'X')) THEN
+                format('ARRAY[%s]', string_agg(t.term || CASE WHEN y.typcategory = 'B' THEN '::integer' ELSE '' END || '::float8',
+                                               ', ' ORDER BY t.place))
+            ELSE format('(SELECT tusk_row FROM (SELECT %s) AS tusk_row)',
+                        string_agg(format('%s AS %I', t.term, CASE WHEN t.name ~ '^"([^"]|"")+"$'
+                            THEN replace(substr(t.name, 2, length(t.name) - 2), '""', '"') ELSE t.name END), ', ' ORDER BY t.place)) END
+FROM unnest(terms, kinds, names) WITH ORDINALITY AS t (term, kind, name, place) JOIN pg_type AS y ON y.oid = t.kind
+$$;
+
+-- Options that name the features of an array of columns, unless options name them.
+CREATE FUNCTION _tuskml_with_names(options text, terms text[], names text[]) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+SELECT CASE WHEN count(DISTINCT t.name) < cardinality(names) OR bool_or(t.term <> quote_ident(t.name))
+                 OR options !~ '^\s*(\{.*)?$' OR strpos(options, '"feature_names"') > 0 THEN options
+            ELSE format('{"feature_names": %s%s', to_json(names), CASE WHEN options ~ '^\s*(\{\s*\}\s*)?$' THEN '}'
+                        ELSE ', ' || regexp_replace(options, '^\s*\{', '') END) END
+FROM unnest(terms, names) AS t (term, name)
+$$;
+
 -- A training on a table whose label and features are text: columns, or SQL expressions over the table's columns, in
--- which names that are not PostgreSQL's own carry their schema. features: numbers, or one array or sparse(...) alone.
+-- which names that are not PostgreSQL's own carry their schema. features: numbers, text, dates and the like, or one array,
+-- row or sparse(...) alone.
 -- Queries run with their caller's rights, and in FOR loops, whose cursors take one SELECT and no second statement.
 CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '',
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
+    columns text[];
     x text;
-    kind text;
     extras text := '';
     label_sql text;
     sampled text;
     model @extschema@.tuskml_model;
 BEGIN
-    IF source IS NULL OR task IS NULL OR label IS NULL OR coalesce(cardinality(features), 0) = 0 THEN
+    IF source IS NULL OR task IS NULL OR label IS NULL OR coalesce(cardinality(features), 0) = 0
+       OR array_position(features, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'train: source, task, label or features is missing, expected a table, a task and SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
@@ -37,14 +76,11 @@ BEGIN
     FROM unnest(label || features || coalesce(weight, '1') || coalesce("offset", '0')) WITH ORDINALITY AS t (term, place)
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
-    x := format('ARRAY[%s]', (SELECT string_agg(t.term || '::float8', ', ' ORDER BY t.place)
-                              FROM unnest(terms[2:cardinality(terms) - 2]) WITH ORDINALITY AS t (term, place)));
-    IF cardinality(features) = 1 THEN
-        FOR kind IN EXECUTE format('SELECT pg_typeof((SELECT %s FROM %s LIMIT 0))', terms[2], source) LOOP
-            IF kind LIKE '%[]' OR kind LIKE '%tuskml\_sparse\_%' THEN
-                x := terms[2];
-            END IF;
-        END LOOP;
+    columns := terms[2:cardinality(terms) - 2];
+    x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features);
+    options := coalesce(options, '');
+    IF x LIKE 'ARRAY[%' THEN
+        options := @extschema@._tuskml_with_names(options, columns, features);
     END IF;
     IF weight IS NOT NULL OR "offset" IS NOT NULL THEN
         extras := format(', %s::float8', terms[cardinality(terms) - 1]);
@@ -54,7 +90,7 @@ BEGIN
     END IF;
     label_sql := terms[1];
     IF extras = '' THEN
-        sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, coalesce(options, ''), current_setting('search_path'));
+        sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, options, current_setting('search_path'));
     END IF;
     IF sampled IS NOT NULL THEN
         SELECT (t.m).* INTO model FROM (SELECT @extschema@.train_model(sampled, 0.0::float8, ARRAY[0.0::float8]) AS m OFFSET 0) AS t;
@@ -62,7 +98,7 @@ BEGIN
     END IF;
     FOR model IN EXECUTE format(
         'SELECT (t.m).* FROM (SELECT @extschema@.train_model($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
-        label_sql, x, extras, source) USING task, coalesce(options, '') LOOP
+        label_sql, x, extras, source) USING task, options LOOP
     END LOOP;
     RETURN CASE WHEN model IS NULL THEN NULL ELSE model END;
 END

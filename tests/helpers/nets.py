@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from rows import block
 
-from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, Rules, Trained, trained
+from tuskml.kernels.nets.training import (
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
+    ByGroup,
+    Rules,
+    Trained,
+    trained,
+)
 from tuskml.kernels.passes import Pass
 
 RULES = Rules(
@@ -48,10 +56,11 @@ def rows_of(x: Array, y: Array, threads: int = 1, classes: bool = False) -> Pass
 
 def net(x: Array, y: Array, threads: int = 1, held: Pass | None = None, **given: Any) -> Trained:
     """The net of one group."""
-    start, classes = given.pop("start", None), given.pop("classes", None)
+    names = ("start", "classes", "class_weight")
+    by_group = {name: given.pop(name, None) for name in names}
     found = rules(**given)
     rows = rows_of(x, y, threads, found.loss != SQUARED)
-    return trained(rows, found, 0, held, classes, start)
+    return trained(rows, found, 0, ByGroup(held, **by_group))
 
 
 def layers_of(weights: Array, sizes: tuple[int, ...]) -> Layers:

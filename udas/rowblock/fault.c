@@ -92,24 +92,26 @@ static int length_message(const tusk_fault *f, char *text, size_t size) {
 
 /* For a fault about rows with names. */
 static int level_message(const tusk_fault *f, char *text, size_t size) {
-    const char *name = f->name ? f->name : "label";
+    char name[220] = "label";
+    if (f->name)
+        snprintf(name, sizeof name, "column '%.200s'", f->name);
     long long row = (long long)f->row;
     switch (f->code) {
     case TUSK_LEVEL_TOO_LONG:
         snprintf(text, size,
-                 "column '%.200s' has a text of %.0f bytes in row %lld of the group, expected at "
+                 "%s has a text of %.0f bytes in row %lld of the group, expected at "
                  "most %d",
                  name, f->value, row, TUSK_MAX_LEVEL_BYTES);
         return 1;
     case TUSK_LEVEL_WITH_NUL:
         snprintf(text, size,
-                 "column '%.200s' has a character of code 0 in row %lld of the group, expected "
+                 "%s has a character of code 0 in row %lld of the group, expected "
                  "none",
                  name, row);
         return 1;
     case TUSK_TOO_MANY_LEVELS:
         snprintf(text, size,
-                 "column '%.200s' has more distinct values than fit by row %lld of the group: "
+                 "%s has more distinct values than fit by row %lld of the group: "
                  "leave it out, or shorten its values",
                  name, row);
         return 1;

@@ -65,7 +65,10 @@
   {% set probe %}
     select
     {% for expression in expressions %}
-      pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))::text as type_{{ loop.index }} {{ ',' if not loop.last }}
+      (select case y.typtype when 'e' then 'enum ' else '' end
+              || pg_catalog.format_type(case y.typtype when 'd' then y.typbasetype else y.oid end, null)
+       from pg_catalog.pg_type as y
+       where y.oid = pg_catalog.pg_typeof((select ({{ expression }}) from src limit 0))) as type_{{ loop.index }} {{ ',' if not loop.last }}
     {% endfor %}
   {% endset %}
   {% set found = run_query('with src as (' ~ query ~ '\n) ' ~ probe) %}
@@ -74,7 +77,7 @@
 
 {# That a label and features are of types that a training takes, else which is not. #}
 {% macro check_types(settings, types) %}
-  {% set classifies = settings['task'] in ['logistic', 'svm', 'squared_hinge', 'gbdt'] %}
+  {% set classifies = settings['task'] in ['logistic', 'svm', 'squared_hinge', 'gbdt', 'mlp'] %}
   {% set what = {} if classifies and tuskml.is_text(types[0]) else {'label': types[0]} %}
   {% if settings['features'] is string %}
     {% set kind = types[1] | lower %}

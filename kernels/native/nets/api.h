@@ -8,6 +8,12 @@
  * what stays (Srivastava et al., JMLR 15, 2014, section 10). Weights and biases start uniform
  * within 1 / sqrt(inputs) of 0, as PyTorch's linear layers do, which is a third of the variance of
  * LeCun et al. (Efficient BackProp, 1998, section 4.6).
+ *
+ * Categories may be embedded (Guo and Berkhahn, Entity Embeddings of Categorical Variables, 2016):
+ * a_0 then has the features outside of tables, and of each table the vector of the row's level,
+ * which is trained like the weights. Vectors start uniform within 1 of 0. In the result they are
+ * centred on the mean of the training rows, so that a level that is not known, whose vector is 0,
+ * counts as an average row.
  */
 #ifndef TUSK_NETS_API_H
 #define TUSK_NETS_API_H
@@ -29,7 +35,8 @@ enum tk_net_ending {
     TK_NET_DONE = 0,
     TK_NET_PATIENCE = 1,
     TK_NET_DIVERGED = 2,
-    TK_NET_OUT_OF_RANGE = 3 /* inputs or labels have no deviation in doubles: not trained */
+    TK_NET_OUT_OF_RANGE = 3, /* inputs or labels have no deviation in doubles: not trained */
+    TK_NET_LATE = 4          /* the time was over; without a step there are no weights */
 };
 
 typedef struct tk_net {
@@ -52,6 +59,14 @@ typedef struct tk_net {
     const double *start;     /* (n_groups, weights) to start from, or NULL */
     const tusk_group *held;  /* (n_groups,) held-out rows, or NULL */
     const uint8_t *left_out; /* (n_groups,) not 0: a group that is not trained; or NULL */
+    /* (n_tables, 3), rising: the first feature of each table, its levels and the length of its
+     * vectors. In a row at most one of its features is not 0. */
+    const int32_t *table;
+    /* (n_groups, classes) weights of the losses of the classes, or NULL; they are scaled so that
+     * the training rows have the mean 1 */
+    const double *class_weight;
+    double seconds; /* the most time for all groups; 0: no limit */
+    int64_t n_tables;
 } tk_net;
 
 /* What one group's training gave. */
@@ -64,8 +79,9 @@ typedef struct tk_net_trained {
     int64_t ending;   /* enum tk_net_ending */
 } tk_net_trained;
 
-/* Weights of a net of d inputs: of each layer, of each of its units, the bias and then the weight
- * of each input. */
+/* Weights of a net of d features: of each table, of each of its levels, the vector; then of each
+ * layer, of each of its units, the bias and the weight of each input. The inputs of the first
+ * layer are the features outside of tables and then the vectors, table by table. */
 TK_API int64_t tk_net_weights(const tk_net *net, int64_t d);
 /* Bytes of memory for the training of one group of n rows, but for the rows held out. */
 TK_API int64_t tk_net_bytes(const tk_net *net, int64_t n, int64_t d);

@@ -4,30 +4,41 @@
 #include <cmath>
 
 #include "../shared/pool.hpp"
-#include "random.hpp"
+#include "arithmetic/random.hpp"
+#include "levels.hpp"
 
 namespace tusk {
 namespace {
 
 constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is rounding
 
-// Calls body(features, label) for each row, in order.
+// Calls body(features, label) for each row, in order. The features are the plain ones, and then of
+// each table the number of the level.
 template <class T, class Body>
-void each_row_of(const tusk_group &group, int64_t cancel_mark, Body &&body) {
+void each_row_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, Body &&body) {
     int64_t left = group.n_rows; // of a longer list, only the first ones
+    Levels levels(shape);
     for (const tusk_segment *s = group.head; left && !cancelled(cancel_mark); s = s->next) {
         int64_t n = std::min<int64_t>(s->n_rows, left);
-        for (int64_t i = 0; i < n; i++)
-            body((const T *)tusk_dense_values(s) + i * group.dim, tusk_labels(s)[i]);
+        const double *y = tusk_labels(s);
+        if (tusk_is_sparse(group.kind)) {
+            for (int64_t i = 0; i < n; i++)
+                body(levels.of_sparse<T>(s, i), y[i]);
+        } else {
+            const T *x = (const T *)tusk_dense_values(s);
+            for (int64_t i = 0; i < n; i++, x += group.dim)
+                shape.tables.empty() ? body(x, y[i]) : body(levels.of_dense(x), y[i]);
+        }
         left -= n;
     }
 }
 
-template <class Body> void each_row(const tusk_group &group, int64_t cancel_mark, Body &&body) {
+template <class Body>
+void each_row(const tusk_group &group, const Shape &shape, int64_t cancel_mark, Body &&body) {
     if (tusk_value_size(group.kind) == sizeof(float))
-        each_row_of<float>(group, cancel_mark, body);
+        each_row_of<float>(group, shape, cancel_mark, body);
     else
-        each_row_of<double>(group, cancel_mark, body);
+        each_row_of<double>(group, shape, cancel_mark, body);
 }
 
 // The inverse of a deviation, 0 for what does not vary.
@@ -46,20 +57,21 @@ bool Units::finite() const {
     return all == 0;
 }
 
-Units units_of(const tusk_group &group, const tk_net &net, int64_t cancel_mark) {
-    int64_t d = group.dim;
+Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
+               int64_t cancel_mark) {
+    int64_t d = shape.plain;
     double share = 1 / (double)group.n_rows;
     Units units{std::vector<double>(d, 0), std::vector<double>(d, 1)};
     if (!net.standardise)
         return units;
     std::vector<double> square(d, 0);
     double of_label = 0;
-    each_row(group, cancel_mark, [&](const auto *x, double y) {
+    each_row(group, shape, cancel_mark, [&](const auto *x, double y) {
         for (int64_t k = 0; k < d; k++)
             units.shift[k] += x[k] * share;
         units.label_shift += y * share;
     });
-    each_row(group, cancel_mark, [&](const auto *x, double y) {
+    each_row(group, shape, cancel_mark, [&](const auto *x, double y) {
         for (int64_t k = 0; k < d; k++)
             square[k] += (x[k] - units.shift[k]) * (x[k] - units.shift[k]) * share;
         of_label += (y - units.label_shift) * (y - units.label_shift) * share;
@@ -82,20 +94,24 @@ float Labels::of(double y, const Units &units) const {
     return (float)(std::lower_bound(classes, classes + net->outputs, y) - classes);
 }
 
-void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, RowsTo to,
-               int64_t cancel_mark) {
+void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
+               const Labels &labels, RowsTo to, int64_t cancel_mark) {
     auto [x, y] = to;
-    int64_t d = group.dim, width = padded(d);
-    each_row(group, cancel_mark, [&](const auto *row, double label) {
+    int64_t d = shape.plain, numbers = d + (int64_t)shape.tables.size(), width = shape.stride();
+    each_row(group, shape, cancel_mark, [&](const auto *row, double label) {
         for (int64_t k = 0; k < d; k++)
             x[k] = (float)((row[k] - units.shift[k]) * units.scale[k]);
-        std::fill(x + d, x + width, 0.0f);
+        for (int64_t k = d; k < numbers; k++)
+            x[k] = (float)row[k];
+        std::fill(x + numbers, x + width, 0.0f);
         x += width;
         *y++ = labels.of(label, units);
     });
 }
 
 void write_weights(const Shape &shape, const Units &units, const float *flat, double *out) {
+    for (const Table &table : shape.tables)
+        out = std::copy_n(flat + table.vectors, table.items(), out);
     for (const Layer &layer : shape.layers) {
         bool first = &layer == &shape.layers.front(), last = &layer == &shape.layers.back();
         double factor = last ? units.label_scale : 1;
@@ -103,8 +119,9 @@ void write_weights(const Shape &shape, const Units &units, const float *flat, do
             double *bias = out++;
             *bias = factor * flat[layer.biases + j] + (last ? units.label_shift : 0);
             for (int64_t i = 0; i < layer.in; i++, out++) {
-                *out = factor * flat[layer.place(i, j)] * (first ? units.scale[i] : 1);
-                *bias -= first ? *out * units.shift[i] : 0;
+                bool scaled = first && i < shape.plain;
+                *out = factor * flat[layer.place(i, j)] * (scaled ? units.scale[i] : 1);
+                *bias -= scaled ? *out * units.shift[i] : 0;
             }
         }
     }
@@ -112,14 +129,18 @@ void write_weights(const Shape &shape, const Units &units, const float *flat, do
 
 void read_weights(const Shape &shape, const Units &units, const double *given, float *flat) {
     std::fill_n(flat, shape.floats(), 0.0f);
+    for (const Table &table : shape.tables)
+        for (int64_t i = 0; i < table.items(); i++)
+            flat[table.vectors + i] = (float)*given++;
     for (const Layer &layer : shape.layers) {
         bool first = &layer == &shape.layers.front(), last = &layer == &shape.layers.back();
         double factor = !last ? 1 : units.label_scale ? 1 / units.label_scale : 0;
         for (int64_t j = 0; j < layer.out; j++) {
             double bias = *given++ - (last ? units.label_shift : 0);
             for (int64_t i = 0; i < layer.in; i++, given++) {
-                bias += first ? *given * units.shift[i] : 0;
-                double scale = first ? units.scale[i] : 1;
+                bool scaled = first && i < shape.plain;
+                bias += scaled ? *given * units.shift[i] : 0;
+                double scale = scaled ? units.scale[i] : 1;
                 flat[layer.place(i, j)] = scale ? (float)(factor * *given / scale) : 0;
             }
             flat[layer.biases + j] = (float)(factor * bias);
@@ -137,6 +158,30 @@ void draw_weights(const Shape &shape, const tk_net &net, float *flat) {
             for (int64_t i = 0; i < layer.in; i++)
                 flat[layer.place(i, j)] = (float)(reach * random.symmetric());
         }
+    }
+    for (const Table &table : shape.tables)
+        for (int64_t i = 0; i < table.items(); i++)
+            flat[table.vectors + i] = (float)random.symmetric();
+}
+
+void centre_vectors(const Shape &shape, const Rows &rows, float *flat) {
+    const Layer &layer = shape.layers[0];
+    for (const Table &table : shape.tables) {
+        std::vector<double> count(table.levels, 0), mean(table.dim, 0);
+        int64_t column = shape.plain + (&table - shape.tables.data());
+        for (int64_t i = 0; i < rows.n; i++)
+            if (float level = rows.x[i * shape.stride() + column]; level >= 0)
+                count[(size_t)level]++;
+            else
+                return; // what has no level would move
+        float *vectors = flat + table.vectors;
+        for (int64_t i = 0; i < table.items(); i++)
+            mean[i % table.dim] += vectors[i] * count[i / table.dim] / (double)rows.n;
+        for (int64_t i = 0; i < table.items(); i++)
+            vectors[i] -= (float)mean[i % table.dim];
+        for (int64_t j = 0; j < layer.out; j++)
+            for (int64_t k = 0; k < table.dim; k++)
+                flat[layer.biases + j] += (float)(flat[layer.place(table.input + k, j)] * mean[k]);
     }
 }
 

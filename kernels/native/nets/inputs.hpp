@@ -7,7 +7,7 @@
 
 namespace tusk {
 
-// z = (x - shift) * scale of each feature, and the same of labels that are numbers.
+// z = (x - shift) * scale of each plain feature, and the same of labels that are numbers.
 struct Units {
     std::vector<double> shift, scale;
     double label_shift = 0, label_scale = 1; // y = label_shift + label_scale * what the net says
@@ -16,7 +16,8 @@ struct Units {
 };
 
 // Both of these end early once cancelled.
-Units units_of(const tusk_group &group, const tk_net &net, int64_t cancel_mark);
+Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
+               int64_t cancel_mark);
 
 // How labels become what the net reads: numbers centred and scaled, two classes 0 and 1, several
 // classes their number.
@@ -28,16 +29,19 @@ struct Labels {
     float of(double y, const Units &units) const;
 };
 
-// Copies rows, one behind the other: x (n, padded(d)), y (n,).
+// Copies rows, one behind the other: x (n, shape.stride()), y (n,).
 struct RowsTo {
     float *x, *y;
 };
-void copy_rows(const tusk_group &group, const Units &units, const Labels &labels, RowsTo to,
-               int64_t cancel_mark);
+void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
+               const Labels &labels, RowsTo to, int64_t cancel_mark);
 
 // Weights in the caller's layout and units from those of a net, and back.
 void write_weights(const Shape &shape, const Units &units, const float *flat, double *out);
 void read_weights(const Shape &shape, const Units &units, const double *given, float *flat);
 void draw_weights(const Shape &shape, const tk_net &net, float *flat);
+// Moves vectors of tables so that their mean over the training rows is 0, and biases so that no
+// margin changes.
+void centre_vectors(const Shape &shape, const Rows &rows, float *flat);
 
 } // namespace tusk

@@ -7,9 +7,11 @@
 namespace tusk {
 namespace {
 
-// Losses whose rows have one margin: body(m, y, &derivative) of WIDE rows at once.
+// Losses whose rows have one margin: body(m, y, &derivative) of WIDE rows at once. weight: of the
+// two classes, or NULL.
 template <class Loss>
-double of_one_margin(float *margins, const float *y, int64_t n, float scale, Loss loss) {
+double of_one_margin(float *margins, const float *y, const float *weight, int64_t n, float scale,
+                     Loss loss) {
     double total = 0;
     for (int64_t i = 0; i < n; i += WIDE) {
         auto rows = (int)std::min<int64_t>(WIDE, n - i);
@@ -22,8 +24,9 @@ double of_one_margin(float *margins, const float *y, int64_t n, float scale, Los
         store(each, loss(load(m), load(label), &derivative));
         store(slope, derivative * scale);
         for (int k = 0; k < rows; k++) {
-            total += each[k];
-            margins[(i + k) * PAD] = slope[k];
+            float share = weight ? weight[y[i + k] > 0] : 1;
+            total += share * each[k];
+            margins[(i + k) * PAD] = share * slope[k];
         }
     }
     return total;
@@ -58,14 +61,19 @@ double softmax_row(float *m, int64_t outputs, int64_t own, float scale) {
 
 } // namespace
 
-double output_losses(const tk_net &net, float *margins, const float *y, int64_t n, float scale) {
-    if (net.loss == TK_NET_SQUARED)
-        return of_one_margin(margins, y, n, scale, squared);
-    if (net.loss == TK_NET_LOGISTIC)
-        return of_one_margin(margins, y, n, scale, logistic);
+double output_losses(const Batch &batch, float *margins, const float *y, int64_t n, float scale) {
+    const float *weight = batch.rows.weight;
+    int64_t outputs = batch.net->outputs;
+    if (batch.net->loss == TK_NET_SQUARED)
+        return of_one_margin(margins, y, nullptr, n, scale, squared);
+    if (batch.net->loss == TK_NET_LOGISTIC)
+        return of_one_margin(margins, y, weight, n, scale, logistic);
     double total = 0;
-    for (int64_t i = 0; i < n; i++)
-        total += softmax_row(margins + i * padded(net.outputs), net.outputs, (int64_t)y[i], scale);
+    for (int64_t i = 0; i < n; i++) {
+        auto own = (int64_t)y[i];
+        float share = weight ? weight[own] : 1;
+        total += share * softmax_row(margins + i * padded(outputs), outputs, own, share * scale);
+    }
     return total;
 }
 

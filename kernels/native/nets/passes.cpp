@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "../shared/pool.hpp"
-#include "activation.hpp"
-#include "product.hpp"
+#include "arithmetic/activation.hpp"
+#include "arithmetic/product.hpp"
 
 namespace tusk {
 namespace {
@@ -86,6 +86,28 @@ void add_layer_gradient(const Layer &layer, const float *x, const float *delta, 
             store(b + j, load(b + j) + load(delta + j));
 }
 
+// The gradient of the vectors of the rows' levels. delta: derivatives by the sums of the first
+// layer.
+void add_vector_gradient(const Batch &batch, const float *delta, int64_t rows, Space &space) {
+    const Shape &shape = *batch.shape;
+    if (shape.tables.empty())
+        return;
+    int64_t out = shape.layers[0].out, width = padded(shape.embedded());
+    float *by_input = space.delta[0];
+    multiply({delta, padded(out), 1}, batch.weights->embedded, {rows, out, width}, by_input,
+             Start::zero);
+    const int32_t *level = space.level.data();
+    for (int64_t i = 0; i < rows; i++, by_input += width)
+        for (const Table &table : shape.tables) {
+            int64_t at = *level++;
+            if (at < 0)
+                continue;
+            float *g = space.gradient + table.vectors + at * table.dim;
+            for (int64_t k = 0; k < table.dim; k++)
+                g[k] += by_input[table.input - shape.plain + k];
+        }
+}
+
 void backward(const Batch &batch, int64_t rows, Space &space) {
     const auto &layers = batch.shape->layers;
     const float *delta = space.margins;
@@ -93,7 +115,7 @@ void backward(const Batch &batch, int64_t rows, Space &space) {
         const Layer &layer = layers[l];
         add_layer_gradient(layer, space.input[l], delta, rows, space.gradient);
         if (!l)
-            return;
+            return add_vector_gradient(batch, delta, rows, space);
         int64_t in = padded(layer.in), n = rows * in;
         float *next = space.delta[l % 2];
         multiply({delta, padded(layer.out), 1}, batch.weights->transposed[l],
@@ -104,17 +126,37 @@ void backward(const Batch &batch, int64_t rows, Space &space) {
     }
 }
 
+// The inputs of a row: its plain features, and the vectors of its levels.
+void copy_vectors(const Batch &batch, const float *row, float *input, int32_t *level) {
+    const Shape &shape = *batch.shape;
+    std::copy_n(row, shape.plain, input);
+    for (const Table &table : shape.tables) {
+        *level = (int32_t)row[shape.plain + (&table - shape.tables.data())];
+        const float *vector = batch.weights->flat + table.vectors + *level * table.dim;
+        if (*level++ < 0)
+            std::fill_n(input + table.input, table.dim, 0.0f);
+        else
+            std::copy_n(vector, table.dim, input + table.input);
+    }
+}
+
 // Copies the inputs and labels of rows `from` on of a batch.
 void gather(const Batch &batch, int64_t from, int64_t rows, Space &space) {
     constexpr int64_t AHEAD = 8;
-    int64_t in = padded(batch.shape->inputs());
+    const Shape &shape = *batch.shape;
+    int64_t in = padded(shape.inputs()), stride = shape.stride();
     for (int64_t i = 0; i < rows; i++) {
         int64_t at = batch.order ? batch.order[from + i] : from + i;
         if (batch.order && from + i + AHEAD < batch.n)
-            for (int64_t k = 0; k < in; k += PAD)
-                __builtin_prefetch(batch.rows.x + batch.order[from + i + AHEAD] * in + k);
-        std::copy_n(batch.rows.x + at * in, in, space.input[0] + i * in);
+            for (int64_t k = 0; k < stride; k += PAD)
+                __builtin_prefetch(batch.rows.x + batch.order[from + i + AHEAD] * stride + k);
+        const float *row = batch.rows.x + at * stride;
         space.label[i] = batch.rows.y[at];
+        if (shape.tables.empty())
+            std::copy_n(row, in, space.input[0] + i * in);
+        else
+            copy_vectors(batch, row, space.input[0] + i * in,
+                         space.level.data() + i * (int64_t)shape.tables.size());
     }
 }
 
@@ -147,6 +189,7 @@ int Space::take(tusk_memory *memory, const Shape &shape) {
     for (float *&one : delta)
         one = next(ROWS * widest(shape));
     label = next(ROWS);
+    level.resize(ROWS * shape.tables.size());
     gradient = next(shape.floats());
     return TK_OK;
 }
@@ -157,7 +200,7 @@ double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space) {
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, nullptr, false, space);
-        total += output_losses(*batch.net, space.margins, space.label, rows, 0);
+        total += output_losses(batch, space.margins, space.label, rows, 0);
     }
     return total;
 }
@@ -170,7 +213,7 @@ double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed,
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, batch.net->dropout > 0 ? &dropout : nullptr, true, space);
-        total += output_losses(*batch.net, space.margins, space.label, rows, scale);
+        total += output_losses(batch, space.margins, space.label, rows, scale);
         backward(batch, rows, space);
     }
     return total;

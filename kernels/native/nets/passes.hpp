@@ -4,18 +4,20 @@
 #include <vector>
 
 #include "../shared/charged.hpp"
-#include "random.hpp"
+#include "arithmetic/random.hpp"
 #include "shape.hpp"
 
 namespace tusk {
 
 constexpr int64_t ROWS = 64; // that go through a net at once
 
-// The rows of one group as a net sees them: inputs (n, padded(d)), and labels; of classes their
-// numbers.
+// The rows of one group as a net sees them: inputs (n, shape.stride()), and labels; of classes
+// their numbers. weight: of the loss of each class, or NULL; total: the sum over the rows.
 struct Rows {
     const float *x, *y;
     int64_t n;
+    const float *weight;
+    double total;
 };
 
 // What ROWS rows need on their way: of each layer its inputs, and of hidden units the slopes.
@@ -28,6 +30,7 @@ public:
     float *margins = nullptr;          // (ROWS, padded(outputs))
     float *delta[2] = {};              // derivatives by the sums of two layers
     float *label = nullptr;            // (ROWS,)
+    std::vector<int32_t> level;        // (ROWS, tables), -1: none
     float *gradient = nullptr;         // like the weights
 
 private:
@@ -35,9 +38,10 @@ private:
 };
 
 // The weights, and the matrices behind the first layer transposed: (out, padded(in)). Those of
-// layers of few units are so already.
+// layers of few units are so already. embedded: the part of the first matrix whose inputs are
+// vectors of tables, (out, padded(embedded)).
 struct Weights {
-    const float *flat;
+    const float *flat, *embedded;
     std::vector<const float *> transposed;
 };
 
@@ -57,7 +61,8 @@ double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space);
 // The same, and adds the gradient of the batch's mean loss to space.gradient. seed: of dropout.
 double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed, Space &space);
 
-// The sum of losses of n rows; turns `margins` into derivatives by them, times `scale`.
-double output_losses(const tk_net &net, float *margins, const float *y, int64_t n, float scale);
+// The sum of losses of n rows, each times the weight of its class; turns `margins` into
+// derivatives by them, times `scale`.
+double output_losses(const Batch &batch, float *margins, const float *y, int64_t n, float scale);
 
 } // namespace tusk

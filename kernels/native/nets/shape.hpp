@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api.h"
-#include "floats.hpp"
+#include "arithmetic/floats.hpp"
 
 namespace tusk {
 
@@ -24,11 +24,31 @@ struct Layer {
     }
 };
 
+// The vectors of the levels of a category, (levels, dim).
+struct Table {
+    int64_t first, levels, dim; // first: feature
+    int64_t vectors;            // where they begin
+    int64_t input;              // of the first layer, that the vector begins at
+
+    int64_t items() const { return levels * dim; }
+};
+
 struct Shape {
     std::vector<Layer> layers;
+    std::vector<Table> tables;
+    int64_t features, plain; // plain: those outside of tables
 
-    Shape(const tk_net &net, int64_t inputs) {
-        int64_t at = 0;
+    Shape(const tk_net &net, int64_t d) : features(d), plain(d) {
+        for (int64_t t = 0; t < net.n_tables; t++) {
+            const int32_t *given = net.table + 3 * t;
+            tables.push_back({given[0], given[1], given[2], 0, 0});
+            plain -= given[1];
+        }
+        int64_t inputs = plain, at = 0;
+        for (Table &table : tables) {
+            table.input = inputs;
+            inputs += table.dim;
+        }
         for (int l = 0; l <= net.n_hidden; l++) {
             int64_t out = l < net.n_hidden ? net.width[l] : net.outputs;
             Layer layer{inputs, out, out < PAD / 2, at, 0};
@@ -37,9 +57,19 @@ struct Shape {
             layers.push_back(layer);
             inputs = out;
         }
+        for (Table &table : tables) {
+            table.vectors = at;
+            at += padded(table.items());
+        }
+        floats_ = at;
     }
 
-    int64_t floats() const { return layers.back().end(); }
+    int64_t floats() const { return floats_; }
+    int64_t of_layers() const { return layers.back().end(); }
+    // Inputs of the first layer that are parts of vectors.
+    int64_t embedded() const { return inputs() - plain; }
+    // Floats between rows: the plain features, and of each table the number of the level.
+    int64_t stride() const { return padded(plain + (int64_t)tables.size()); }
     int64_t inputs() const { return layers.front().in; }
     int64_t outputs() const { return layers.back().out; }
 
@@ -47,8 +77,13 @@ struct Shape {
         int64_t n = 0;
         for (const Layer &layer : layers)
             n += layer.out * (layer.in + 1);
+        for (const Table &table : tables)
+            n += table.items();
         return n;
     }
+
+private:
+    int64_t floats_ = 0;
 };
 
 } // namespace tusk

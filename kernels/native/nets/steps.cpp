@@ -60,16 +60,17 @@ void Stepper::step(double rate, const float *gradient, float *weights) {
         move.kept = share;
         move(gradient + from, weights + from, first_ + from, second_ + from, to - from);
     };
-    for (const Layer &layer : shape_->layers) {
-        auto both = [&](auto move) {
+    auto all = [&](auto move) {
+        for (const Layer &layer : shape_->layers) {
             over(move, layer.weights, layer.biases, kept);
             over(move, layer.biases, layer.end(), 1); // biases do not decay
-        };
-        if (net_->algorithm == TK_NET_ADAM)
-            both(adam);
-        else
-            both(momentum);
-    }
+        }
+        over(move, shape_->of_layers(), shape_->floats(), kept);
+    };
+    if (net_->algorithm == TK_NET_ADAM)
+        all(adam);
+    else
+        all(momentum);
 }
 
 double rate_of(const tk_net &net, int64_t epoch) {

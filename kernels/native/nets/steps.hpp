@@ -12,6 +12,7 @@ public:
     static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
     // rate: the learning rate of this epoch.
     void step(double rate, const float *gradient, float *weights);
+    int64_t steps() const { return steps_; }
 
 private:
     const tk_net *net_ = nullptr;

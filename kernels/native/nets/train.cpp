@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "../shared/pool.hpp"
-#include "inputs.hpp"
+#include "copied.hpp"
 #include "steps.hpp"
 
 namespace tusk {
@@ -22,34 +22,25 @@ int64_t parts_of(const tk_net &net) {
     return std::clamp<int64_t>(net.batch / ROWS, 1, MOST_PARTS);
 }
 
-// The rows of a group in memory.
-class Copied {
-public:
-    int take(tusk_memory *memory, const tusk_group &group, const Units &units,
-             const Labels &labels, int64_t cancel_mark) {
-        int64_t n = group.n_rows, width = padded(group.dim);
-        int code = memory_.take(memory, n * (width + 1));
-        if (code)
-            return code;
-        float *x = memory_.data(), *y = x + n * width;
-        copy_rows(group, units, labels, {x, y}, cancel_mark);
-        rows_ = {x, y, n};
-        return TK_OK;
-    }
-    const Rows &rows() const { return rows_; }
+int64_t classes_of(const tk_net &net) {
+    return net.loss == TK_NET_LOGISTIC ? 2 : net.outputs;
+}
 
-private:
-    Charged<float> memory_;
-    Rows rows_{};
-};
+// Floats of the transposed matrices.
+int64_t turned_floats(const Shape &shape) {
+    int64_t n = shape.layers[0].out * padded(shape.embedded());
+    for (const Layer &layer : shape.layers)
+        n += layer.few ? 0 : layer.out * padded(layer.in);
+    return n;
+}
 
 // The training of one group.
 class Training {
 public:
     Training(const tk_pass &pass, const tk_net &net, int64_t group, int threads,
-             tusk_memory *memory)
+             tusk_memory *memory, const Deadline &deadline = Deadline())
         : pass_(pass), net_(net), index_(group), threads_(threads), memory_(memory),
-          shape_(net, pass.groups[group].dim), parts_(parts_of(net)) {}
+          deadline_(deadline), shape_(net, pass.groups[group].dim), parts_(parts_of(net)) {}
 
     int run(double *weights, double *history, tk_net_trained *out) {
         int code = prepare();
@@ -62,10 +53,11 @@ public:
         }
         while (!code && out->epochs < net_.epochs && out->ending == TK_NET_DONE)
             code = epoch(history, out);
-        if (code)
+        if (code || !stepper_.steps())
             return code;
-        if (held_.rows().n && out->kept)
+        if (has_best_)
             std::copy_n(best_, shape_.floats(), weights_);
+        centre_vectors(shape_, rows_.rows(), weights_);
         transpose();
         code = mean_loss(rows_.rows(), &out->loss);
         write_weights(shape_, units_, weights_, weights);
@@ -89,12 +81,15 @@ public:
 private:
     int prepare() {
         const tusk_group &group = pass_.groups[index_];
-        units_ = units_of(group, net_, pass_.cancel_mark);
+        units_ = units_of(group, shape_, net_, pass_.cancel_mark);
         const double *classes = net_.label ? net_.label + index_ * net_.outputs : nullptr;
         Labels labels{&net_, pass_.positive ? pass_.positive[index_] : 1, classes};
-        int code = rows_.take(memory_, group, units_, labels, pass_.cancel_mark);
+        int code = rows_.take(memory_, group, shape_, units_, labels, pass_.cancel_mark);
         if (!code && net_.held && net_.held[index_].n_rows)
-            code = held_.take(memory_, net_.held[index_], units_, labels, pass_.cancel_mark);
+            code =
+                held_.take(memory_, net_.held[index_], shape_, units_, labels, pass_.cancel_mark);
+        if (!code && net_.class_weight)
+            weigh_classes();
         code = code ? code : order_.take(memory_, group.n_rows);
         code = code ? code : stepper_.take(memory_, net_, shape_);
         code = code ? code : take_weights();
@@ -108,10 +103,22 @@ private:
         return code ? code : cancelled(pass_.cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
     }
 
+    // Makes the weights of the classes 1 on average over the training rows.
+    void weigh_classes() {
+        int64_t classes = classes_of(net_);
+        class_weight_.resize((size_t)classes);
+        for (int64_t k = 0; k < classes; k++)
+            class_weight_[(size_t)k] = (float)net_.class_weight[index_ * classes + k];
+        rows_.weigh(class_weight_.data());
+        auto mean = (float)(rows_.rows().total / (double)rows_.rows().n);
+        for (float &weight : class_weight_)
+            weight /= mean;
+        rows_.weigh(class_weight_.data());
+        held_.weigh(class_weight_.data());
+    }
+
     int take_weights() {
-        int64_t n = shape_.floats(), turned = 0;
-        for (const Layer &layer : shape_.layers)
-            turned += layer.few ? 0 : layer.out * padded(layer.in);
+        int64_t n = shape_.floats(), turned = turned_floats(shape_);
         int code = flat_.take(memory_, 2 * n + turned);
         if (code)
             return code;
@@ -124,11 +131,17 @@ private:
             view_.transposed.push_back(layer.few ? weights_ + layer.weights : at);
             at += layer.few ? 0 : layer.out * padded(layer.in);
         }
+        view_.embedded = at;
         return TK_OK;
     }
 
-    // Renews the transposed matrices; the first layer's is never read.
+    // Renews the transposed matrices; of the first layer only the part of vectors is read.
     void transpose() {
+        const Layer &lowest = shape_.layers[0];
+        auto *embedded = const_cast<float *>(view_.embedded);
+        for (int64_t j = 0, width = padded(shape_.embedded()); width && j < lowest.out; j++)
+            for (int64_t k = 0; k < shape_.embedded(); k++)
+                embedded[j * width + k] = weights_[lowest.place(shape_.plain + k, j)];
         for (size_t l = 1; l < shape_.layers.size(); l++) {
             const Layer &layer = shape_.layers[l];
             if (layer.few)
@@ -172,6 +185,8 @@ private:
         for (int64_t at = 0; at < n; at += net_.batch) {
             if (cancelled(pass_.cancel_mark))
                 return TK_CANCELLED;
+            if (deadline_.over())
+                return late(out);
             transpose();
             add_up(at, std::min<int64_t>(net_.batch, n - at), within(seed, at + 1), &loss);
             if (cancelled(pass_.cancel_mark))
@@ -187,6 +202,13 @@ private:
         return judge(out);
     }
 
+    // Ends within an epoch.
+    int late(tk_net_trained *out) {
+        int code = finite() && stepper_.steps() ? judge(out) : (int)TK_OK;
+        out->ending = TK_NET_LATE;
+        return code;
+    }
+
     // Looks at the rows held out, if there are any.
     int judge(tk_net_trained *out) {
         if (!held_.rows().n) {
@@ -200,6 +222,7 @@ private:
             out->held_loss = loss;
             out->kept = out->epochs;
             std::copy_n(weights_, shape_.floats(), best_);
+            has_best_ = true;
         } else if (out->epochs - out->kept >= net_.patience) {
             out->ending = TK_NET_PATIENCE;
         }
@@ -232,7 +255,7 @@ private:
         }
         if (cancelled(pass_.cancel_mark))
             return TK_CANCELLED;
-        *loss = unscaled(total / (double)rows.n);
+        *loss = unscaled(total / rows.total);
         return TK_OK;
     }
 
@@ -260,7 +283,7 @@ private:
         }
         std::vector<double> count(std::max(net_.outputs, 2), 0);
         for (int64_t i = 0; i < rows.n; i++)
-            count[(int64_t)rows.y[i]]++;
+            count[(int64_t)rows.y[i]] += rows.weight ? rows.weight[(int64_t)rows.y[i]] : 1;
         double loss = 0;
         for (double rows_of_class : count)
             loss -= rows_of_class ? rows_of_class / n * std::log(rows_of_class / n) : 0;
@@ -272,6 +295,7 @@ private:
     int64_t index_;
     int threads_;
     tusk_memory *memory_;
+    Deadline deadline_;
     Shape shape_;
     int64_t parts_;
     Units units_;
@@ -279,16 +303,15 @@ private:
     Charged<uint32_t> order_;
     Charged<float> flat_;
     float *weights_ = nullptr, *best_ = nullptr;
+    bool has_best_ = false;
+    std::vector<float> class_weight_;
     Weights view_{};
     Stepper stepper_;
     std::vector<Space> spaces_;
 };
 
 int64_t bytes_of(const Shape &shape, const tk_net &net, int64_t n) {
-    int64_t turned = 0;
-    for (const Layer &layer : shape.layers)
-        turned += layer.few ? 0 : layer.out * padded(layer.in);
-    int64_t floats = n * (padded(shape.inputs()) + 2) + 2 * shape.floats() + turned +
+    int64_t floats = n * (shape.stride() + 2) + 2 * shape.floats() + turned_floats(shape) +
                      Stepper::floats(shape) + parts_of(net) * Space::floats(shape);
     return floats * (int64_t)sizeof(float);
 }
@@ -304,11 +327,12 @@ int train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, doub
                                    pass->groups[g].n_rows * pass->groups[g].dim >= LARGE);
         (is_large ? large : small).push_back(g);
     }
+    Deadline deadline(net->seconds);
     std::vector<int> codes(pass->n_groups, TK_OK);
     int64_t size = pass->n_groups ? Shape(*net, pass->groups[0].dim).weights() : 0;
     auto run = [&](int64_t g, int threads) {
         if (!cancelled(pass->cancel_mark))
-            codes[g] = Training(*pass, *net, g, threads, memory)
+            codes[g] = Training(*pass, *net, g, threads, memory, deadline)
                            .run(weights + g * size, history + g * net->epochs, trained + g);
     };
     for (int64_t g : large)

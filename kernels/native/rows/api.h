@@ -105,6 +105,9 @@ TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *h
  * classes, each name with a 0 behind it; 1 the preparation as JSON. */
 TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                                 const char **text);
+/* The categories of a group that have a feature per level, *n of them: of each the first feature
+ * and how many it has, without the one that says a value is missing. */
+TK_API const int32_t *tk_prepared_categories(const tk_prepared *texts, int64_t group, int64_t *n);
 TK_API void tk_prepared_free(tk_prepared *texts);
 
 /* --- rows for a device --- */

@@ -10,6 +10,7 @@
 
 struct tk_prepared {
     std::vector<std::string> names, json, classes; // one item per group
+    std::vector<std::vector<int32_t>> categories;  // first features and numbers of features
 };
 
 namespace tusk {
@@ -201,6 +202,14 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
     return cancelled(how->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
+std::vector<int32_t> categories_of(const Columns &columns) {
+    std::vector<int32_t> found;
+    for (const Column &c : columns.columns)
+        if (c.is_category())
+            found.insert(found.end(), {c.first, c.width});
+    return found;
+}
+
 std::string classes_of(const Columns &columns) {
     std::string out;
     for (std::string_view level : columns.label.levels)
@@ -225,6 +234,7 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
     if (!columns.columns.empty()) {
         b.texts->names[g] = names_of(columns);
         b.texts->json[g] = json_of(columns, b.how);
+        b.texts->categories[g] = categories_of(columns);
     }
     b.texts->classes[g] = classes_of(columns);
     return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
@@ -250,6 +260,7 @@ struct Failure {
 int prepare(const Batch &b, int64_t n, std::string *error) {
     b.texts->names.resize(n);
     b.texts->json.resize(n);
+    b.texts->categories.resize(n);
     b.texts->classes.resize(n);
     Failure failure;
     int threads = b.how->threads;
@@ -294,6 +305,11 @@ int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
     const auto &all = which == 0 ? texts->names : which == 1 ? texts->json : texts->classes;
     *text = all[group].data();
     return (int64_t)all[group].size();
+}
+
+const int32_t *tk_prepared_categories(const tk_prepared *texts, int64_t group, int64_t *n) {
+    *n = (int64_t)texts->categories[group].size() / 2;
+    return texts->categories[group].data();
 }
 
 void tk_prepared_free(tk_prepared *texts) {

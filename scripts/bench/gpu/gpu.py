@@ -1,5 +1,5 @@
 """The GPU's figures: gradient passes against the copy bandwidth and CuPy, lbfgs, many groups,
-matrix factorization.
+matrix factorization, nets.
 
 It runs from a plain checkout where CuPy is: `python scripts/bench/gpu/gpu.py [--json FILE]`; with
 --quick it takes a fiftieth of the data. What is compared with the CPU needs a C++ compiler, by
@@ -30,6 +30,7 @@ importable()
 
 from gpu_common import line, normals, packed, seconds  # noqa: E402
 from gpu_factorization import factorization  # noqa: E402
+from gpu_nets import nets  # noqa: E402
 from gpu_sql import through_sql  # noqa: E402
 
 from tuskml.kernels.gpu import cuda, passes, source  # noqa: E402
@@ -51,6 +52,7 @@ GRACE = 120.0
 PARTS = 5
 """Pieces in which rows go to the GPU where they are said not to fit."""
 GROUPS, GROUP_ROWS, GROUP_FEATURES = 100_000, 1_000, 16
+NETS = 1_000
 
 
 def logistic_rows(device: Any, sizes: Any, d: int, seed: int = 0) -> Any:
@@ -331,6 +333,7 @@ def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, An
     if given.sql_rows:
         report.add("through SQL", lambda: through_sql(device, given.sql_rows, 256, report.end))
     report.add("factorization", lambda: factorization(device, given.scale, threads, cpu))
+    report.add("nets", lambda: nets(device, max(4, int(NETS * given.scale))))
     faulthandler.cancel_dump_traceback_later()
     print(f"\n{table(report.found)}")
     return report.found

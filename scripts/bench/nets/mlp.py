@@ -4,7 +4,8 @@ python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3
 
 Many nets: groups of 2,000 rows and 28 features, one hidden layer of 32 relus, 20 epochs of batches
 of 32 by Adam. PyTorch trains the first of the groups by a loop over slices of tensors, with one
-thread, and its time per group is multiplied. One net: 28-64-32-1, one epoch of batches of 256.
+thread, and its time per group is multiplied; `torch.func.vmap` trains many groups at once. One
+net: 28-64-32-1, one epoch of batches of 256.
 tuskml trains from a table in DuckDB, so its time includes the packing. Where PyTorch is not
 installed (--torch names the Python that has it) only tuskml's times are printed.
 """
@@ -61,6 +62,44 @@ for _ in range(groups):
 print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, loss)
 """
 
+AT_ONCE = """
+import sys, time, torch
+from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+groups, n, epochs, batch, threads = map(int, sys.argv[1:])
+torch.set_num_threads(threads)
+torch.manual_seed(1)
+x = torch.randn(groups, n, 28)
+y = ((x[..., 0] * x[..., 1] + torch.sin(2 * x[..., 2]) + x[..., 3]) > 0).float()
+def made():
+    return torch.nn.Sequential(torch.nn.Linear(28, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+plain = made().to("meta")
+loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+def loss(weights, x, y):
+    return loss_of(functional_call(plain, weights, (x,))[:, 0], y)
+step_of = vmap(grad_and_value(loss))
+each = torch.arange(groups)[:, None]
+def train(epochs):
+    weights, _ = stack_module_state([made() for _ in range(groups)])
+    weights = {name: one.detach().requires_grad_() for name, one in weights.items()}
+    adam = torch.optim.Adam(weights.values(), foreach=False, fused=True)
+    for epoch in range(epochs):
+        order, total = torch.rand(groups, n).argsort(dim=1), 0.0
+        for at in range(0, n, batch):
+            some = order[:, at : at + batch]
+            with torch.no_grad():
+                slopes, losses = step_of(weights, x[each, some], y[each, some])
+            for name, one in weights.items():
+                one.grad = slopes[name]
+            adam.step()
+            total += losses.mean().item() * some.shape[1]
+    return total / n
+train(1)
+began, used = time.perf_counter(), time.process_time()
+found = train(epochs)
+print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, found)
+"""
+"""All groups at once, which has to have as many rows in each."""
+
 
 def table(con: duckdb.DuckDBPyConnection, rows: int, groups: int) -> None:
     """A table of rows in groups, two classes that depend on products and waves of features."""
@@ -86,10 +125,12 @@ def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
     return statistics.median(walls), statistics.median(used), found
 
 
-def peer(given: argparse.Namespace, *numbers: int) -> tuple[float, float, float] | None:
+def peer(
+    given: argparse.Namespace, *numbers: int, script: str = PEER
+) -> tuple[float, float, float] | None:
     """Seconds of the wall clock and of processors, and the last epoch's loss, of a training by
     PyTorch; None where it is missing."""
-    command = [given.torch, "-c", PEER, *map(str, numbers)]
+    command = [given.torch, "-c", script, *map(str, numbers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return None
@@ -117,6 +158,14 @@ def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
         print(
             f"  PyTorch  {theirs:.1f} s with one thread, processors {busy:.1f} s (from "
             f"{given.peer_groups} groups), loss of the last epoch {found[2]:.4f}: "
+            f"{theirs / wall:.1f}x, processors {busy / used:.1f}x"
+        )
+    found = peer(given, given.vmap_groups, GROUP_ROWS, 20, 32, given.threads, script=AT_ONCE)
+    if found:
+        theirs, busy = found[0] * given.groups, found[1] * given.groups
+        print(
+            f"  vmap     {theirs:.1f} s with {given.threads} threads, processors {busy:.1f} s "
+            f"(from {given.vmap_groups} groups at once), loss of the last epoch {found[2]:.4f}: "
             f"{theirs / wall:.1f}x, processors {busy / used:.1f}x"
         )
 
@@ -155,6 +204,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--peer-groups", type=int, default=2)
+    parser.add_argument("--vmap-groups", type=int, default=100)
     parser.add_argument("--torch", default=sys.executable, help="a Python with PyTorch")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")

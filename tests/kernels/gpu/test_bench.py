@@ -27,9 +27,9 @@ def test_every_figure_is_there(root, tmp_path, monkeypatch):
     assert report["failed"] == {}
     assert set(report["seconds"]) == {
         "copy", "gradient pass, d=28", "gradient pass, d=256", "many groups", "lbfgs",
-        "factorization",
+        "factorization", "nets",
     }  # fmt: skip
-    assert len(reached) == 23
+    assert len(reached) == 24
     rows = gpu.table(report).splitlines()
     assert rows[0].startswith("NumPy; ")
     assert report["date"] in rows[0]

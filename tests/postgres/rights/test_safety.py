@@ -35,10 +35,7 @@ PUBLIC_HELPERS = {
         f"_tuskml_probas(tuskml_model,{of})": "predict_probas runs with its caller's rights; numbers out"
         for of in ("anyarray", "record", "tuskml_sparse_double", "tuskml_sparse_real")
     },
-    **{
-        f"_tuskml_contributions(tuskml_model,{of})": "explain_prediction runs with its caller's rights; numbers out"
-        for of in ("anyarray", "record", "tuskml_sparse_double", "tuskml_sparse_real")
-    },
+    "_tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
     "_tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
     "_tuskml_place(text[],text)": "predict_proba runs with its caller's rights; texts in, a number out",
     "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",

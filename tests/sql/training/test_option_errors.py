@@ -49,7 +49,11 @@ INVALID: dict[str, tuple[object, str]] = {
     "min_gain": (-1, "a number of at least 0"),
     "feature_fraction": (0, "a number greater than 0"),
     "row_fraction": (0, "a number greater than 0"),
-    "monotone": ([2], "a list with 1, 0 or -1 for each feature, such as [1, 0, -1]"),
+    "monotone": (
+        [2],
+        "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
+        'such as {"age": 1}',
+    ),
     "max_bins": (1, "a whole number from 2 to 255"),
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
@@ -124,6 +128,7 @@ OF_NETS = {
     "weight_decay": (-1, "a number of at least 0"),
     "dropout": (1, "a number of at least 0 and less than 1"),
     "patience": (0, "a whole number from 1 to 1000000"),
+    "embedding": (-1, "a whole number from 0 to 1024"),
 }
 """The same of neural nets."""
 OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}

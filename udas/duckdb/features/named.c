@@ -1,6 +1,7 @@
 /* Reads the columns of a STRUCT, and packs its rows. */
 #include "named.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,11 +124,17 @@ static double units_of_a_day(duckdb_type id) {
     }
 }
 
+/* DuckDB's infinite dates and timestamps are the ends of their types, but for one. */
+static double finite_days(double value, double end, double unit) {
+    return value >= end ? INFINITY : value <= -end ? -INFINITY : value / unit;
+}
+
 static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, const double **out) {
     double unit = units_of_a_day(id), *days = unit ? piece(s, n * sizeof *days) : NULL;
     for (idx_t i = 0; days && i < n; i++)
-        days[i] = id == DUCKDB_TYPE_DATE ? ((const int32_t *)c->data)[i]
-                                         : (double)((const int64_t *)c->data)[i] / unit;
+        days[i] = id == DUCKDB_TYPE_DATE
+                      ? finite_days(((const int32_t *)c->data)[i], INT32_MAX, unit)
+                      : finite_days((double)((const int64_t *)c->data)[i], INT64_MAX, unit);
     *out = days;
     return days;
 }

@@ -1,5 +1,6 @@
-/* _tusk_rounds(source, task, label, features, options): the text of a statement that trains on
- * some row groups of a table or of Parquet files, or NULL if a training is to read all rows. The
+/* _tusk_rounds(source, task, label, features, options, weight, offset, named options): the text of
+ * a statement that trains on some row groups of a table or of Parquet files, or by name on columns
+ * that are not all numbers; NULL where a training is to read all rows of a list of numbers. The
  * macro `train` runs it. The Python package writes it, while DuckDB plans the macro's statement.
  */
 #include <stdatomic.h>
@@ -8,15 +9,14 @@
 
 #include "../database.h"
 
-#define TEXTS 5
+#define TEXTS 8
 
 typedef struct place {
     duckdb_vector result;
     idx_t row;
 } place;
 
-typedef void (*rounds_writer)(place *where, int64_t account, const char *source, const char *task,
-                              const char *label, const char *features, const char *options);
+typedef void (*rounds_writer)(place *where, int64_t account, char *const *texts);
 
 static _Atomic(rounds_writer) writer;
 
@@ -49,7 +49,7 @@ static void write_row(database *d, rounds_writer write, const column *given, pla
         known = known && is_valid(given + i, where.row) &&
                 (texts[i] = copied(given + i, where.row)) != NULL;
     if (known)
-        write(&where, (int64_t)(intptr_t)d, texts[0], texts[1], texts[2], texts[3], texts[4]);
+        write(&where, (int64_t)(intptr_t)d, texts);
     for (int i = 0; i < TEXTS; i++)
         free(texts[i]);
 }

@@ -124,6 +124,19 @@ static void note_column(named_reader *r, int i, int a, const char *function) {
                                              .validity = r->valid + i};
 }
 
+/* Predictions find columns by their names but for case, so those of a training differ in more. */
+static void refuse_same_names(const named_reader *r, int n, const char *function) {
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) {
+            const char *a = r->chunk.column[j].name, *b = r->chunk.column[i].name;
+            if (strcasecmp(a, b) == 0)
+                ereport(ERROR, (errcode(ERRCODE_DUPLICATE_COLUMN),
+                                errmsg("%s: columns '%s' and '%s' have the same name but for "
+                                       "case, expected different names",
+                                       function, a, b)));
+        }
+}
+
 static const tusk_schema *schema_of(const named_reader *r, int n) {
     uint8 *kinds = palloc0(n);
     const char **names = palloc0(n * sizeof *names);
@@ -161,6 +174,8 @@ static void learn_type(named_reader *r, Oid type, int32 typmod, const char *func
     if (!n)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("%s: the features are a row without columns", function)));
+    if (r->trains)
+        refuse_same_names(r, n, function);
     r->chunk.schema = schema_of(r, n);
     MemoryContextSwitchTo(before);
     if (!r->chunk.schema)

@@ -15,6 +15,7 @@ typedef struct named_reader {
     Oid type;
     int32 typmod;
     bool text_label;
+    bool trains; /* whether columns need names that differ in more than case */
     TupleDesc row;
     int *attribute;   /* of each column, the place in the type */
     Oid *base;        /* and its type without domains */

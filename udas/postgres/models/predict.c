@@ -11,7 +11,9 @@
 #include "executor/spi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "../../scalars/models/payload.h"
@@ -222,7 +224,7 @@ static NullableDatum list_of(predictor *p, NullableDatum features, enum tusk_ans
 
 static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
     if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
-        refuse_prediction(fcinfo);
+        refuse_prediction(fcinfo, TUSK_ANSWER_NAMES[answer]);
     if (PG_ARGISNULL(A_MODEL))
         PG_RETURN_NULL();
     predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
@@ -252,9 +254,33 @@ DEFINE_SCORE(tuskml_predict_class_row, TUSK_PREDICT_CLASS, NAMED)
 DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, DENSE)
 DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, SPARSE)
 DEFINE_SCORE(tuskml_predict_probas_row, TUSK_PREDICT_PROBAS, NAMED)
-DEFINE_SCORE(tuskml_explain_dense, TUSK_EXPLAIN_PREDICTION, DENSE)
-DEFINE_SCORE(tuskml_explain_sparse, TUSK_EXPLAIN_PREDICTION, SPARSE)
-DEFINE_SCORE(tuskml_explain_row, TUSK_EXPLAIN_PREDICTION, NAMED)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)
+
+/* Whether a type is one of the extension's for sparse features; others may have such names too. */
+static bool is_sparse_type(Oid type, Oid schema) {
+    HeapTuple found = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+    if (!HeapTupleIsValid(found))
+        return false;
+    Form_pg_type row = (Form_pg_type)GETSTRUCT(found);
+    const char *name = NameStr(row->typname);
+    bool sparse = row->typnamespace == schema && (strcmp(name, "tuskml_sparse_real") == 0 ||
+                                                  strcmp(name, "tuskml_sparse_double") == 0);
+    ReleaseSysCache(found);
+    return sparse;
+}
+
+/* The form of features of a type; what is neither an array nor sparse has to be a row. */
+static enum feature_form form_of(Oid type, Oid schema) {
+    return OidIsValid(get_element_type(type)) ? DENSE
+           : is_sparse_type(type, schema)     ? SPARSE
+                                              : NAMED;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_explain_prediction);
+Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES);
+    Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+    return score(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema));
+}

@@ -194,7 +194,7 @@ static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer,
                          enum feature_form form) {
     bool grouped = PG_NARGS() == 3;
     if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, PG_NARGS() - 1)))
-        refuse_prediction(fcinfo);
+        refuse_prediction(fcinfo, get_func_name(fcinfo->flinfo->fn_oid));
     if (PG_ARGISNULL(0) || (grouped && PG_ARGISNULL(1)))
         PG_RETURN_NULL();
     asked what = {.name = PG_GETARG_VARLENA_PP(0),

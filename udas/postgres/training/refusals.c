@@ -43,9 +43,8 @@ Datum refuse_features(FunctionCallInfo fcinfo) {
     PG_RETURN_NULL();
 }
 
-void refuse_prediction(FunctionCallInfo fcinfo) {
+void refuse_prediction(FunctionCallInfo fcinfo, const char *name) {
     bool named = get_fn_expr_argtype(fcinfo->flinfo, 0) == TEXTOID;
-    char *name = get_func_name(fcinfo->flinfo->fn_oid);
     ereport(ERROR,
             (errcode(ERRCODE_DATATYPE_MISMATCH),
              errmsg("%s got (%s), expected %s: " FEATURES NO_TEXT, name, types_from(fcinfo, 0),
@@ -55,7 +54,7 @@ void refuse_prediction(FunctionCallInfo fcinfo) {
 
 PG_FUNCTION_INFO_V1(tuskml_refuse_prediction);
 Datum tuskml_refuse_prediction(PG_FUNCTION_ARGS) {
-    refuse_prediction(fcinfo);
+    refuse_prediction(fcinfo, get_func_name(fcinfo->flinfo->fn_oid));
     PG_RETURN_NULL();
 }
 

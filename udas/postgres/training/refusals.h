@@ -9,6 +9,6 @@
 Datum refuse_features(FunctionCallInfo fcinfo);
 
 /* Refuses a prediction whose features have such a type. */
-void refuse_prediction(FunctionCallInfo fcinfo);
+void refuse_prediction(FunctionCallInfo fcinfo, const char *name);
 
 #endif

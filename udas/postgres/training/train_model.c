@@ -38,6 +38,7 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     c->label = label_type(fcinfo, c->groups.name);
     c->buffer.context = c->reader.context = fcinfo->flinfo->fn_mcxt;
     c->reader.text_label = is_text_type(c->label);
+    c->reader.trains = true;
     if (c->reader.text_label) {
         c->text_labels = schema_of_labels();
         find_output(c->label, &c->label_output, fcinfo->flinfo->fn_mcxt);

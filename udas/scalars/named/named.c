@@ -46,13 +46,20 @@ static bool is_name(const char *given, tusk_text name, bool exact) {
            (exact ? memcmp(given, name.data, n) == 0 : strncasecmp(given, name.data, n) == 0);
 }
 
-/* The column with a name; one that differs in case only if there is no other. */
-static uint32_t find_column(const tusk_named_rows *rows, tusk_text name) {
-    for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; i < rows->n_columns; i++)
-            if (is_name(rows->column[i].name, name, exact))
-                return i;
-    return rows->n_columns;
+/* The next column from `first` on with a name, exactly or but for case; n_columns: none. */
+static uint32_t next_column(const tusk_named_rows *rows, uint32_t first, tusk_text name,
+                            bool exact) {
+    uint32_t i = first;
+    while (i < rows->n_columns && !is_name(rows->column[i].name, name, exact))
+        i++;
+    return i;
+}
+
+static bool refuse_several(const char *one, const char *other, tusk_text name, char *sentence) {
+    snprintf(sentence, TUSK_SENTENCE,
+             "the row has columns '%.60s' and '%.60s', expected one that is called '%.*s'", one,
+             other, tusk_quoted(name.data, name.length, 60), name.data);
+    return false;
 }
 
 static bool refuse_missing(const tusk_named_rows *rows, tusk_text name, char *sentence) {
@@ -65,6 +72,20 @@ static bool refuse_missing(const tusk_named_rows *rows, tusk_text name, char *se
              "the row has no column '%.*s', which the model was trained on; it has %s",
              tusk_quoted(name.data, name.length, 100), name.data, given);
     return false;
+}
+
+/* The column with a name; one that differs in case only if there is one such and no other. */
+static bool find_column(const tusk_named_rows *rows, tusk_text name, uint32_t *found,
+                        char *sentence) {
+    *found = next_column(rows, 0, name, true);
+    if (*found < rows->n_columns)
+        return true;
+    *found = next_column(rows, 0, name, false);
+    if (*found == rows->n_columns)
+        return refuse_missing(rows, name, sentence);
+    uint32_t other = next_column(rows, *found + 1, name, false);
+    return other == rows->n_columns ||
+           refuse_several(rows->column[*found].name, rows->column[other].name, name, sentence);
 }
 
 static bool make_room(tusk_named_rows *rows, uint32_t n) {
@@ -107,9 +128,9 @@ bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentenc
         tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
         tusk_text name = {s->preparation.data + c.name, c.name_length};
         bool product = c.becomes == TUSK_AS_PRODUCT;
-        rows->match[i] = product ? 0 : find_column(rows, name);
-        if (!product && rows->match[i] == rows->n_columns)
-            return refuse_missing(rows, name, sentence);
+        rows->match[i] = 0;
+        if (!product && !find_column(rows, name, rows->match + i, sentence))
+            return false;
     }
     rows->n_matched = head.n_columns;
     rows->names = head.names;

@@ -1,9 +1,10 @@
 /* Margins of dense neural nets.
  *
- * The coefficients of a net are d, the number of its inputs; L, the number of its layers; the
- * activation (0: max(0, z), 1: tanh z, 2: z P(z) with the normal distribution P); the units of
- * each layer, the last of which are the margins; and then of each layer, of each of its units, the
- * bias and the weight of each input.
+ * The coefficients of a net are d, the number of its features; L, the number of its layers; the
+ * activation (0: max(0, z), 1: tanh z, 2: z P(z) with the normal distribution P), and 16 more if
+ * categories are embedded; the units of each layer, the last of which are the margins; what
+ * tables.h says of embedded categories; and then of each layer, of each of its units, the bias and
+ * the weight of each input.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,14 +14,13 @@
 #include "../../../kvstore/mapped/clones.h"
 #include "../exponential.h"
 #include "../models/margins.h"
+#include "tables.h"
 
-enum { INPUTS, LAYERS, ACTIVATION, FIRST_LAYER };
 enum { RELU, TANH, GELU, ACTIVATIONS };
 #define MOST_LAYERS 9
-#define MOST_UNITS 16777216.0 /* 2^24: sizes of layers multiply without overflow */
-#define ROWS 8                /* rows that go through a net side by side */
-#define UNITS 4               /* units that are summed side by side */
-#define NARROW 256            /* units of a layer up to which its values are on the stack */
+#define ROWS 8     /* rows that go through a net side by side */
+#define UNITS 4    /* units that are summed side by side */
+#define NARROW 256 /* units of a layer up to which its values are on the stack */
 
 typedef double lanes __attribute__((vector_size(ROWS * sizeof(double))));
 
@@ -30,25 +30,28 @@ static bool refuse(char *sentence) {
     return false;
 }
 
-static bool is_count(double x, double least, double most) {
-    return x >= least && x <= most && x == (double)(uint64_t)x;
+static int activation_of(const tusk_weight *coef) {
+    return (int)coef[TUSK_NET_KIND] % TUSK_NET_EMBEDS;
 }
 
 bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence) {
-    if (n < FIRST_LAYER || !is_count(coef[INPUTS], 1, MOST_UNITS) ||
-        !is_count(coef[LAYERS], 1, MOST_LAYERS) ||
-        !is_count(coef[ACTIVATION], 0, ACTIVATIONS - 1) ||
-        n - FIRST_LAYER < (uint64_t)coef[LAYERS])
+    tusk_net_tables tables;
+    if (n < TUSK_NET_HEAD || !tusk_is_count(coef[TUSK_NET_FEATURES], 1, TUSK_NET_MOST) ||
+        !tusk_is_count(coef[TUSK_NET_LAYERS], 1, MOST_LAYERS) ||
+        !tusk_is_count(coef[TUSK_NET_KIND], 0, TUSK_NET_EMBEDS + ACTIVATIONS - 1) ||
+        activation_of(coef) >= ACTIVATIONS ||
+        n - TUSK_NET_HEAD < (uint64_t)coef[TUSK_NET_LAYERS] ||
+        !tusk_net_check_tables(coef, n, &tables))
         return refuse(sentence);
-    uint64_t layers = (uint64_t)coef[LAYERS], in = (uint64_t)coef[INPUTS], weights = 0;
+    uint64_t layers = (uint64_t)coef[TUSK_NET_LAYERS], in = tables.inputs, weights = 0;
     for (uint64_t l = 0; l < layers; l++) {
-        if (!is_count(coef[FIRST_LAYER + l], 1, MOST_UNITS))
+        if (!tusk_is_count(coef[TUSK_NET_HEAD + l], 1, TUSK_NET_MOST))
             return refuse(sentence);
-        uint64_t out = (uint64_t)coef[FIRST_LAYER + l];
+        uint64_t out = (uint64_t)coef[TUSK_NET_HEAD + l];
         weights += out * (in + 1);
         in = out;
     }
-    return (in == outputs && n == FIRST_LAYER + layers + weights) || refuse(sentence);
+    return (in == outputs && n == tables.end + weights) || refuse(sentence);
 }
 
 /* z = b + W a of ROWS rows; a is (in, ROWS) and z (out, ROWS). Every row is summed in the same
@@ -103,11 +106,11 @@ struct values {
     double narrow[2 * NARROW * ROWS];
 };
 
-static bool take(struct values *v, const tusk_weight *coef, char *sentence) {
-    uint64_t most = (uint64_t)coef[INPUTS];
-    for (uint64_t l = 0; l < (uint64_t)coef[LAYERS]; l++)
-        if (coef[FIRST_LAYER + l] > (double)most)
-            most = (uint64_t)coef[FIRST_LAYER + l];
+static bool take(struct values *v, const tusk_weight *coef, uint64_t inputs, char *sentence) {
+    uint64_t most = inputs;
+    for (uint64_t l = 0; l < (uint64_t)coef[TUSK_NET_LAYERS]; l++)
+        if (coef[TUSK_NET_HEAD + l] > (double)most)
+            most = (uint64_t)coef[TUSK_NET_HEAD + l];
     v->taken = most > NARROW ? malloc(2 * most * ROWS * sizeof(double)) : NULL;
     if (most > NARROW && !v->taken) {
         snprintf(sentence, TUSK_SENTENCE, "out of memory");
@@ -118,33 +121,40 @@ static bool take(struct values *v, const tusk_weight *coef, char *sentence) {
     return true;
 }
 
-/* Writes up to ROWS rows side by side, and rows of zeros beside fewer. */
-static void side_by_side(const void *x, bool f64, uint64_t d, uint64_t rows, double *out) {
-    memset(out, 0, d * ROWS * sizeof *out);
-    for (uint64_t i = 0; i < rows; i++)
-        for (uint64_t k = 0; k < d; k++)
-            out[k * ROWS + i] =
-                f64 ? ((const tusk_weight *)x)[i * d + k] : ((const float *)x)[i * d + k];
+static double number(const void *x, bool f64, uint64_t k) {
+    return f64 ? ((const tusk_weight *)x)[k] : (double)((const float *)x)[k];
 }
 
-/* The margins of up to ROWS rows, (outputs, ROWS), in one of the values. A row with a missing
- * feature has none: its weights may all be 0, so they do not say so. */
-static double *forward(const tusk_scorer *s, const void *x, bool f64, uint64_t rows,
-                       struct values *v) {
-    const tusk_weight *coef = s->coef;
-    uint64_t layers = (uint64_t)coef[LAYERS], in = (uint64_t)coef[INPUTS];
-    const tusk_weight *w = coef + FIRST_LAYER + layers;
+/* Writes up to ROWS rows of n numbers side by side, and rows of zeros beside fewer. */
+static void side_by_side(const void *x, bool f64, const tusk_net_tables *t, uint64_t rows,
+                         double *out) {
+    memset(out, 0, t->inputs * ROWS * sizeof *out);
+    uint64_t d = t->features;
+    for (uint64_t i = 0; i < rows; i++)
+        for (uint64_t k = 0; k < d; k++) {
+            double value = number(x, f64, i * d + k);
+            if (t->n)
+                tusk_net_put(t, k, value, out + i, ROWS);
+            else
+                out[k * ROWS + i] = value;
+        }
+}
+
+/* The margins of the rows in the first values, (outputs, ROWS), in one of both. A row with a
+ * missing feature has none: its weights may all be 0, so they do not say so. */
+static double *forward(const tusk_scorer *s, const tusk_net_tables *t, struct values *v) {
+    const tusk_weight *coef = s->coef, *w = coef + t->end;
+    uint64_t layers = (uint64_t)coef[TUSK_NET_LAYERS], in = t->inputs;
     double missing[ROWS] = {0};
-    side_by_side(x, f64, in, rows, v->of[0]);
     for (uint64_t k = 0; k < in * ROWS; k++)
         missing[k % ROWS] += 0 * v->of[0][k];
     double *z = v->of[0];
     for (uint64_t l = 0; l < layers; l++) {
-        uint64_t out = (uint64_t)coef[FIRST_LAYER + l];
+        uint64_t out = (uint64_t)coef[TUSK_NET_HEAD + l];
         double *next = z == v->of[0] ? v->of[1] : v->of[0];
         layer_sums(w, z, in, out, next);
         if (l + 1 < layers)
-            activate((int)coef[ACTIVATION], next, out * ROWS);
+            activate(activation_of(coef), next, out * ROWS);
         w += out * (in + 1);
         in = out;
         z = next;
@@ -155,10 +165,10 @@ static double *forward(const tusk_scorer *s, const void *x, bool f64, uint64_t r
 }
 
 static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
-    if (d == (uint64_t)s->coef[INPUTS])
+    if (d == (uint64_t)s->coef[TUSK_NET_FEATURES])
         return true;
     snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
-             (unsigned long long)s->coef[INPUTS], (unsigned long long)d);
+             (unsigned long long)s->coef[TUSK_NET_FEATURES], (unsigned long long)d);
     return false;
 }
 
@@ -177,12 +187,14 @@ static double best_of(const tusk_scorer *s, const double *m) {
 bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                       char *sentence) {
     struct values v;
-    if (!check_width(s, d, sentence) || !take(&v, s->coef, sentence))
+    tusk_net_tables t = tusk_net_tables_of(s->coef);
+    if (!check_width(s, d, sentence) || !take(&v, s->coef, t.inputs, sentence))
         return false;
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
     for (uint64_t at = 0; at < n; at += ROWS) {
         uint64_t rows = n - at < ROWS ? n - at : ROWS;
-        const double *m = forward(s, (const char *)x + at * size, f64, rows, &v);
+        side_by_side((const char *)x + at * size, f64, &t, rows, v.of[0]);
+        const double *m = forward(s, &t, &v);
         for (uint64_t i = 0; i < rows; i++)
             out[at + i] = s->labels ? best_of(s, m + i) : m[i];
     }
@@ -190,33 +202,46 @@ bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint6
     return true;
 }
 
-bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
-                     char *sentence) {
-    struct values v;
-    if (!check_width(s, d, sentence) || !take(&v, s->coef, sentence))
-        return false;
-    const double *m = forward(s, x, f64, 1, &v);
+/* What one row gets: its margin or class, or all probabilities. */
+static void answer(const tusk_scorer *s, const double *m, bool shares, double *out) {
+    if (!shares) {
+        *out = s->labels ? best_of(s, m) : *m;
+        return;
+    }
     for (uint64_t k = 0; k < s->n_classes; k++)
         out[k] = m[k * ROWS];
     tusk_to_shares(out, s->n_classes);
+}
+
+bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
+                     char *sentence) {
+    struct values v;
+    tusk_net_tables t = tusk_net_tables_of(s->coef);
+    if (!check_width(s, d, sentence) || !take(&v, s->coef, t.inputs, sentence))
+        return false;
+    side_by_side(x, f64, &t, 1, v.of[0]);
+    answer(s, forward(s, &t, &v), true, out);
     free(v.taken);
     return true;
 }
 
-/* A sparse row is written out; shares: whether all probabilities are wanted. */
+/* shares: whether all probabilities are wanted. */
 bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
                         double *out, char *sentence) {
-    uint64_t d = (uint64_t)s->coef[INPUTS];
-    double narrow[NARROW];
-    double *whole = d <= NARROW ? narrow : malloc(d * sizeof *whole);
-    if (!whole) {
-        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+    struct values v;
+    tusk_net_tables t = tusk_net_tables_of(s->coef);
+    if (!tusk_check_pairs(row, sentence))
         return false;
-    }
-    bool done = tusk_spread(row, f64, d, whole, sentence) &&
-                (shares ? tusk_net_shares(s, whole, true, d, out, sentence)
-                        : tusk_net_margins(s, whole, true, d, 1, out, sentence));
-    if (whole != narrow)
-        free(whole);
-    return done;
+    for (uint64_t i = 0; i < row->n_ids; i++)
+        if (tusk_is_no_id(row->ids[i]))
+            return tusk_refuse_id(row->ids[i], sentence);
+    if (!take(&v, s->coef, t.inputs, sentence))
+        return false;
+    memset(v.of[0], 0, t.inputs * ROWS * sizeof(double));
+    for (uint64_t i = 0; i < row->n_ids; i++)
+        if ((uint64_t)row->ids[i] < t.features)
+            tusk_net_put(&t, (uint64_t)row->ids[i], number(row->values, f64, i), v.of[0], ROWS);
+    answer(s, forward(s, &t, &v), shares, out);
+    free(v.taken);
+    return true;
 }

@@ -1,7 +1,7 @@
 // What hidden units make of their sums, and the slope of it.
 #pragma once
 
-#include "api.h"
+#include "../api.h"
 #include "floats.hpp"
 
 namespace tusk {

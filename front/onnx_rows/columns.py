@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import source_kinds
 
@@ -27,25 +26,22 @@ def prepared_inputs(model: Model) -> dict[str, str]:
     return source_kinds(model.preparation or "")
 
 
+def derives(model: Model) -> bool:
+    """Whether features are derived: parts of dates, interactions and words."""
+    columns = json.loads(model.preparation)["columns"] if model.preparation else []
+    return any(one["kind"] not in ("number", "category") or "part" in one for one in columns)
+
+
 def prepared_margins(graph: "Graph", model: Model) -> None:
-    """Adds the node `margins`, of shape (n, 1). DataError for what graphs here cannot derive."""
+    """Adds the node `margins`, of shape (n, 1), of a linear model that derives no features: each
+    level's weight is looked up in a table, however many there are."""
     preparation = json.loads(model.preparation or "")
     weights = iter(model.weights())
     parts = ["intercept"]
     for place, column in enumerate(preparation["columns"]):
-        refuse_derived(column)
         of = add_category if column["kind"] == "category" else add_number
         parts.append(of(graph, f"column_{place}", column, preparation, weights))
     graph.add("Sum", parts, "margins")
-
-
-def refuse_derived(column: dict[str, Any]) -> None:
-    """DataError for parts of dates, interactions and words."""
-    if column["kind"] not in ("number", "category") or "part" in column:
-        raise DataError(
-            f"the model derives '{column['name']}', which ONNX graphs here do not: expected "
-            "numbers and categories, without the options dates, interactions and text"
-        )
 
 
 def add_number(

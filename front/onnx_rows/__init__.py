@@ -1,0 +1,1 @@
+"""Rows with names in ONNX graphs."""

@@ -1,0 +1,52 @@
+"""The random numbers of `kernels/native/nets`: the same first weights and orders of rows."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.gpu.orders import MASK, scrambled
+
+GOLDEN = 0x9E3779B97F4A7C15
+APART = 0x632BE59BD9B4E019
+
+
+def hashed(x: int) -> int:
+    """splitmix64 of one number."""
+    return int(scrambled(np.array([x & MASK], np.uint64))[0])
+
+
+def within(seed: int, number: int) -> int:
+    """A seed of something within something that has a seed."""
+    return hashed(hashed(seed) ^ ((number + APART) & MASK))
+
+
+def drawn(seed: int, n: int) -> NDArray[np.uint64]:
+    """The first n random numbers of a seed, of 64 bits each."""
+    count = np.arange(1, n + 1, dtype=np.uint64)
+    return np.asarray(scrambled(np.uint64(seed & MASK) + count * np.uint64(GOLDEN)))
+
+
+def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
+    """Of each layer, of each of its units, the bias and the weight of each input, (weights,)."""
+    counts = [out * (inputs + 1) for inputs, out in pairwise(sizes)]
+    bits = drawn(within(seed, 1), sum(counts)) >> np.uint64(11)
+    reach = np.concatenate(
+        [
+            np.full(count, 1 / np.sqrt(float(inputs)))
+            for count, inputs in zip(counts, sizes, strict=False)
+        ]
+    )
+    return (reach * (bits.astype(np.float64) * 2.0**-52 - 1)).astype(np.float32)
+
+
+def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
+    """The order of n rows in an epoch (Fisher and Yates)."""
+    bits = drawn(within(within(seed, 2), epoch), max(n - 1, 0)) >> np.uint64(32)
+    reach = np.arange(n, 1, -1, dtype=np.uint64)
+    places = ((bits * reach) >> np.uint64(32)).tolist()
+    order = list(range(n))
+    for last, place in zip(range(n - 1, 0, -1), places, strict=True):
+        order[last], order[place] = order[place], order[last]
+    return np.array(order, np.int64)

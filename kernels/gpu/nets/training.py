@@ -1,0 +1,356 @@
+"""Trains the nets of many groups at once on a device: one step moves all of them.
+
+The objective, the steps and the order of the rows are those of `kernels/native/nets`, so the
+results are the CPU's but for the rounding of sums. Groups have rows in blocks of one length, the
+longest one's; rows behind a group's end have the weight 0. Written for CuPy, and run by NumPy in
+the tests; there are no dropout, rows held out, embedded categories and limits of time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.gpu.device import Device
+from tuskml.kernels.gpu.nets.layers import Layers, gradient, losses, margins
+from tuskml.kernels.gpu.nets.orders import epoch_order, first_weights
+from tuskml.kernels.library import raise_if_cancelled
+from tuskml.kernels.nets.structures import TRAINED
+from tuskml.kernels.nets.training import (
+    DIVERGED,
+    LOGISTIC,
+    OUT_OF_RANGE,
+    SQUARED,
+    ByGroup,
+    Rules,
+    Trained,
+)
+from tuskml.kernels.passes import Floats, Pass
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+CONSTANT = 1e-13
+"""Of the mean: a deviation below it is rounding."""
+LONGER = 2
+"""A group may have this many times the rows of another one that it is trained with."""
+AT_ONCE = 1 << 14
+"""Rows of each group whose final losses are computed at once."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of G groups on the device, in the nets' units: x (G, n, d) and y (G, n), float32.
+
+    share: the weight of each row, (G, n), 0 behind a group's end; count: rows, (G,); shift, scale
+    (G, d) and label_shift, label_scale (G,): of the units, on the host.
+    """
+
+    x: Any
+    y: Any
+    share: Any
+    count: NDArray[np.int64]
+    shift: Floats
+    scale: Floats
+    label_shift: Floats
+    label_scale: Floats
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """Whether a group can be trained, (G,)."""
+        with np.errstate(invalid="ignore"):
+            units = self.shift.sum(axis=1) + self.scale.sum(axis=1)
+            return np.isfinite(units + self.label_shift + self.label_scale)
+
+
+def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
+    """The net of each group, as `kernels.nets.training.trained` returns them."""
+    g, n_weights = rows.n_groups, rules.weights(rows.n_features)
+    found = Trained(
+        np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
+    )
+    for name in ("base_loss", "loss", "held_loss"):
+        found.about[name] = np.nan
+    taken = np.ones(g, bool) if given.left_out is None else given.left_out == 0
+    for places in parts_of(rows.groups["n_rows"], np.flatnonzero(taken)):
+        block = block_of(device, rows.of(places), rules, given, places)
+        start = None if given.start is None else given.start[places]
+        one = Training(device, block, rules, start, rows.cancel_mark).run()
+        found.weights[places], found.history[places] = one.weights, one.history
+        found.about[places] = one.about
+    return found
+
+
+def parts_of(n_rows: NDArray[np.int64], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Places of groups of about the same number of rows, rising."""
+    places = places[np.argsort(n_rows[places], kind="stable")]
+    while len(places):
+        fits = int(np.searchsorted(n_rows[places], LONGER * n_rows[places[0]], side="right"))
+        yield np.sort(places[:fits])
+        places = places[fits:]
+
+
+def block_of(
+    device: Device, rows: Pass, rules: Rules, given: ByGroup, places: NDArray[np.intp]
+) -> Block:
+    """The rows of groups on the device."""
+    count = rows.groups["n_rows"].astype(np.int64)
+    g, n, d = rows.n_groups, int(count.max()), rows.n_features
+    single = rows.groups["kind"][0] == 0
+    values = np.zeros((g * n, d), np.float32 if single else np.float64)
+    labels = np.zeros(g * n, np.float64)
+    rows.copy_rows(np.arange(g, dtype=np.int64) * n, 0, values, labels)
+    x, y = values.reshape(g, n, d).astype(np.float64), labels.reshape(g, n)
+    there = np.arange(n) < count[:, None]
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        shift, scale = units_of(x, there, count, rules)
+        label_shift, label_scale = np.zeros(g), np.ones(g)
+        if rules.loss == SQUARED and rules.standardise:
+            shifts, inverse = units_of(y[..., None], there, count, rules)
+            label_shift = shifts[:, 0]
+            label_scale = np.where(inverse[:, 0] == 0, 0.0, 1 / inverse[:, 0])
+            y = (y - label_shift[:, None]) * inverse
+        x = (x - shift[:, None, :]) * scale[:, None, :]
+    if rules.loss == LOGISTIC:
+        positive = np.ones(g) if rows.positive is None else rows.positive
+        y = y == positive[:, None]
+    elif rules.loss != SQUARED and given.classes is not None:
+        y = (given.classes[places][:, None, :] < y[..., None]).sum(axis=2)
+    share = there * np.ones(1, np.float32)
+    if given.class_weight is not None:
+        weight = given.class_weight[places][np.arange(g)[:, None], y.astype(np.intp)] * there
+        share = weight / (weight.sum(axis=1) / count)[:, None]
+    put = device.to_device
+    return Block(
+        put((x * there[..., None]).astype(np.float32)), put((y * there).astype(np.float32)),
+        put(share.astype(np.float32)), count, shift, scale, label_shift, label_scale,
+    )  # fmt: skip
+
+
+def units_of(
+    x: Floats, there: NDArray[np.bool_], count: NDArray[np.int64], rules: Rules
+) -> tuple[Floats, Floats]:
+    """Means and inverse deviations of features, (G, d); 0 for what does not vary."""
+    if not rules.standardise:
+        return np.zeros(x.shape[::2]), np.ones(x.shape[::2])
+    inside = there[..., None]
+    mean = (x * inside).sum(axis=1) / count[:, None]
+    square = (((x - mean[:, None, :]) * inside) ** 2).sum(axis=1) / count[:, None]
+    deviation = np.sqrt(square)
+    varies = deviation > CONSTANT * np.abs(mean)
+    inverse = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0)
+    return mean, np.where(np.isfinite(deviation), inverse, np.nan)
+
+
+class Training:
+    """The nets of the groups of a block."""
+
+    def __init__(
+        self, device: Device, block: Block, rules: Rules, start: Floats | None, mark: int
+    ) -> None:
+        self.mark = mark
+        self.device, self.xp, self.block, self.rules = device, device.xp, block, rules
+        self.sizes = (block.x.shape[2], *rules.hidden, rules.outputs)
+        self.g = len(block.count)
+        self.layers = self._first(start)
+        zeros = [(w * 0, b * 0) for w, b in self.layers]
+        self.first, self.second = zeros, [(w * 0, b * 0) for w, b in self.layers]
+        self.steps = np.zeros(self.g, np.int64)
+
+    def _first(self, start: Floats | None) -> Layers:
+        """The weights to start from."""
+        flat = first_weights(self.rules.seed, self.sizes)
+        if start is None:
+            return [self._put(w, b) for w, b in split(np.tile(flat, (self.g, 1)), self.sizes)]
+        layers = split(start.astype(np.float64), self.sizes)
+        scale, shift = self.block.scale[:, None, :], self.block.shift[:, None, :]
+        w, b = layers[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            layers[0] = np.where(scale == 0, 0, w / scale), b + (w * shift).sum(axis=2)
+            by_label = self.block.label_scale[:, None]
+            inverse = np.where(by_label == 0, 0, 1 / by_label)
+        w, b = layers[-1]
+        layers[-1] = w * inverse[..., None], (b - self.block.label_shift[:, None]) * inverse
+        return [self._put(w, b) for w, b in layers]
+
+    def _put(self, weights: Floats, biases: Floats) -> tuple[Any, Any]:
+        """Weights (G, out, in) and biases (G, out) as the device has them."""
+        turned = np.ascontiguousarray(weights.transpose(0, 2, 1), np.float32)
+        put = self.device.to_device
+        return put(turned), put(np.ascontiguousarray(biases[:, None, :], np.float32))
+
+    def run(self) -> Trained:
+        """All epochs, and what they gave."""
+        history = np.full((self.g, self.rules.epochs), np.nan)
+        about = np.zeros(self.g, TRAINED)
+        about["held_loss"] = np.nan
+        unit = self.block.label_scale**2
+        alive = self.block.finite.copy()
+        about["ending"][~alive] = OUT_OF_RANGE
+        about["base_loss"] = np.where(alive, self._constant_loss() * unit, np.nan)
+        for epoch in range(self.rules.epochs):
+            if not alive.any():
+                break
+            with np.errstate(over="ignore", invalid="ignore"):  # of those that diverge
+                sums = self._epoch(epoch, alive)
+            history[alive, epoch] = (sums / self.block.count * unit)[alive]
+            about["epochs"][alive] = about["kept"][alive] = epoch + 1
+            lost = alive & ~(np.isfinite(sums) & self._finite())
+            about["ending"][lost] = DIVERGED
+            alive &= ~lost
+        with np.errstate(over="ignore", invalid="ignore"):
+            about["loss"] = np.where(self.block.finite, self._final_loss() * unit, np.nan)
+        weights = np.where(self.block.finite[:, None], self._in_caller_s_units(), np.nan)
+        return Trained(weights, history, about)
+
+    def _order(self, epoch: int) -> Any:
+        """The order of the rows of each group, (G, n); rows behind the end come last."""
+        n = int(self.block.count.max())
+        order = np.tile(np.arange(n), (self.g, 1))
+        if self.rules.shuffle:
+            counts = self.block.count.tolist()
+            drawn = {k: epoch_order(self.rules.seed, epoch, k) for k in set(counts)}
+            for group, k in enumerate(counts):
+                order[group, :k] = drawn[k]
+        return self.device.to_device(order)
+
+    def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> Floats:
+        """The sums of the losses of the batches before their steps, (G,)."""
+        xp, block, batch = self.xp, self.block, self.rules.batch
+        order, total = self._order(epoch), xp.zeros(self.g, np.float64)
+        groups = xp.arange(self.g)[:, None]
+        rate = rate_of(self.rules, epoch)
+        for at in range(0, int(block.count.max()), batch):
+            raise_if_cancelled(self.mark)
+            some = order[:, at : at + batch]
+            size = np.clip(block.count - at, 0, batch)
+            moves = (size > 0) & alive
+            share = block.share[groups, some]
+            share = share * (xp.arange(some.shape[1]) < self.device.to_device(size)[:, None])
+            rows = block.x[groups, some], block.y[groups, some], share
+            total += self._step(rows, size, moves, rate)
+        return np.asarray(self.device.to_host(total))
+
+    def _step(
+        self,
+        rows: tuple[Any, Any, Any],
+        size: NDArray[np.int64],
+        moves: NDArray[np.bool_],
+        rate: float,
+    ) -> Any:
+        """Moves the nets of groups that have rows; returns the sums of losses."""
+        xp, rules = self.xp, self.rules
+        x, y, share = rows
+        m, values, slopes = margins(xp, self.layers, x, rules.activation)
+        each, delta = losses(xp, m, y, rules.loss)
+        inverse = self.device.to_device((1 / np.maximum(size, 1)).astype(np.float32))
+        delta = delta * (share * inverse[:, None])[..., None]
+        slope = gradient(xp, self.layers, values, slopes, delta)
+        self.steps += moves
+        moving = self.device.to_device(moves)[:, None, None]
+        self._move(slope, moving, rate)
+        return xp.where(share > 0, each * share, each * 0).astype(np.float64).sum(axis=1)
+
+    def _move(self, slope: list[tuple[Any, Any]], moving: Any, rate: float) -> None:
+        """A step of Adam or of gradient descent with momentum."""
+        xp, rules = self.xp, self.rules
+        t = np.maximum(self.steps, 1).astype(np.float64)
+        shares = [
+            self.device.to_device((1 / (1 - beta**t)).astype(np.float32))[:, None, None]
+            for beta in (BETA1, BETA2)
+        ]
+        for at in range(len(self.layers)):
+            for which in (0, 1):
+                w, g = self.layers[at][which], slope[at][which]
+                first, second = self.first[at][which], self.second[at][which]
+                kept = np.float32(1 - rate * rules.weight_decay if which == 0 else 1)
+                if rules.algorithm == 0:
+                    new_first = np.float32(BETA1) * first + np.float32(1 - BETA1) * g
+                    new_second = np.float32(BETA2) * second + np.float32(1 - BETA2) * g * g
+                    length = xp.sqrt(new_second * shares[1]) + np.float32(EPSILON)
+                    moved = kept * w - np.float32(rate) * shares[0] * new_first / length
+                else:
+                    new_first, new_second = np.float32(rules.momentum) * first + g, second
+                    moved = kept * w - np.float32(rate) * new_first
+                self._keep(at, which, xp.where(moving, moved, w))
+                self._keep(at, which, xp.where(moving, new_first, first), self.first)
+                self._keep(at, which, xp.where(moving, new_second, second), self.second)
+
+    def _keep(self, at: int, which: int, array: Any, into: Layers | None = None) -> None:
+        """Puts weights (0) or biases (1) of a layer into a list of layers."""
+        into = self.layers if into is None else into
+        pair = list(into[at])
+        pair[which] = array
+        into[at] = pair[0], pair[1]
+
+    def _finite(self) -> NDArray[np.bool_]:
+        """Whether all weights of a group are numbers, (G,)."""
+        found = np.ones(self.g, bool)
+        for pair in self.layers:
+            for array in pair:
+                total = self.device.to_host((array * 0).sum(axis=(1, 2)))
+                found &= np.asarray(total) == 0
+        return found
+
+    def _final_loss(self) -> Floats:
+        """The mean loss over all rows in the nets' units, (G,)."""
+        total, weight, block = np.zeros(self.g), np.zeros(self.g), self.block
+        for at in range(0, int(block.count.max()), AT_ONCE):
+            some = slice(at, at + AT_ONCE)
+            share = block.share[:, some]
+            m, _, _ = margins(self.xp, self.layers, block.x[:, some], self.rules.activation)
+            each, _ = losses(self.xp, m, block.y[:, some], self.rules.loss)
+            each = self.xp.where(share > 0, each * share, each * 0).astype(np.float64)
+            total += np.asarray(self.device.to_host(each.sum(axis=1)))
+            weight += np.asarray(self.device.to_host(share.astype(np.float64).sum(axis=1)))
+        with np.errstate(invalid="ignore"):
+            return total / weight
+
+    def _constant_loss(self) -> Floats:
+        """The mean loss of the best constant in the nets' units, (G,)."""
+        y = np.asarray(self.device.to_host(self.block.y), np.float64)
+        share = np.asarray(self.device.to_host(self.block.share), np.float64)
+        count = self.block.count
+        if self.rules.loss == SQUARED:
+            mean = (y * share).sum(axis=1) / count
+            return np.asarray((((y - mean[:, None]) ** 2) * share).sum(axis=1) / count / 2)
+        found = np.zeros(self.g)
+        for k in range(max(self.rules.outputs, 2)):
+            part = (share * (y == k)).sum(axis=1) / count
+            found -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
+        return found
+
+    def _in_caller_s_units(self) -> Floats:
+        """The weights, (G, weights), of each layer, of each of its units, bias and weights."""
+        parts = []
+        for at, (weights, biases) in enumerate(self.layers):
+            w = np.asarray(self.device.to_host(weights), np.float64).transpose(0, 2, 1)
+            b = np.asarray(self.device.to_host(biases), np.float64)[:, 0, :]
+            if at + 1 == len(self.layers):
+                w = w * self.block.label_scale[:, None, None]
+                b = b * self.block.label_scale[:, None] + self.block.label_shift[:, None]
+            if not at:
+                w = w * self.block.scale[:, None, :]
+                b = b - (w * self.block.shift[:, None, :]).sum(axis=2)
+            parts.append(np.concatenate([b[..., None], w], axis=2).reshape(self.g, -1))
+        return np.concatenate(parts, axis=1)
+
+
+def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """Of each layer the weights (G, out, in) and biases (G, out) of weights (G, weights)."""
+    found, at = [], 0
+    for inputs, out in pairwise(sizes):
+        table = flat[:, at : at + out * (inputs + 1)].reshape(len(flat), out, inputs + 1)
+        found.append((table[..., 1:], table[..., 0]))
+        at += out * (inputs + 1)
+    return found
+
+
+def rate_of(rules: Rules, epoch: int) -> float:
+    """The learning rate of an epoch, from 0 on."""
+    if rules.schedule == 1:
+        return float(rules.learning_rate * 0.5 * (1 + np.cos(np.pi * epoch / rules.epochs)))
+    if rules.schedule == 2:
+        return rules.learning_rate * rules.decay ** (epoch // rules.decay_every)
+    return rules.learning_rate

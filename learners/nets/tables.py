@@ -1,0 +1,59 @@
+"""Which categories are embedded, and how long the vectors of their levels are.
+
+A category of n levels has vectors of min(50, round(1.6 n^0.56)) numbers unless option `embedding`
+says how many: fast.ai's rule (Howard and Gugger, Information 11, 2020, section 4), with a limit.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.learners.learner import Request
+from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.tasks import Task
+
+Tables = tuple[tuple[int, int, int], ...]
+"""Of each embedded category the first feature, the levels and the length of its vectors."""
+LONGEST = 50
+"""Numbers of a vector, unless an option says how many."""
+
+
+def usual_length(levels: int) -> int:
+    """The numbers of a vector of a category with so many levels."""
+    return int(min(LONGEST, round(1.6 * levels**0.56)))
+
+
+def embeds(options: NetOptions) -> bool:
+    """Whether categories are embedded."""
+    return options.embedding != 0
+
+
+def tables_of(request: Request[Task, NetOptions], group: int) -> Tables:
+    """The tables of a group; a category of one level does not vary, and needs none."""
+    options = request.options
+    if request.categories is None or not embeds(options):
+        return ()
+    return tuple(
+        (first, levels, options.embedding or usual_length(levels))
+        for first, levels in request.categories(group)
+        if levels > 1
+    )
+
+
+def by_shape(
+    groups: NDArray[np.void], request: Request[Task, NetOptions]
+) -> Iterator[tuple[NDArray[np.intp], Tables]]:
+    """Places of the groups of one width, kind and tables."""
+    found: dict[tuple[int, Tables], list[int]] = {}
+    named = request.categories is not None and embeds(request.options)
+    _, shape = np.unique(np.stack([groups["dim"], groups["kind"]]), axis=1, return_inverse=True)
+    if not named:
+        for number in range(int(shape.max()) + 1):
+            yield np.flatnonzero(shape == number), ()
+        return
+    for place, number in enumerate(shape.tolist()):
+        tables = tables_of(request, place)
+        found.setdefault((number, tables), []).append(place)
+    for (_, tables), places in sorted(found.items()):
+        yield np.array(places, np.intp), tables

@@ -1,0 +1,93 @@
+"""The option `monotone`: a sign for each feature, as a list or by the features' names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, nearest
+from tuskml.learners.learner import Request
+from tuskml.learners.options.kinds import Kind
+
+MOST_SHOWN = 12
+"""Names of features that a sentence lists."""
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Signs of some features; those of the others are 0."""
+
+    signs: tuple[tuple[str, int], ...]
+
+
+def _sign(value: Any) -> int:
+    if isinstance(value, bool) or value not in (-1, 0, 1):
+        raise ValueError
+    return int(value)
+
+
+def _signs(value: Any) -> tuple[int, ...] | ByName:
+    if not value or not isinstance(value, list | dict):
+        raise ValueError
+    if isinstance(value, dict):
+        return ByName(tuple((name, _sign(sign)) for name, sign in value.items()))
+    return tuple(map(_sign, value))
+
+
+SIGNS = Kind(
+    "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
+    'such as {"age": 1}',
+    _signs,
+)
+
+
+def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
+    """Signs of all features, of a request that `by_signs` has made."""
+    assert not isinstance(monotone, ByName)
+    return monotone
+
+
+def by_signs(
+    groups: NDArray[np.void], request: Request[Any, Any]
+) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
+    """Places of the groups whose features have the same signs, and a request that lists these.
+
+    One part with all groups where signs are not given by name. DataError for a name that no group
+    has, or for features without names.
+    """
+    wanted = request.options.monotone
+    if not isinstance(wanted, ByName):
+        yield np.arange(len(groups)), request
+        return
+    if request.feature_names is None:
+        raise DataError(
+            f"option 'monotone' names '{wanted.signs[0][0]}', but features are a list without "
+            "names: expected a list of signs, or option 'feature_names'"
+        )
+    names = [request.feature_names(place) for place in range(len(groups))]
+    refuse_unknown(wanted, names)
+    found = signs_of(wanted, names)
+    for signs in dict.fromkeys(found):
+        places = np.array([i for i, one in enumerate(found) if one == signs], np.intp)
+        yield places, replace(request, options=replace(request.options, monotone=signs))
+
+
+def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ...]]:
+    """For each group the signs of its features."""
+    by_name = dict(wanted.signs)
+    known = {each: tuple(by_name.get(name, 0) for name in each) for each in set(names)}
+    return [known[each] for each in names]
+
+
+def refuse_unknown(wanted: ByName, names: list[tuple[str, ...]]) -> None:
+    """DataError for a name that no group has."""
+    known = list(dict.fromkeys(name for each in set(names) for name in each))
+    for name, _ in wanted.signs:
+        if name not in known:
+            shown = ", ".join(known[:MOST_SHOWN]) + (", ..." if len(known) > MOST_SHOWN else "")
+            raise DataError(
+                f"option 'monotone' names '{name}', which no feature is called: they are "
+                f"{shown}{nearest(name, known)}"
+            )
