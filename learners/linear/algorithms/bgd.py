@@ -140,6 +140,7 @@ USUAL = Usual(
     stretched=0.7,
     method=Method.SPECTRAL_STEPS,
     by_model=BY_MODEL,
+    apart=Interval(40, 300, 2000),
 )
 BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
 """Passes an iteration with line search, more where features were not scaled alike, but for the

@@ -225,6 +225,7 @@ USUAL = Usual(
     by_shape=BY_SHAPE,
     method=Method.QUASI_NEWTON,
     by_model=BY_MODEL,
+    apart=Interval(15, 45, 200),
 )
 SEARCHED = 1.06
 """Passes an iteration: now and then a step is shortened."""
