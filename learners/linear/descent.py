@@ -12,6 +12,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
+from tuskml.learners.linear.guard.behind import Guard
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.checks import refuse_lost
@@ -26,12 +27,15 @@ def descend(
     v: Floats,
     held: NDArray[np.void] | None,
     plan: Plan,
-    options: LinearOptions,
-    began: float,
+    deadline: float | None,
     timing: Timing,
+    guard: Guard | None = None,
 ) -> State:
-    """Runs the plan's stages from weights v (G, p), each from where the one before it ended."""
-    deadline = deadline_of(options, began)
+    """Runs the plan's stages from weights v (G, p), each from where the one before it ended.
+
+    held: rows to stop early by, if any; guard: what may give the plan up, which is then not at an
+    end.
+    """
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     monitor = None
@@ -39,7 +43,7 @@ def descend(
         left = plan.max_iter - int(iterations.max())
         if left <= 0 and settings is not plan:
             continue  # the last stage looks at all rows though no iteration is left
-        if held is not None and options.validation and settings is plan:
+        if held is not None and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
         timed = part.on(replace(part.rows, deadline=deadline))
@@ -47,10 +51,15 @@ def descend(
         if settings is plan and ends_by_gap(problem, plan):
             chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
         operators, clock = timing.watched(chosen)
+        if guard is not None:
+            operators = guard.watching(operators, part.rows.stride > 1, settings is plan)
         state = run(timed, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)
+        if guard is not None and guard.given_up:
+            state.v, state.iterations = v, iterations
+            return state
     state.iterations = iterations
     settle_end(problem, plan, state, monitor)
     return state

@@ -39,7 +39,8 @@ class State:
     length, and how it falls with their length; rejected (G,): whether the last move was taken
     back; stopped (G,): whether held-out rows ended it. hessian: the curvature, packed, at v but
     where stale (G,), of products in double where precise (G,). own: what one algorithm alone
-    keeps; memory: what the user's own operators keep.
+    keeps; enough: whether it takes too long, by the products with the curvature in all and the
+    errors of the system that is being solved; memory: what the user's own operators keep.
     """
 
     v: Floats
@@ -63,6 +64,7 @@ class State:
     stale: Bools = field(init=False)
     precise: Bools = field(init=False)
     own: Any = None
+    enough: Callable[[int, list[float]], bool] | None = None
     memory: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

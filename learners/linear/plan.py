@@ -40,6 +40,7 @@ class Plan:
     base: str | None = None
     sampler: str | None = None
     transform: str | None = None
+    after: str | None = None
 
     @property
     def family(self) -> str:

@@ -15,19 +15,18 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
 from tuskml.kernels.gpu import placement
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
-from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.explanation import Actual, document
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.explaining.trained import explained
+from tuskml.learners.linear.guard.switching import Run, run_guarded
 from tuskml.learners.linear.inference import determined, finite, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
@@ -40,7 +39,7 @@ from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.extras import refuse_extras
-from tuskml.learners.linear.planner.planning import by_statistics, decide, first_plan
+from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -290,20 +289,18 @@ def fit_alike(
             timing.planned(chosen, time.monotonic() - asked)
         if gpu:
             plan = devices.placed(plan, request.task)
+        run = Run(given.held, options, began, timing)
         begin = start(problem, labels, options)
-        state = descend(problem, begin, given.held, plan, options, began, timing)
+        state, chosen = run_guarded(run, problem, begin, replace(chosen, plan=plan), question)
+        plan = chosen.plan
         if estimates_dispersion(problem, options):
-
-            def again(changed: Problem, v: Floats) -> State:
-                return descend(changed, v, given.held, plan, options, began, timing)
-
-            problem, state = with_dispersion(problem, state, options, again)
+            problem, state = with_dispersion(problem, state, options, run.again(plan))
         if not gpu:  # its seconds say nothing of the CPU's
             timing.report(plan, question)
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
-        seen = outcome.infer(problem, state, plan, deadline_of(options, began))
-        ridge = outcome.soften(problem, state, seen, plan, options, deadline_of(options, began))
+        seen = outcome.infer(problem, state, plan, run.deadline)
+        ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
         likely = members(problem, state, seen, labels, options)
         spread = covariances(problem, state, seen, plan.threads) if options.fit else None
@@ -345,23 +342,6 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         options=by_group(options, n, noted | ended.fit),
         **({} if ended.covariance is None else {"covariance": ended.covariance}),
     )
-
-
-def explained(
-    groups: NDArray[np.void],
-    request: Request,
-    chosen: Choice,
-    question: Question | None,
-    state: State,
-    began: float,
-) -> str:
-    """The whole explanation of a batch's training, with what it came to."""
-    if question is not None and not chosen.candidates:  # it was instant anyway
-        whole = by_statistics(chosen.plan, question)
-        chosen = replace(chosen, candidates=whole.candidates)
-    took = time.monotonic() - began
-    actual = Actual(state.iterations, took, int(state.converged.sum()))
-    return written(document(groups, request, chosen, actual), request.options.format)
 
 
 def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:

@@ -108,7 +108,7 @@ CORNERED = ((2, 7, 14, 60), (4, 14, 75, 400), (8, 40, 1000, 10000))
 SPARSE = {
     "linear": ((1.5, 8, 15, 80), (4, 15, 35, 200), (7, 30, 90, 900)),
     "logistic": ((0.3, 1.5, 10, 70), (0.6, 4.5, 25, 190), (1.5, 8, 65, 900)),
-    "svm": ((0.5, 9, 50, 200), (5, 17, 110, 800), (9, 32, 400, 8000)),
+    "svm": ((0.5, 25, 60, 200), (5, 110, 250, 1500), (9, 600, 2000, 8000)),
 }
 BY_SPREAD = {
     "linear": (
@@ -140,6 +140,7 @@ USUAL = Usual(
     stretched=0.7,
     method=Method.SPECTRAL_STEPS,
     by_model=BY_MODEL,
+    apart=Interval(40, 300, 2000),
 )
 BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
 """Passes an iteration with line search, more where features were not scaled alike, but for the

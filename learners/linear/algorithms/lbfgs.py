@@ -186,7 +186,7 @@ CORNERED = ((1, 5, 15, 40), (2, 12, 45, 200), (5, 30, 300, 2000))
 SPARSE = {
     "linear": ((0.7, 5, 8, 30), (2.5, 10, 15, 52), (6, 20, 40, 250)),
     "logistic": ((0.3, 1.5, 5, 20), (0.6, 4.4, 10, 40), (2, 8, 25, 300)),
-    "svm": ((0.5, 6, 16, 150), (3, 9, 25, 400), (6, 15, 60, 1500)),
+    "svm": ((0.5, 9, 16, 150), (3, 20, 30, 400), (6, 40, 90, 1500)),
 }
 BY_SPREAD = {
     "linear": (
@@ -225,6 +225,7 @@ USUAL = Usual(
     by_shape=BY_SHAPE,
     method=Method.QUASI_NEWTON,
     by_model=BY_MODEL,
+    apart=Interval(15, 45, 200),
 )
 SEARCHED = 1.06
 """Passes an iteration: now and then a step is shortened."""

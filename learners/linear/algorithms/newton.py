@@ -199,6 +199,7 @@ class Newton(Algorithm):
     max_iter = 100
     sets_steps = False
     proves_gap = True
+    speeds_up = True
     step_widths = (8, 64, 256, 512)
     step_storage = "dense float64"
 

@@ -12,6 +12,7 @@ normal equations, and is solved to the tolerance.
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class TruncatedStep:
         self.epsilon = plan.epsilon if plan.converge == "gradient" else 0.1 * plan.epsilon
         self.quadratic = problem.task.quadratic
         self.deadline = math.inf if deadline is None else deadline
+        self.products = self.last = 0  # of the curvature, in all, and at the last look
         self.diagonal: Floats | None = None  # that of the first iteration is good enough
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
@@ -65,7 +67,10 @@ class TruncatedStep:
         v, gradient = state.v[state.active], found.gradient
         kept = self.diagonal
         curvature = Curvature(part, v, None if kept is None else kept[state.active])
-        direction = conjugate_gradients(curvature, gradient, self._goal(found), self.deadline)
+        direction = conjugate_gradients(
+            curvature, gradient, self._goal(found), lambda errors: self._ended(state, errors)
+        )
+        self.products = self.last
         if kept is None:
             kept = self.diagonal = np.ones_like(state.v)
             kept[state.active] = curvature.diagonal
@@ -82,6 +87,12 @@ class TruncatedStep:
         new_v, there, moved = backtrack(look, v, found, np.ones(len(v)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
 
+    def _ended(self, state: State, errors: list[float]) -> bool:
+        """Whether time is over, or another plan is to go on; errors: of this system so far."""
+        self.last = self.products + len(errors)
+        over = time.monotonic() >= self.deadline
+        return over or (state.enough is not None and state.enough(self.last, errors))
+
     def _goal(self, found: Found) -> Floats:
         """The violation (G,) that the quadratic model may be left with."""
         least = ENOUGH * self.epsilon
@@ -92,13 +103,14 @@ class TruncatedStep:
 
 
 def conjugate_gradients(
-    curvature: Curvature, gradient: Floats, goal: Floats, deadline: float
+    curvature: Curvature, gradient: Floats, goal: Floats, ended: Callable[[list[float]], bool]
 ) -> Floats:
     """About -H^-1 gradient (G, p): until what is left violates by at most goal (G,).
 
     Preconditioned by H's diagonal (Nocedal and Wright, algorithm 5.3); where that is not known yet
     a step of steepest descent, whose product tells it, comes first. A group whose curvature
-    vanishes along its direction keeps what it has.
+    vanishes along its direction keeps what it has. ended: whether to stop, by what was left
+    after each product, in units of the goal.
     """
     blind = not curvature.known
     step, left = np.zeros_like(gradient), -gradient
@@ -106,10 +118,12 @@ def conjugate_gradients(
     if not blind:
         direction /= curvature.diagonal
         size = dots(left, direction)
-    moving = np.ones(len(gradient), bool)
+    moving, errors = np.ones(len(gradient), bool), list[float]()
     for number in range(MOST_PRODUCTS):
-        moving &= violation(curvature.part, left) > goal
-        if not moving.any() or time.monotonic() >= deadline:
+        error = violation(curvature.part, left)
+        moving &= error > goal
+        errors.append(float((error / goal).max()))
+        if not moving.any() or ended(errors):
             break
         product = curvature.times(direction)
         along = dots(direction, product)
@@ -170,6 +184,7 @@ class NewtonCg(Algorithm):
     source = "Lin, Weng and Keerthi 2008, Hsia, Chiang and Lin 2018"
     max_iter = 100
     own_losses = False
+    speeds_up = True
     on_gpu = False
     row_bytes = 8
     """The curvature of each row."""
@@ -207,9 +222,8 @@ class NewtonCg(Algorithm):
         """
         gradient, weights = costs.rows_pass("gradient"), costs.on_weights()
         products = products_of(costs.question, decades(plan.epsilon))
-        each = min(products / max(iterations, 1.0), costs.p) * (
-            cost_of_product(costs) + STEPS_OF_CG * weights
-        )
+        product = cost_of_product(costs) + STEPS_OF_CG * weights
+        each = min(products / max(iterations, 1.0), costs.p) * product
         searched = SEARCHED + FRESH
         return Cost(
             costs.common() + gradient,
@@ -217,6 +231,8 @@ class NewtonCg(Algorithm):
             costs.inference(fresh=0.0),
             0.0,
             self.memory(costs),
+            products,
+            product,
         )
 
     def usual(self, question: Question, k: float) -> Interval:

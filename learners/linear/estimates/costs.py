@@ -34,13 +34,19 @@ DOUBLE = 8
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds before, during and after the iterations, those on a sample, and bytes."""
+    """Seconds before, during and after the iterations, those on a sample, and bytes.
+
+    products: passes within iterations that are as many as it takes, of all iterations; product:
+    seconds of one, in those of an iteration.
+    """
 
     setup: float
     iteration: float
     finish: float
     sampled: float
     memory: float
+    products: float = 0.0
+    product: float = 0.0
 
     def total(self, iterations: float, on_sample: float = 0.0) -> float:
         """Of so many iterations, after others on the sample."""

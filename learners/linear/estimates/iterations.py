@@ -34,6 +34,10 @@ SCARCE, SMOOTH_TOLERANCE = 60.0, 1e-6
 """Of `by_model`: features a row, and where iterations on the sketch are counted."""
 OF_SCARCE = 0.87
 """The power of `scarcity` where there is no sketch."""
+APART = 0.4
+"""Features for each row, from which on a plane parts the classes of dense rows. With labels that
+say nothing it takes 0.5 (Cover, Geometrical and statistical properties of systems of linear
+inequalities, 1965). The hinge then falls to next to nothing, and its corners do not matter."""
 BY_GAP = 6.0
 """The gap proves the hinge's optimum on dense rows: smoothed stages take so many times the tables'
 iterations, which counted to a small gradient."""
@@ -53,7 +57,8 @@ class Usual:
     features and of the rows that they grow with; method: what runs on a sketch of the objective
     (`sketch.py`) where there is one; by_model: for the hinge on dense rows, where the sketch is of
     a smooth loss, iterations to 0.01 and the powers that they grow with: of the iterations of
-    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade.
+    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade; apart: the
+    same where rows are few for their features (APART), to any tolerance.
     """
 
     smooth: Rows
@@ -66,6 +71,7 @@ class Usual:
     by_shape: tuple[float, float, float] | None = None
     method: Method | None = None
     by_model: tuple[float, float, float, float] | None = None
+    apart: Interval | None = None
 
     def iterations(self, question: Question, k: float) -> Interval:
         """To a tolerance k decades below 1."""
@@ -73,7 +79,7 @@ class Usual:
             if question.task.smooth:
                 bent = 0.0 if question.task.quadratic else BENT
                 return question.sketch.iterations(self.method, 10**-k, bent)
-            if self.by_model is not None:
+            if self.by_model is not None and not (self.apart and scarce(question)):
                 return self._by_model(self.by_model, question.sketch, question, k)
         found = self.tabled(question, k)
         if question.task.smooth or self.cornered is None:
@@ -97,6 +103,8 @@ class Usual:
         sparse = question.seen.sparse
         if question.wide and not question.penalised:
             return found.scaled(self.separated)
+        if not sparse and self.apart is not None and scarce(question):
+            return self.apart
         if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
             return self._by_shape(self.by_shape, question, k)
         if not sparse:
@@ -135,6 +143,11 @@ class Usual:
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
+
+
+def scarce(question: Question) -> bool:
+    """Whether rows are so few that a plane parts the classes."""
+    return question.seen.n_features >= APART * question.rows_of_one
 
 
 def scarcity(question: Question) -> float:

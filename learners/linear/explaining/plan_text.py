@@ -16,6 +16,8 @@ def plan_line(plan: Plan) -> str:
     """One line for the model's `plan`."""
     algorithm = ALGORITHMS[plan.family]
     parts = [plan.algorithm if plan.base is None else f"{plan.algorithm} (of {plan.base})"]
+    if plan.after is not None:
+        parts.append(plan.after)
     if algorithm.batched:
         parts.append(f"batches of {plan.batch_size}")
     if algorithm.stepped:

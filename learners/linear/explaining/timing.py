@@ -1,7 +1,7 @@
 """What a training took: seconds of planning, and of an iteration, beside what was estimated."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from tuskml.learners.linear.estimates.costs import Cost
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.optimizer import constants
 from tuskml.optimizer.constants import layout_of
@@ -41,6 +41,8 @@ class Timing:
     on_sample: int = 0
     sampled: float = 0.0
     expected: Cost | None = None
+    given_up: list[dict[str, Any]] = field(default_factory=list)
+    """Plans before the one that ended the training."""
 
     def watched(self, operators: Operators) -> tuple[Operators, Stamped]:
         """The same operators, and the clock in their loop."""
@@ -66,11 +68,16 @@ class Timing:
         """Notes what was expected of the plan, and what planning took."""
         self.planning = seconds
         if chosen.plan.estimated is not None:
-            self.expected = next(
-                one.cost
-                for one in chosen.candidates
-                if one.plan.algorithm == chosen.plan.algorithm
-            )
+            self.expected = cost_of(chosen)
+
+    def switched(self, chosen: Choice, before: Candidate) -> None:
+        """Begins again with another plan; keeps what the one before it took."""
+        took = {"algorithm": before.plan.algorithm, "iterations": self.iterations + self.on_sample}
+        took["iterations_estimated"] = round(before.counted.point)
+        took["seconds"] = digits(self.seconds + self.sampled)
+        self.given_up.append(took)
+        self.iterations, self.seconds, self.on_sample, self.sampled = 0, 0.0, 0, 0.0
+        self.expected = cost_of(chosen)
 
     def report(self, plan: Plan, question: Question | None) -> None:
         """Tells the planner what an iteration took, where this host wants to know."""
@@ -89,6 +96,8 @@ class Timing:
         if self.expected is None:
             return {}
         found: dict[str, Any] = {"planning": digits(self.planning)}
+        if self.given_up:
+            found["given_up"] = self.given_up
         stages = (
             ("all rows", self.iterations, self.seconds, self.expected.iteration),
             ("sample", self.on_sample, self.sampled, self.expected.sampled),
@@ -101,6 +110,12 @@ class Timing:
                     "each_estimated": digits(expected),
                 }
         return {"actual": found}
+
+
+def cost_of(chosen: Choice) -> Cost:
+    """What the choice expects of its plan."""
+    name = chosen.plan.algorithm
+    return next(one.cost for one in chosen.candidates if one.plan.algorithm == name)
 
 
 def digits(seconds: float) -> float:

@@ -6,26 +6,27 @@ They are shown beside the others: what one of them would take, and what to ask f
 import math
 from dataclasses import replace
 
-from tuskml.learners.linear.algorithms import BY_SAMPLER, LAST_CHOICE, STORED
+from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.learners.linear.algorithms import (
+    ALGORITHMS,
+    BY_SAMPLER,
+    LAST_CHOICE,
+    STORED,
+    UNASKED,
+)
 from tuskml.learners.linear.estimates.costs import Cost, Costs
 from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.estimates.ways import Way, drawing, seconds, ways
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Candidate
-from tuskml.learners.linear.planner.space import candidate
+from tuskml.learners.linear.planner.choice import Candidate, rounded
+from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.space import candidate, why_not
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval, decades
 
-AXES = {
-    "lazy transform": "an aggregate gets rows that are evaluated and packed; train(...) on a "
-    "table evaluates those that it reads",
-    "bernoulli": "each step takes rows from all over the memory; shuffled partitions cost less "
-    "and leave no row out (option 'sampler' asks for it)",
-    "random-partition": "rows come again before others have come; in memory shuffled partitions "
-    "cost no more (option 'sampler' asks for it)",
-}
-"""Transforms and samplers of ML4all's eleven plans (figure 5 of the paper) that are pointless
-where rows are packed in memory, and why."""
-ELSEWHERE = ("stored", "row groups", "one pass", *AXES, "gpu")
+WAYS = tuple(way for one in (UNASKED, BY_SAMPLER) for way in ways(one.name))
+"""Those of ML4all's eleven plans (figure 5) that packed rows do not train by unasked."""
+ELSEWHERE = ("stored", "one pass", *(way.name for way in WAYS), "gpu")
 CHUNK_ENTRIES = 1 << 20
 """Entries of the rows that a stored model's training reads the store for at a time."""
 SEEK_SECONDS, WEIGHT_SECONDS = 0.83e-6, 0.86e-9
@@ -43,27 +44,44 @@ def assess_elsewhere(
     gpu: why these rows do not train on the GPU; None where they do.
     """
     own = candidate(question, BY_SAMPLER.name)
-    found = [stored(question, constants), row_groups(own), one_pass(own)]
-    found += [refused(own, name, why) for name, why in AXES.items()]
+    found = [stored(question, constants), one_pass(own)]
+    plain = rounded(question) if question.options.ordered else question
+    costs = PlanCosts(plain, constants)
+    found += [another_way(way, plain, costs) for way in WAYS]
     if gpu is not None:
         found.append(refused(own, "gpu", gpu))
     return tuple(found)
+
+
+def another_way(way: Way, question: Question, costs: PlanCosts) -> Candidate:
+    """One of the eleven plans: what it would take, and why it does not train these rows."""
+    plan, algorithm = candidate(question, way.algorithm), ALGORITHMS[way.algorithm]
+    why = why_not(question, plan, algorithm.memory(costs))
+    if why is not None:
+        return refused(plan, way.name, why)
+    epochs = algorithm.usual(question, decades(plan.epsilon))
+    if epochs.low > plan.max_iter:
+        why = f"{epochs.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
+        return refused(plan, way.name, why)
+    took, share = seconds(way, question, costs.of(plan, epochs.point), epochs.point)
+    if way.lazy:
+        why = (
+            f"about {shown_seconds(took)} and {share:.0%} of the reading, but these rows are "
+            "packed already; train(...) on a table or on Parquet files reads what it needs"
+        )
+    else:
+        more = shown_seconds(drawing(way, question))
+        why = (
+            f"about {shown_seconds(took)}: to draw rows takes {more} an epoch more than shuffled "
+            "partitions take (option 'sampler' asks for it)"
+        )
+    return refused(plan, way.name, why)
 
 
 def refused(plan: Plan, name: str, why: str) -> Candidate:
     """A candidate that nothing is estimated for."""
     nothing, none = Cost(0.0, 0.0, 0.0, 0.0, 0.0), Interval(0.0, 0.0, 0.0)
     return Candidate(replace(plan, algorithm=name), nothing, none, 0.0, False, why)
-
-
-def row_groups(own: Plan) -> Candidate:
-    """Stochastic gradient descent that reads some row groups (`streamed/training.py`)."""
-    return refused(
-        own,
-        "row groups",
-        f"an aggregate gets all rows; train(...) with algorithm '{own.algorithm}' on a table "
-        "reads some",
-    )
 
 
 def one_pass(own: Plan) -> Candidate:

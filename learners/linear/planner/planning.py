@@ -191,7 +191,7 @@ def after_trials(problem: Problem, start: Floats, own: Plan, question: Question)
         tried, allowed = sorted(possible, key=lambda one: one.expected), asked.time
     else:
         tried = [] if too_wide(question) else worth_trying(first.candidates)
-        least = min((c.expected for c in first.candidates if c.refusal is None), default=0.0)
+        least = min((c.seconds.low for c in first.candidates if c.refusal is None), default=0.0)
         allowed = budget(least)
     if not tried:
         return first

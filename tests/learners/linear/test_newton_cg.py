@@ -68,7 +68,9 @@ def test_conjugate_gradients_solve_the_system(kind):
     x, y = rng.normal(size=(300, 8)), rng.normal(size=300)
     problem, v = problem_of(block(x, y, kind), "linear"), rng.normal(size=(1, 9))
     gradient = problem.evaluate(v).gradient
-    step = conjugate_gradients(Curvature(problem, v), gradient, np.full(1, 1e-12), np.inf)
+    step = conjugate_gradients(
+        Curvature(problem, v), gradient, np.full(1, 1e-12), lambda made: False
+    )
     system = hessian(problem, 0, x, y, v[0], None)
     np.testing.assert_allclose(step[0], -np.linalg.solve(system, gradient[0]), rtol=1e-8)
 

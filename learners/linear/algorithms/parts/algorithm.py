@@ -79,6 +79,8 @@ class Algorithm(ABC):
     """Threads share a model without locks."""
     proves_gap = False
     """It knows a bound below the objective."""
+    speeds_up = False
+    """It converges the faster the nearer it is: superlinearly."""
     smooths_corners = False
     """It needs a gradient that is continuous."""
     counts_features = False

@@ -2,23 +2,31 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.estimates.costs import Cost
 from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.estimates.ways import SHUFFLED, seconds
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.elsewhere import (
     ELSEWHERE,
+    WAYS,
     assess_elsewhere,
     distinct,
     requests_of,
 )
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer.constants import shipped
+from tuskml.optimizer.disk import scan_seconds
+
+SAMPLERS = (SHUFFLED, *DRAWN)
 
 
 def question(rows=100_000, features=50, each=0, **options):
@@ -35,13 +43,53 @@ def refusals(asked, gpu="no driver"):
 
 
 def test_each_has_a_reason_and_says_what_to_ask_for():
-    told = refusals(question())
+    told = refusals(question(epsilon=0.01))
     assert tuple(told) == ELSEWHERE
-    assert "train(...)" in told["row groups"]
-    assert "train(...)" in told["lazy transform"]
-    assert all("option 'sampler'" in told[name] for name in DRAWN)
+    assert all("train(...)" in told[one.name] for one in WAYS if one.lazy)
+    assert all("option 'sampler'" in told[one.name] for one in WAYS if not one.lazy)
     assert "known only after all rows" in told["one pass"]
     assert "dense features train in memory" in told["stored"]
+
+
+def test_the_papers_eleven_plans_are_there():
+    """BGD, and MGD and SGD by two transforms and three samplers, but not lazily by Bernoulli's."""
+    packed = {"bgd", "mgd", "sgd"}
+    assert packed <= set(ALGORITHMS)
+    told = refusals(question(epsilon=0.01))
+    names = {f"{a} {t} {s}" for a in ("mgd", "sgd") for t in ("eager", "lazy") for s in SAMPLERS}
+    mine = {f"{a} eager shuffled-partition" for a in ("mgd", "sgd")}  # are mgd and sgd themselves
+    never = {f"{a} lazy bernoulli" for a in ("mgd", "sgd")}
+    assert {one.name for one in WAYS} == names - mine - never
+    assert len(packed) + len(WAYS) == 11
+    assert all(re.match(r"about [\d.]+ (us|ms|s|min|h)", told[one.name]) for one in WAYS)
+
+
+def test_what_ends_too_late_for_its_epochs_says_so():
+    assert all("max_iter is 20" in refusals(question())[one.name] for one in WAYS)
+
+
+def way(name, rows=200_000, on_disk=0.0):
+    """Seconds of one of the eleven plans and its share of the rows, at one epoch of 0.1 s."""
+    asked = question(rows=rows, epsilon=0.01)
+    asked = replace(asked, seen=replace(asked.seen, on_disk=on_disk))
+    one = next(one for one in WAYS if one.name == name)
+    return seconds(one, asked, Cost(0.0, 0.1, 0.0, 0.0, 0.0), 0.25)
+
+
+def test_eager_plans_pay_for_all_rows_and_lazy_ones_for_those_they_read():
+    took, share = way("mgd lazy shuffled-partition")
+    assert share == 0.25
+    assert took == pytest.approx(0.025, rel=0.02)
+    assert way("mgd eager bernoulli") == (pytest.approx(0.025 + 0.25 * 0.086), 1.0)
+    assert way("mgd lazy random-partition")[0] > took  # more seeks
+
+
+def test_drawing_rows_that_were_spilled_costs_a_seek_for_each():
+    """Equation 3 of the paper: 110 us a seek and 4096 / 1.27e9 s a page, for each row."""
+    size = 200_000 * 400.0
+    seeks = 200_000 * (110e-6 + 4096 / 1.27e9) - scan_seconds(size)
+    took, _ = way("sgd eager random-partition", on_disk=size)
+    assert took == pytest.approx(0.025 + 0.25 * seeks, rel=1e-6)
 
 
 def test_what_knows_devices_says_why_not_or_nothing():

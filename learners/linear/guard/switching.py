@@ -1,0 +1,123 @@
+"""Runs the plan that was chosen, and goes on by the next one where it falls behind.
+
+The next plan starts from the weights that were reached. Trainings that have to be reproducible
+keep their plan, and so do batches of several groups, whose iterations say little of one group's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.descent import deadline_of, descend
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.guard.behind import Guard
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the plans of one training run; held: rows held out; began: of `time.monotonic()`."""
+
+    held: NDArray[np.void] | None
+    options: LinearOptions
+    began: float
+    timing: Timing
+
+    @property
+    def deadline(self) -> float | None:
+        return deadline_of(self.options, self.began)
+
+    def __call__(
+        self, problem: Problem, v: Floats, plan: Plan, guard: Guard | None = None
+    ) -> State:
+        """Runs a plan from weights v (G, p)."""
+        held = self.held if self.options.validation else None
+        return descend(problem, v, held, plan, self.deadline, self.timing, guard)
+
+    def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
+        """The same plan on a problem that has changed."""
+        return lambda problem, v: self(problem, v, plan)
+
+
+def run_guarded(
+    run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
+) -> tuple[State, Choice]:
+    """Where the training ended from weights v (G, p), and the choice with the last plan."""
+    given_up: list[str] = []
+    made = 0
+    while True:
+        guard = guard_for(problem, chosen, question, given_up)
+        state = run(problem, v, chosen.plan, guard)
+        state.iterations += made
+        if guard is None or not guard.given_up:
+            return state, chosen
+        made, v = int(state.iterations.max()), state.v
+        given_up.append(chosen.plan.algorithm)
+        chosen = switched(chosen, guard, given_up, made)
+        run.timing.switched(chosen, guard.mine)
+
+
+def guard_for(
+    problem: Problem, chosen: Choice, question: Question | None, given_up: list[str]
+) -> Guard | None:
+    """The guard over a plan; None where there is nothing to go on by, or it must not be."""
+    if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
+        return None
+    options, plan = question.options, chosen.plan
+    if options.validation or options.max_iter or plan.epsilon == 0 or plan.converge != "gradient":
+        return None
+    mine = next((one for one in chosen.candidates if one.plan.algorithm == plan.algorithm), None)
+    if mine is None:
+        return None
+    other = next_best(chosen, mine, [*given_up, plan.algorithm])
+    return None if other is None else Guard(mine, other)
+
+
+def next_best(chosen: Choice, mine: Candidate, without: list[str]) -> Candidate | None:
+    """The plan that is expected to take least of those that are known well and were not tried.
+
+    Where a plan falls behind that the condition of the problem slows down, it slows down others
+    too: then it is one that solves its systems, if that is possible.
+    """
+    possible = [
+        one
+        for one in chosen.candidates
+        if one.refusal is None and dependable(one) and one.plan.algorithm not in without
+    ]
+    solving = [one for one in possible if solves(one)]
+    others = [one for one in possible if one.certain or solves(one)]
+    if solving and not solves(mine):
+        others = solving
+    return min(others, key=lambda one: one.expected, default=None)
+
+
+def solves(one: Candidate) -> bool:
+    """Whether it solves its systems, without products that are as many as it takes."""
+    return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
+
+
+def switched(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:
+    """The choice of the next plan; made: iterations until now, of those that were given up."""
+    before, after = guard.mine, guard.other
+    why = (
+        f"{before.plan.algorithm} fell behind its estimate of {before.counted.point:,.0f} "
+        f"iterations and was given up after {made:,}; {after.plan.algorithm} goes on from there"
+    )
+    plan = replace(
+        after.plan,
+        reason=why,
+        estimated=(after.counted.point, after.seconds.point),
+        sample_stride=1,
+        unmet=chosen.plan.unmet,
+        after=f"after {made:,} iterations of {' and '.join(given_up)}",
+    )
+    return replace(chosen, plan=plan)
