@@ -102,7 +102,7 @@ def test_a_weak_group_keeps_its_version_and_the_others_deploy(gated: Any) -> Non
 
 
 WRONG = {
-    "metric": ("{'auk': 0.7}", "gates has 'auk', expected accuracy, auc, converged, log_loss or rows; did you mean auc"),
+    "metric": ("{'auk': 0.7}", "gates has 'auk', expected accuracy, auc, converged, f1_macro, log_loss or rows; did you mean auc"),
     "bound": ("{'auc': 'high'}", "the gate auc is 'high', expected a number"),
     "truth": ("{'converged': 1}", "the gate converged is 1, expected true"),
     "kind": ("0.7", "gates is 0.7, expected a mapping such as"),

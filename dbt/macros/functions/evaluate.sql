@@ -1,13 +1,14 @@
 {# How good a model is on rows: the metrics of its task as columns of a query, `auc(...) as auc, ...`.
 
-   label: for logistic and svm a boolean, 0 and 1, or -1 and +1. #}
-{% macro evaluate(task, label, model, features) %}
-  {{ return(adapter.dispatch('evaluate', 'tuskml')(task, label, model, features)) }}
+   label: for classifiers of two classes a boolean, 0 and 1, or -1 and +1; of more, text or a number. options: of the
+   training, of which `objective` says what trees and nets learn. classes: how many there are. #}
+{% macro evaluate(task, label, model, features, options={}, classes=2) %}
+  {{ return(adapter.dispatch('evaluate', 'tuskml')(task, label, model, features, options, classes)) }}
 {% endmacro %}
 
-{% macro default__evaluate(task, label, model, features) %}
+{% macro default__evaluate(task, label, model, features, options={}, classes=2) %}
   {% set columns = [] %}
-  {% for name, expression in tuskml.metrics_of(task, label, label, model, features).items() %}
+  {% for name, expression in tuskml.metrics_of(task, label, label, model, features, false, options, classes).items() %}
     {% do columns.append(expression ~ ' as ' ~ name) %}
   {% endfor %}
   {{ return(columns | join(',\n    ')) }}
@@ -19,32 +20,48 @@
              'matrix_factorization', 'gbdt', 'mlp']) }}
 {% endmacro %}
 
+{# Whether labels are classes, and whether the model has probabilities of them. #}
+{% macro classifies(task, options) %}
+  {{ return(task in ['svm', 'squared_hinge'] or tuskml.has_probabilities(task, options)) }}
+{% endmacro %}
+{% macro has_probabilities(task, options) %}
+  {% set by_objective = task in ['gbdt', 'mlp'] and (options or {}).get('objective') == 'logistic' %}
+  {{ return(task == 'logistic' or by_objective) }}
+{% endmacro %}
+
 {# Metrics by name. positive: whether the label is the higher class; label: as what predict returns; text: whether it is
    text. #}
-{% macro metrics_of(task, label, positive, model, features, text=false) %}
+{% macro metrics_of(task, label, positive, model, features, text=false, options={}, classes=2) %}
   {% set tasks = tuskml.known_tasks() %}
   {% if task not in tasks %}
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
-  {% set features = tuskml.features_of(features) %}
-  {% set predicted = ('predict_class(' if text else 'predict(') ~ model ~ ', ' ~ features ~ ')' %}
-  {% set probability = 'predict_proba(' ~ model ~ ', ' ~ features ~ ')' %}
-  {% set margin = 'decision(' ~ model ~ ', ' ~ features ~ ')' %}
-  {% if task == 'logistic' %}
+  {% set arguments = '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ')' %}
+  {% set predicted = ('predict_class' if text else 'predict') ~ arguments %}
+  {% if not tuskml.classifies(task, options) %}
     {{ return({
-        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ ')',
-        'log_loss': 'log_loss(' ~ positive ~ ', ' ~ probability ~ ')',
-        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',
-    }) }}
-  {% elif task in ['svm', 'squared_hinge'] %}
-    {{ return({
-        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ ')',
-        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',
+        'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ ')',
+        'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ ')',
+        'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ ')',
     }) }}
   {% endif %}
-  {{ return({
-      'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ ')',
-      'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ ')',
-      'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ ')',
-  }) }}
+  {% set metrics = {} %}
+  {% if classes > 2 %}
+    {% do metrics.update({'log_loss': 'log_loss(' ~ label ~ ', predict_probas' ~ arguments ~ ')'}) %}
+    {% do metrics.update({'f1_macro': 'f1_score(' ~ label ~ ', ' ~ predicted ~ ", 'macro')"}) %}
+  {% else %}
+    {% do metrics.update({'auc': 'auc(' ~ positive ~ ', decision' ~ arguments ~ ')'}) %}
+    {% if tuskml.has_probabilities(task, options) %}
+      {% do metrics.update({'log_loss': 'log_loss(' ~ positive ~ ', predict_proba' ~ arguments ~ ')'}) %}
+    {% endif %}
+  {% endif %}
+  {% do metrics.update({'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')'}) %}
+  {{ return(metrics) }}
+{% endmacro %}
+
+{# The names of the metrics that models of a task may have, of two classes or more. #}
+{% macro metric_names(task, options) %}
+  {% set names = tuskml.metrics_of(task, '', '', '', '', false, options).keys() | list %}
+  {% set more = tuskml.metrics_of(task, '', '', '', '', false, options, 3).keys() | list %}
+  {{ return((names + more) | unique | list) }}
 {% endmacro %}

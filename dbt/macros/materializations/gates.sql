@@ -2,7 +2,8 @@
    not keeps the version that is deployed. Gates are no part of the recipe: another bound trains nothing again. #}
 
 {# The gates of a model's config, checked: a bound by metric, `rows` (of the metrics) or `converged`. #}
-{% macro model_gates(task) %}
+{% macro model_gates(settings) %}
+  {% set task = settings['task'] %}
   {% set meta = config.get('meta', {}) or {} %}
   {% set gates = config.get('gates', meta.get('gates')) or {} %}
   {% if gates is not mapping %}
@@ -10,7 +11,7 @@
         'gates is ' ~ gates ~ ", expected a mapping such as {'auc': 0.75, 'rows': 100, 'converged': true}") %}
   {% endif %}
   {% if gates and task in tuskml.known_tasks() %}
-    {% set names = (tuskml.metrics_of(task, '', '', '', '').keys() | list + ['rows', 'converged']) | sort %}
+    {% set names = (tuskml.metric_names(task, settings['options']) + ['rows', 'converged']) | sort %}
     {% for name, bound in gates.items() %}{% do tuskml.check_gate(name, bound, names) %}{% endfor %}
   {% endif %}
   {{ return(gates) }}

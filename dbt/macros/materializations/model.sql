@@ -15,7 +15,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set settings = tuskml.model_settings() -%}
-  {%- set gates = tuskml.model_gates(settings['task']) -%}
+  {%- set gates = tuskml.model_gates(settings) -%}
   {%- set name = tuskml.registry_name(model) -%}
   {%- set recipe = tuskml.recipe_of(settings) -%}
   {% call statement('begin') %}select 1{% endcall %}

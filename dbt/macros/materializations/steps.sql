@@ -36,7 +36,7 @@
       {%- endfor %}
       {{ tuskml.group_key_of(settings['group_by']) }} as tuskml_group,
       ({{ settings['label'] }}) as tuskml_label,
-      {{ '(' ~ settings['label'] ~ ')' if text else tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
+      {{ 'cast((' ~ settings['label'] ~ ') as text)' if text else tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
       {%- for name, column in row.items() %}
       ({{ given[loop.index0] }}) as {{ column }},
       {%- else %}
@@ -110,12 +110,15 @@
   {{ return(usable.rows[0][0] | int) }}
 {% endmacro %}
 
-{# Their metrics: on the rows held out, or where there are none on those of the training. #}
+{# Their metrics: on the rows held out, or where there are none on those of the training. Where a group has more than two
+   classes, those of all groups are of many classes, which two have too. #}
 {% macro evaluate_trained(settings) %}
   {% set text = settings['text_label'] %}
   {% set positive = '(r.tuskml_number = (t.model).' ~ ('class_names' if text else 'classes') ~ '[2])' %}
+  {% set most = run_query('select max(array_length((t.model).class_names, 1)) from ' ~ tuskml.temporary('trained') ~ ' as t') %}
   {% set metrics = tuskml.metrics_of(
-      settings['task'], 'r.tuskml_number', positive, 't.model', tuskml.taken_features(settings, 'r'), text) %}
+      settings['task'], 'r.tuskml_number', positive, 't.model', tuskml.taken_features(settings, 'r'), text,
+      settings['options'], most.rows[0][0] or 0) %}
   {% set pairs = ["'rows'", 'count(*)', "'on'", "case when o.held_out then 'held out' else 'training' end"] %}
   {% for metric, expression in metrics.items() %}
     {% do pairs.append("'" ~ metric ~ "'") %}

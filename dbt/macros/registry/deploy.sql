@@ -66,7 +66,7 @@
 {# What a test that failed is called, with the groups that failed it where it is one of ours on the model's own table. #}
 {% macro failure_of(test, result, node) %}
   {% set about = test.test_metadata or {} %}
-  {% set ours = about.namespace == 'tuskml' and about.name in ['auc_at_least', 'model_converged', 'model_status_ok'] %}
+  {% set ours = about.namespace == 'tuskml' and about.name in ['auc_at_least', 'metric_at_least', 'model_converged', 'model_status_ok'] %}
   {% if not ours or result.status | string != 'fail' or test.attached_node != node.unique_id or about.kwargs.get('label') %}
     {{ return(test.name) }}
   {% endif %}
