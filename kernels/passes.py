@@ -113,10 +113,15 @@ class Pass:
     @property
     def weight(self) -> Floats:
         """The sum of the weights of each group's rows, (G,): their number if they have none."""
-        if not (self.groups["extras"] & WEIGHTS).any():
+        if not self.weighted:
             return np.asarray(self.groups["n_rows"], np.float64)
         own = replace(self, loss_only=True, open=None)
         return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return bool((self.groups["extras"] & WEIGHTS).any())
 
     @property
     def first_rows(self) -> NDArray[np.int64]:

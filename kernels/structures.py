@@ -226,6 +226,7 @@ class Dual(ctypes.Structure):
         ("margin", ADDRESS),
         ("order", ADDRESS),
         ("sign", ADDRESS),
+        ("weight", ADDRESS),
         ("groups", ADDRESS),
     ]
 
@@ -234,16 +235,11 @@ class Interior(ctypes.Structure):
     """`tk_interior`."""
 
     _fields_ = [
-        ("offset", ADDRESS),
-        ("alpha", ADDRESS),
-        ("slack", ADDRESS),
-        ("excess", ADDRESS),
-        ("affine", ADDRESS),
-        ("move", ADDRESS),
-        ("slope", ADDRESS),
-        ("curvature", ADDRESS),
-        ("sign", ADDRESS),
-        ("groups", ADDRESS),
+        (name, ADDRESS)
+        for name in (
+            *("offset", "alpha", "slack", "excess", "affine", "move", "slope", "curvature"),
+            *("sign", "weight", "groups"),
+        )
     ]
 
 
