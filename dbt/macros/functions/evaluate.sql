@@ -19,9 +19,9 @@
              'matrix_factorization', 'gbdt', 'mlp']) }}
 {% endmacro %}
 
-{# Metrics by name. positive: whether the label is the higher class; label: as what predict returns; text: whether it is
+{# Metrics by name; weight: of the row, offset: of its margin, SQL or none. positive: whether the label is the higher class; label: as what predict returns; text: whether it is
    text. #}
-{% macro metrics_of(task, label, positive, model, features, text=false) %}
+{% macro metrics_of(task, label, positive, model, features, text=false, weight=none, offset=none) %}
   {% set tasks = tuskml.known_tasks() %}
   {% if task not in tasks %}
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
@@ -30,21 +30,23 @@
   {% set predicted = ('predict_class(' if text else 'predict(') ~ model ~ ', ' ~ features ~ ')' %}
   {% set probability = 'predict_proba(' ~ model ~ ', ' ~ features ~ ')' %}
   {% set margin = 'decision(' ~ model ~ ', ' ~ features ~ ')' %}
+  {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
+  {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}
   {% if task == 'logistic' %}
     {{ return({
-        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ ')',
-        'log_loss': 'log_loss(' ~ positive ~ ', ' ~ probability ~ ')',
-        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',
+        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ end,
+        'log_loss': 'log_loss(' ~ positive ~ ', ' ~ probability ~ end,
+        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ end,
     }) }}
   {% elif task in ['svm', 'squared_hinge'] %}
     {{ return({
-        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ ')',
-        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')',
+        'auc': 'auc(' ~ positive ~ ', ' ~ margin ~ end,
+        'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ end,
     }) }}
   {% endif %}
   {{ return({
-      'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ ')',
-      'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ ')',
-      'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ ')',
+      'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ end,
+      'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ end,
+      'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ end,
   }) }}
 {% endmacro %}
