@@ -267,6 +267,19 @@ class Pass:
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 
+    def cluster_scores(
+        self, weights: Floats, shift: Floats, scale: Floats
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """The same triangle of the summed squares of the scores that clusters of rows add up to,
+        and the number of clusters, (G,). The rows have clusters.
+        """
+        out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
+        clusters = np.empty(self.n_groups, np.int64)
+        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
+        how = Robust(*map(pointer, given), None, 0)
+        check_code(library().tk_cluster_scores(self.struct, how, pointer(out), pointer(clusters)))
+        return out, clusters
+
     def curvature_apart(
         self, weights: Floats, shift: Floats, scale: Floats, precise: bool
     ) -> tuple[Floats, Triangles]:

@@ -28,7 +28,7 @@ GROUP = np.dtype(
     ]
 )
 """`tusk_group`."""
-WEIGHTS, OFFSETS = 1, 2
+WEIGHTS, OFFSETS, CLUSTERS = 1, 2, 4
 """Bits of a group's `extras`: what its rows have beside their labels."""
 
 
@@ -53,6 +53,7 @@ class Preparing(ctypes.Structure):
         ("n_words", INT64),
         ("interactions", ctypes.c_char_p),
         ("n_interactions", INT64),
+        ("cluster", ctypes.c_char_p),
         ("dense", INT32),
     ]
 

@@ -256,7 +256,7 @@ def test_a_config_has_weights_and_offsets_by_column(
         f"SELECT (model).coef, metrics::text FROM {own} WHERE carrier = 'AA'"
     )
     assert found == pytest.approx(coef, rel=1e-5)
-    name, expression = metric.split("(")[0], metric.format(x=x)
+    name, expression = metric.split("(", maxsplit=1)[0], metric.format(x=x)
     ((value,),) = project.sql(
         f"SELECT {expression} FROM {rows} JOIN {own} ON m.carrier = f.carrier WHERE held_out"
     )

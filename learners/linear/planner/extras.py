@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError, one_of
-from tuskml.kernels.structures import OFFSETS
+from tuskml.kernels.structures import OFFSETS, WEIGHTS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS, named
 from tuskml.learners.linear.request import Request
@@ -19,7 +19,7 @@ from tuskml.learners.linear.tasks import LINEAR, LinearTask
 
 def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
     """OptionError where rows (passes.GROUP) have weights or offsets that a request cannot take."""
-    if not groups["extras"].any():
+    if not (groups["extras"] & (WEIGHTS | OFFSETS)).any():
         return
     task, options = request.task, request.options
     if (groups["extras"] & OFFSETS).any() and not takes_offsets(task):
