@@ -124,6 +124,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(words),
         listed(products),
         len(products),
+        None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).stays_dense(options)),
     )
 
@@ -173,7 +174,7 @@ def refuse_names(options: Options) -> None:
 
 def refuse_columns(options: Options) -> None:
     """DataError for options that name columns where features are lists."""
-    for name in ("categories", "interactions", "text"):
+    for name in ("categories", "interactions", "text", "cluster"):
         if name in options.given:
             raise DataError(
                 f"option '{name}' is for rows with names, and these features are lists: expected "

@@ -60,6 +60,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_curvature": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS]),
     "tk_size_likelihood": (INT, [PASS, *[ADDRESS] * 3]),
     "tk_squared_scores": (INT, [PASS, ctypes.POINTER(Robust), ADDRESS]),
+    "tk_cluster_scores": (INT, [PASS, ctypes.POINTER(Robust), ADDRESS, ADDRESS]),
     "tk_classes": (INT, [PASS, INT64, *[ADDRESS] * 3]),
     "tk_softmax_gradient": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 2]),
     "tk_softmax_curvature": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),

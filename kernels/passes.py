@@ -113,10 +113,15 @@ class Pass:
     @property
     def weight(self) -> Floats:
         """The sum of the weights of each group's rows, (G,): their number if they have none."""
-        if not (self.groups["extras"] & WEIGHTS).any():
+        if not self.weighted:
             return np.asarray(self.groups["n_rows"], np.float64)
         own = replace(self, loss_only=True, open=None)
         return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return bool((self.groups["extras"] & WEIGHTS).any())
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
@@ -261,6 +266,19 @@ class Pass:
         how = Robust(*map(pointer, given), power)
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
+
+    def cluster_scores(
+        self, weights: Floats, shift: Floats, scale: Floats
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """The same triangle of the summed squares of the scores that clusters of rows add up to,
+        and the number of clusters, (G,). The rows have clusters.
+        """
+        out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
+        clusters = np.empty(self.n_groups, np.int64)
+        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
+        how = Robust(*map(pointer, given), None, 0)
+        check_code(library().tk_cluster_scores(self.struct, how, pointer(out), pointer(clusters)))
+        return out, clusters
 
     def curvature_apart(
         self, weights: Floats, shift: Floats, scale: Floats, precise: bool

@@ -28,7 +28,7 @@ GROUP = np.dtype(
     ]
 )
 """`tusk_group`."""
-WEIGHTS, OFFSETS = 1, 2
+WEIGHTS, OFFSETS, CLUSTERS = 1, 2, 4
 """Bits of a group's `extras`: what its rows have beside their labels."""
 
 
@@ -53,6 +53,7 @@ class Preparing(ctypes.Structure):
         ("n_words", INT64),
         ("interactions", ctypes.c_char_p),
         ("n_interactions", INT64),
+        ("cluster", ctypes.c_char_p),
         ("dense", INT32),
     ]
 
@@ -226,6 +227,7 @@ class Dual(ctypes.Structure):
         ("margin", ADDRESS),
         ("order", ADDRESS),
         ("sign", ADDRESS),
+        ("weight", ADDRESS),
         ("groups", ADDRESS),
     ]
 
@@ -234,16 +236,11 @@ class Interior(ctypes.Structure):
     """`tk_interior`."""
 
     _fields_ = [
-        ("offset", ADDRESS),
-        ("alpha", ADDRESS),
-        ("slack", ADDRESS),
-        ("excess", ADDRESS),
-        ("affine", ADDRESS),
-        ("move", ADDRESS),
-        ("slope", ADDRESS),
-        ("curvature", ADDRESS),
-        ("sign", ADDRESS),
-        ("groups", ADDRESS),
+        (name, ADDRESS)
+        for name in (
+            *("offset", "alpha", "slack", "excess", "affine", "move", "slope", "curvature"),
+            *("sign", "weight", "groups"),
+        )
     ]
 
 

@@ -33,6 +33,7 @@ class Dual:
     margin: Floats
     order: NDArray[np.int32]
     sign: NDArray[np.int8]
+    weight: Floats | None
     groups: NDArray[np.void]
 
     @classmethod
@@ -55,6 +56,7 @@ class Dual:
             margin,
             order,
             sign,
+            rows.beside(n) if rows.weighted else None,
             groups,
         )
         check_code(library().tk_dual_start(rows.struct, made.struct))
@@ -82,6 +84,7 @@ class Dual:
             pointer(self.margin),
             pointer(self.order),
             pointer(self.sign),
+            pointer(self.weight),
             pointer(self.groups),
         )
 

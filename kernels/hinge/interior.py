@@ -25,12 +25,14 @@ AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
 class Interior:
     """The variables of G groups, `tk_interior` in `native/hinge/api.h`.
 
-    arrays: one item per row, group g's from offset[g] on. groups: INTERIOR_GROUP of shape (G,).
+    arrays: one item per row, group g's from offset[g] on; weight: another, of the rows' weights,
+    None: 1. groups: INTERIOR_GROUP of shape (G,).
     `of` shares the arrays by row and copies `groups`.
     """
 
     offset: NDArray[np.int64]
     arrays: tuple[NDArray[np.generic], ...]
+    weight: Floats | None
     groups: NDArray[np.void]
 
     @classmethod
@@ -38,7 +40,8 @@ class Interior:
         """The start of a training from weights (G, p) in the caller's units."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
-        made = cls(rows.first_rows, arrays, np.zeros(rows.n_groups, INTERIOR_GROUP))
+        weight = rows.beside(n) if rows.weighted else None
+        made = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
         weights = np.ascontiguousarray(weights)
         made._call("start", rows, pointer(weights))
         return made
@@ -53,7 +56,9 @@ class Interior:
     def struct(self) -> structures.Interior:
         """What kernels read and write. It is made once, because the arrays do not move."""
         places = map(pointer, self.arrays)
-        return structures.Interior(pointer(self.offset), *places, pointer(self.groups))
+        return structures.Interior(
+            pointer(self.offset), *places, pointer(self.weight), pointer(self.groups)
+        )
 
     def _call(self, name: str, rows: Pass, *arguments: object) -> None:
         kernel = getattr(library(), f"tk_interior_{name}")

@@ -18,7 +18,8 @@ from tuskml.learners.linear.tasks import LinearTask
 
 def answer(groups: NDArray[np.void], request: Request) -> Answer:
     """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
-    what = "a training with weight" if groups["extras"].any() else without_kernels(request)
+    extras = groups["extras"].any()
+    what = "a training with weight or cluster" if extras else without_kernels(request)
     if what is not None:
         return placement.without_kernels(what)
     return placement.answer(request.options.device, groups)

@@ -12,6 +12,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.dispersion import by_moments
+from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.own.checks import constant
 from tuskml.learners.linear.plan import Plan
@@ -48,7 +49,8 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
     size = label_size(labels) if task.quadratic or of_numbers(task) else None
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
-    problem = replace(problem, covariance=options.covariance)
+    wanted = options.covariance if options.cluster is None else CLUSTERED
+    problem = replace(problem, covariance=wanted)
     return transformed(with_units(problem, labels), plan)
 
 

@@ -62,6 +62,11 @@ def check_together(options: LinearOptions) -> None:
             "option 'speculate' is not available where the result must be reproducible, expected "
             "more than one thread and no 'deterministic'"
         )
+    if options.cluster is not None and options.covariance != CLASSIC:
+        raise OptionError(
+            f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
+            "latter, expected one of them"
+        )
     searching = [one.name for one in REGISTERED if one.line_search]
     if options.schedule == "line_search" and options.algorithm not in searching:
         raise OptionError(
@@ -169,6 +174,7 @@ OPTIONS = OptionTable(
             False,
             "whether the model keeps what `model_fit` and `model_terms` show",
         ),
+        "cluster",
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
         *("warm_start", "store", "cache", "partition", "layout", "sharing"),
         *("resume", "device", "explain", "format"),

@@ -305,6 +305,13 @@ DATES = ("days", "parts", "cycles")
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)
 
 
+def _name(value: Any) -> str:
+    return _names([value])[0]
+
+
+NAME = Kind('a name such as "county"', _name)
+
+
 def _interactions(value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list) or not value:
         raise ValueError

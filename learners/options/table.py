@@ -20,6 +20,7 @@ from tuskml.learners.options.kinds import (
     DATES,
     INTERACTIONS,
     MISSING,
+    NAME,
     NAMES,
     PARTITION,
     STORE,
@@ -154,6 +155,13 @@ SHARED = {
             "columns of text whose words, and pairs of neighbouring words, are counted in "
             "hashed buckets",
         ),
+        Option(
+            "cluster",
+            NAME,
+            None,
+            "the column of rows with names whose equal values make a cluster: it is no feature, "
+            "and standard errors hold where rows of one cluster depend on each other",
+        ),
         Option("text_bits", integer(4, 20), 14, "`text` has 2^text_bits buckets"),
     )
 }
@@ -211,6 +219,7 @@ class Options:
     interactions: tuple[tuple[str, ...], ...] | None
     text: tuple[str, ...] | None
     text_bits: int
+    cluster: str | None
     given: frozenset[str]
 
     @property

@@ -223,6 +223,50 @@ def test_columns_of_text_and_dates_need_nothing_more(
         path.unlink()
 
 
+WEIGHTED = """{{{{ config(materialized='model', task='{task}', label='{label}', features=['dep_delay', 'hour'],
+    group_by='carrier', held_out='held_out', options={{'epsilon': 1e-8}}, {more}) }}}}
+select *, 1 + distance / 500.0 as heavy from {{{{ ref('flight_features') }}}}"""
+HEAVY = "(SELECT *, 1 + distance / 500.0 AS heavy FROM {schema}.flight_features WHERE carrier = 'AA') AS f"
+
+
+@pytest.mark.parametrize(
+    ("task", "label", "more", "metric"),
+    [
+        ("logistic", "late", "weight='heavy'", "auc(late, decision(m.model, {x}), heavy)"),
+        ("poisson", "hour", "offset='ln(heavy)'", "rmse(hour, predict(m.model, {x}) * heavy)"),
+    ],
+)
+def test_a_config_has_weights_and_offsets_by_column(
+    project: Any, built: dict[str, Any], task: str, label: str, more: str, metric: str
+) -> None:
+    """The model is that of train_model, and its metrics are of its predictions; a weight that
+    changes trains again."""
+    path = project.folder / "models" / "zz_weighted.sql"
+    path.write_text(WEIGHTED.format(task=task, label=label, more=more))
+    nodes = project.dbt("run", "--select", "zz_weighted")["nodes"]
+    assert nodes["zz_weighted"] == ["success", "TRAIN 4 of 4"]
+    again = project.dbt("run", "--select", "zz_weighted")["nodes"]
+    assert again["zz_weighted"] == ["success", "TRAIN 0 of 4"]
+    schema, extras = project.schema, "heavy" if "weight" in more else "1, ln(heavy)"
+    rows, x = HEAVY.format(schema=schema), "ARRAY[dep_delay, hour]"
+    call = f"train_model('{task}', {label}, {x}, '{{\"epsilon\": 1e-8}}', {extras})"
+    ((coef,),) = project.sql(f"SELECT ({call} FILTER (WHERE NOT held_out)).coef FROM {rows}")
+    own = f"{schema}.zz_weighted AS m"
+    ((found, metrics),) = project.sql(
+        f"SELECT (model).coef, metrics::text FROM {own} WHERE carrier = 'AA'"
+    )
+    assert found == pytest.approx(coef, rel=1e-5)
+    name, expression = metric.split("(", maxsplit=1)[0], metric.format(x=x)
+    ((value,),) = project.sql(
+        f"SELECT {expression} FROM {rows} JOIN {own} ON m.carrier = f.carrier WHERE held_out"
+    )
+    assert json.loads(metrics)[name] == pytest.approx(value, rel=1e-9)
+    path.write_text(path.read_text().replace("500.0", "400.0"))
+    nodes = project.dbt("run", "--select", "zz_weighted")["nodes"]
+    assert nodes["zz_weighted"] == ["success", "TRAIN 4 of 4"]
+    path.unlink()
+
+
 MISTAKES = {
     "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
     "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),

@@ -21,7 +21,7 @@ static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, i
 }
 
 static size_t extras_bytes(int extras) {
-    return 8 * (size_t)(!!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS));
+    return 8 * (size_t)tusk_count_extras(extras);
 }
 
 static size_t segment_bytes(tusk_shape shape, uint32_t cap_rows, uint32_t cap_nnz) {

@@ -40,8 +40,14 @@ enum tusk_kind {
     TUSK_IDS = 4 /* sparse without values, labels 0: which features each row has */
 };
 
-/* What rows have beside their labels, as bits. */
-enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2 };
+/* What rows have beside their labels, as bits. Clusters are numbers, equal in rows of one cluster;
+ * rows get them when they are prepared (named.h). */
+enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2, TUSK_CLUSTERS = 4 };
+
+/* How many of some extras there are. */
+static inline int tusk_count_extras(int extras) {
+    return !!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS) + !!(extras & TUSK_CLUSTERS);
+}
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
 #define TUSK_MAX_FEATURE_ID 2147483646
@@ -149,7 +155,7 @@ static inline tusk_shape tusk_shape_of(const tusk_group *g) {
     return (tusk_shape){g->kind, g->extras, g->dim};
 }
 
-/* The weights or the offsets of a segment's rows; NULL if they have none. */
+/* An extra of a segment's rows; NULL if they have none. */
 static inline double *tusk_extra(const tusk_segment *s, tusk_shape shape, enum tusk_extra which) {
     if (!(shape.extras & which))
         return NULL;
@@ -158,16 +164,16 @@ static inline double *tusk_extra(const tusk_segment *s, tusk_shape shape, enum t
                     ? (char *)tusk_sparse_values(s) + tusk_align8(s->cap_nnz * size)
                     : (char *)tusk_dense_values(s) +
                           tusk_align8((size_t)s->cap_rows * (size_t)shape.dim * size);
-    int second = which == TUSK_OFFSETS && (shape.extras & TUSK_WEIGHTS);
-    return (double *)end + (second ? s->cap_rows : 0);
+    size_t before = (size_t)tusk_count_extras(shape.extras & ((int)which - 1));
+    return (double *)end + before * s->cap_rows;
 }
-/* Copies n rows' weights and offsets, from and to the rows with these numbers. */
+/* Copies n rows' extras, from and to the rows with these numbers. */
 static inline void tusk_copy_extras(const tusk_segment *to, tusk_shape to_shape, uint32_t to_row,
                                     const tusk_segment *from, tusk_shape shape, uint32_t row,
                                     uint32_t n) {
-    for (int which = TUSK_WEIGHTS; which <= TUSK_OFFSETS; which <<= 1) {
+    for (int which = TUSK_WEIGHTS; which <= TUSK_CLUSTERS; which <<= 1) {
         const double *extra = tusk_extra(from, shape, (enum tusk_extra)which);
-        if (extra)
+        if (extra && (to_shape.extras & which))
             memcpy(tusk_extra(to, to_shape, (enum tusk_extra)which) + to_row, extra + row,
                    n * sizeof *extra);
     }

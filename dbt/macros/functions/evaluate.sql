@@ -29,33 +29,36 @@
   {{ return(task == 'logistic' or by_objective) }}
 {% endmacro %}
 
-{# Metrics by name. positive: whether the label is the higher class; label: as what predict returns; text: whether it is
-   text. #}
-{% macro metrics_of(task, label, positive, model, features, text=false, options={}, classes=2) %}
+{# Metrics by name; weight: of the row, offset: of its margin, SQL or none. positive: whether the label is the higher
+   class; label: as what predict returns; text: whether it is text; classes: how many a model has. #}
+{% macro metrics_of(
+    task, label, positive, model, features, text=false, options={}, classes=2, weight=none, offset=none) %}
   {% set tasks = tuskml.known_tasks() %}
   {% if task not in tasks %}
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
   {% set arguments = '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ')' %}
   {% set predicted = ('predict_class' if text else 'predict') ~ arguments %}
+  {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
+  {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}
   {% if not tuskml.classifies(task, options) %}
     {{ return({
-        'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ ')',
-        'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ ')',
-        'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ ')',
+        'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ end,
+        'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ end,
+        'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ end,
     }) }}
   {% endif %}
   {% set metrics = {} %}
   {% if classes > 2 %}
-    {% do metrics.update({'log_loss': 'log_loss(' ~ label ~ ', predict_probas' ~ arguments ~ ')'}) %}
-    {% do metrics.update({'f1_macro': 'f1_score(' ~ label ~ ', ' ~ predicted ~ ", 'macro')"}) %}
+    {% do metrics.update({'log_loss': 'log_loss(' ~ label ~ ', predict_probas' ~ arguments ~ end}) %}
+    {% do metrics.update({'f1_macro': 'f1_score(' ~ label ~ ', ' ~ predicted ~ ", 'macro'" ~ end}) %}
   {% else %}
-    {% do metrics.update({'auc': 'auc(' ~ positive ~ ', decision' ~ arguments ~ ')'}) %}
+    {% do metrics.update({'auc': 'auc(' ~ positive ~ ', decision' ~ arguments ~ end}) %}
     {% if tuskml.has_probabilities(task, options) %}
-      {% do metrics.update({'log_loss': 'log_loss(' ~ positive ~ ', predict_proba' ~ arguments ~ ')'}) %}
+      {% do metrics.update({'log_loss': 'log_loss(' ~ positive ~ ', predict_proba' ~ arguments ~ end}) %}
     {% endif %}
   {% endif %}
-  {% do metrics.update({'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ ')'}) %}
+  {% do metrics.update({'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ end}) %}
   {{ return(metrics) }}
 {% endmacro %}
 

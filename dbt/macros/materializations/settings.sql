@@ -1,7 +1,7 @@
 {# What a model's config says of its training, checked; keys may stand in `meta` too, for parsers that know no others. #}
 {% macro model_settings() %}
   {% set meta = config.get('meta', {}) or {} %}
-  {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'model_name'] %}
+  {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'weight', 'offset', 'model_name'] %}
   {% do tuskml.refuse_misspelt(keys + ['gates'], model.config.keys() | list + meta.keys() | list) %}
   {% set given = {} %}
   {% for key in keys %}
@@ -13,14 +13,19 @@
         ~ "'logistic', label an SQL expression, features a list of them") %}
   {% endfor %}
   {% set keys = given['group_by'] or [] %}
-  {{ return({
+  {# Only where they are given: settings are the recipe, and a new key would train every model again. #}
+  {% set extras = {} %}
+  {% for key in ['weight', 'offset'] if given[key] is not none %}{% do extras.update({key: given[key] | string}) %}{% endfor %}
+  {% set settings = {
       'task': given['task'],
       'label': given['label'] | string,
       'features': given['features'],
       'group_by': [keys] if keys is string else keys | list,
       'options': given['options'] or {},
       'held_out': given['held_out'] or 'false',
-  }) }}
+  } %}
+  {% do settings.update(extras) %}
+  {{ return(settings) }}
 {% endmacro %}
 
 {# How alike two names are, from 0 to 1: the share of common pairs of letters (Dice, Measures of the Amount of Ecologic

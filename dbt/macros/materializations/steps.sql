@@ -42,6 +42,9 @@
       {%- else %}
       {{ tuskml.array_of(items) if listed else features }} as tuskml_features,
       {%- endfor %}
+      {%- for name in tuskml.extras_of(settings) %}
+      cast(({{ settings[name] }}) as double precision) as tuskml_{{ name }},
+      {%- endfor %}
       coalesce(({{ settings['held_out'] }}), false) as tuskml_held_out
     from (
 {{ sql }}
@@ -51,6 +54,16 @@
     {%- endfor %}
   {% endset %}
   {% do tuskml.create_temporary('rows', query) %}
+{% endmacro %}
+
+{# Which of weight and offset a config has. #}
+{% macro extras_of(settings) %}
+  {{ return(['weight', 'offset'] | select('in', settings) | list) }}
+{% endmacro %}
+
+{# The column of a row's weight or offset, or none. #}
+{% macro extra_of(settings, name, table) %}
+  {{ return(table ~ '.tuskml_' ~ name if name in settings else none) }}
 {% endmacro %}
 
 {# The features of a row of the table of rows, as training and predictions take them. table: its alias, or none. #}
@@ -64,7 +77,9 @@
 
 {# The groups, and which of them are due: new ones, and those whose newest version had other rows or another recipe. #}
 {% macro find_due(settings, name, recipe) %}
-  {% set hash = tuskml.row_hash('tuskml_label', tuskml.taken_features(settings), 'tuskml_held_out') %}
+  {% set extras = [] %}
+  {% for name in tuskml.extras_of(settings) %}{% do extras.append('tuskml_' ~ name) %}{% endfor %}
+  {% set hash = tuskml.row_hash('tuskml_label', tuskml.taken_features(settings), 'tuskml_held_out', extras) %}
   {% set query %}
     with groups as (
       select
@@ -99,7 +114,8 @@
 {% macro train_due(settings) %}
   {% set query %}
     select r.tuskml_group as group_key,
-           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', tuskml.taken_features(settings, 'r'), settings['options']) }} as model
+           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', tuskml.taken_features(settings, 'r'), settings['options'],
+                                 tuskml.extra_of(settings, 'weight', 'r'), tuskml.extra_of(settings, 'offset', 'r')) }} as model
     from {{ tuskml.temporary('rows') }} as r
     join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
     where g.due and not r.tuskml_held_out
@@ -118,7 +134,8 @@
   {% set most = run_query('select max(array_length((t.model).class_names, 1)) from ' ~ tuskml.temporary('trained') ~ ' as t') %}
   {% set metrics = tuskml.metrics_of(
       settings['task'], 'r.tuskml_number', positive, 't.model', tuskml.taken_features(settings, 'r'), text,
-      settings['options'], most.rows[0][0] or 0) %}
+      settings['options'], most.rows[0][0] or 0, tuskml.extra_of(settings, 'weight', 'r'),
+      tuskml.extra_of(settings, 'offset', 'r')) %}
   {% set pairs = ["'rows'", 'count(*)', "'on'", "case when o.held_out then 'held out' else 'training' end"] %}
   {% for metric, expression in metrics.items() %}
     {% do pairs.append("'" ~ metric ~ "'") %}

@@ -102,15 +102,17 @@
 
 {# 64 bits of a row's MD5, as a number whose sum does not depend on the order of the rows. A sum, since by XOR two equal
    rows would cancel each other. #}
-{% macro row_hash(label, features, held_out) %}
-  {{ return(adapter.dispatch('row_hash', 'tuskml')(label, features, held_out)) }}
+{% macro row_hash(label, features, held_out, extras=[]) %}
+  {{ return(adapter.dispatch('row_hash', 'tuskml')(label, features, held_out, extras)) }}
 {% endmacro %}
-{% macro default__row_hash(label, features, held_out) %}
-  {% set row = 'row(' ~ [label, features, held_out] | join(', ') ~ ')' %}
+{% macro default__row_hash(label, features, held_out, extras=[]) %}
+  {% set row = 'row(' ~ ([label, features, held_out] + extras) | join(', ') ~ ')' %}
   {{ return("('x' || substr(md5(" ~ row ~ "::text), 1, 16))::bit(64)::bigint::numeric") }}
 {% endmacro %}
-{% macro duckdb__row_hash(label, features, held_out) %}
-  {% set row = "{'y': " ~ label ~ ", 'x': " ~ features ~ ", 'held_out': " ~ held_out ~ "}" %}
+{% macro duckdb__row_hash(label, features, held_out, extras=[]) %}
+  {% set more = [] %}
+  {% for name in extras %}{% do more.append(", '" ~ name ~ "': " ~ name) %}{% endfor %}
+  {% set row = "{'y': " ~ label ~ ", 'x': " ~ features ~ ", 'held_out': " ~ held_out ~ more | join('') ~ "}" %}
   {{ return('md5_number_lower(to_json(' ~ row ~ ')::VARCHAR)::HUGEINT') }}
 {% endmacro %}
 

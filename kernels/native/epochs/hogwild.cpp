@@ -21,12 +21,13 @@ template <class W> struct Shared {
     int64_t g, d;
     std::vector<W> w;
     std::vector<Run> runs;
+    StepWeights weights;
     std::mutex lock; // guards the sums; taken once per share of rows
     double loss = 0;
 
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
         : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1),
-          runs(make_runs(p->groups[group], e, p->stride)) {
+          runs(make_runs(p->groups[group], e, p->stride)), weights(p, group) {
         const double *scale = e->scale + g * d;
         for (int64_t k = 0; k < d; k++)
             w[k] = (W)(v[k] * scale[k]);
@@ -96,7 +97,7 @@ void dense_share(Shared<double> &shared, RunningMean &sum_of_means, size_t first
         gathered = 0;
         s = 0;
     };
-    auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
+    auto block = [&](const Gathered<T> &x, const Targets &y, int n, bool last) {
         if (cancelled(pass->cancel_mark))
             return;
         if (!gathered)
@@ -109,7 +110,7 @@ void dense_share(Shared<double> &shared, RunningMean &sum_of_means, size_t first
         if (last)
             write_batch();
     };
-    for_dense_batches<T>(shared.runs, first, last, d, e->batch_size, block);
+    for_dense_batches<T>(shared.runs, first, last, d, e->batch_size, shared.weights, block);
     std::lock_guard guard(shared.lock);
     shared.loss += sum_of_losses;
     sum_of_means.add(mean);
@@ -118,7 +119,8 @@ void dense_share(Shared<double> &shared, RunningMean &sum_of_means, size_t first
 // The same for batches of one row.
 void row_share(Shared<double> &shared, RunningMean &sum_of_means, size_t first, size_t last) {
     std::vector<double> zero(shared.d + 1, 0.0);
-    RowSteps steps{shared.pass, shared.epoch, shared.g, zero.data(), shared.w.data()};
+    RowSteps steps{shared.pass, shared.epoch,    shared.g,
+                   zero.data(), shared.w.data(), shared.weights};
     walk_rows(steps, shared.runs, first, last, (int64_t)(first * RUN_ROWS));
     std::lock_guard guard(shared.lock);
     shared.loss += steps.loss;
@@ -192,7 +194,7 @@ void sparse_share(Shared<float> &shared, const SparseRules &rules, size_t first,
     SharedWeights<float> w{shared.w.data()};
     OwnIntercept b(shared);
     auto margin = [&](const SparseRow<T> &x) { return b.value() + dot_sparse(x, w); };
-    for_sparse_batches<T>(shared.runs, first, last, e->batch_size,
+    for_sparse_batches<T>(shared.runs, first, last, e->batch_size, shared.weights,
                           [&](const SparseBatch<T> &batch) {
                               if (cancelled(pass->cancel_mark))
                                   return;

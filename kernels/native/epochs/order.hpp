@@ -9,6 +9,7 @@
 
 #include "../linear/sparse.hpp"
 #include "api.h"
+#include "step_weights.hpp"
 
 namespace tusk {
 
@@ -145,14 +146,15 @@ template <class T> void prefetch_run(const Run &r, int64_t d) {
         __builtin_prefetch(x + at);
 }
 
-// Calls body(rows, y, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to runs[end
-// - 1]. `last` is true if a block completes a batch.
+// Calls body(rows, targets, n, last) for blocks of at most BLOCK_ROWS rows from runs[first] to
+// runs[end - 1]. `last` is true if a block completes a batch.
 template <class T, class Body>
 void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, int64_t d,
-                       Batches batch, Body &&body) {
+                       Batches batch, const StepWeights &weights, Body &&body) {
     constexpr size_t AHEAD = 2 * STREAMS;
     const T *rows[BLOCK_ROWS];
-    alignas(64) double y[BLOCK_ROWS];
+    alignas(64) double y[BLOCK_ROWS], weight[BLOCK_ROWS];
+    const Targets targets{y, weights.any() ? weight : nullptr};
     int n = 0;
     int64_t gathered = 0; // rows of the batch in earlier blocks
     for (size_t i = first; i < end; i++) {
@@ -160,13 +162,16 @@ void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, i
             prefetch_run<T>(runs[i + AHEAD], d);
         const T *x = dense_row<T>(runs[i], d);
         const double *label = tusk_labels(runs[i].segment) + runs[i].first;
+        const double *given = weights.of(runs[i].segment);
         for (uint32_t k = 0; k < runs[i].n; k++) {
             rows[n] = x + k * d;
             y[n] = label[k];
+            if (given)
+                weight[n] = given[runs[i].first + k] * weights.inverse();
             bool last = gathered + ++n == batch.size();
             if (n < BLOCK_ROWS && !last)
                 continue;
-            body(Gathered<T>{rows}, y, n, last);
+            body(Gathered<T>{rows}, targets, n, last);
             gathered = last ? 0 : gathered + n;
             n = 0;
             if (last)
@@ -174,41 +179,45 @@ void for_dense_batches(const std::vector<Run> &runs, size_t first, size_t end, i
         }
     }
     if (n || gathered)
-        body(Gathered<T>{rows}, y, n, true);
+        body(Gathered<T>{rows}, targets, n, true);
 }
 
 template <class T> struct SparseBatch {
     const SparseRow<T> *rows;
     const double *y;
     int64_t n;
+    const double *weight = nullptr; // NULL: all are 1
 };
 
 // The same for sparse rows. Calls body(SparseBatch) for each whole batch.
 template <class T, class Body>
 void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, Batches batch,
-                        Body &&body) {
+                        const StepWeights &weights, Body &&body) {
     size_t room = std::min<size_t>(batch.most(), (end - first) * PARTITION_ROWS);
     std::vector<SparseRow<T>> rows(room);
-    std::vector<double> y(room);
+    std::vector<double> y(room), weight(weights.any() ? room : 0);
+    const double *weighted = weights.any() ? weight.data() : nullptr;
     int64_t n = 0;
     for (size_t i = first; i < end; i++) {
         const tusk_segment *s = runs[i].segment;
         const uint32_t *start = tusk_row_starts(s) + runs[i].first;
         const int32_t *index = tusk_indices(s);
         const T *value = (const T *)tusk_sparse_values(s);
-        const double *label = tusk_labels(s) + runs[i].first;
+        const double *label = tusk_labels(s) + runs[i].first, *given = weights.of(s);
         for (uint32_t k = 0; k < runs[i].n; k++) {
+            if (given)
+                weight[n] = given[runs[i].first + k] * weights.inverse();
             rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
             y[n] = label[k];
             if (++n < batch.size())
                 continue;
-            body(SparseBatch<T>{rows.data(), y.data(), n});
+            body(SparseBatch<T>{rows.data(), y.data(), n, weighted});
             n = 0;
             batch.next();
         }
     }
     if (n)
-        body(SparseBatch<T>{rows.data(), y.data(), n});
+        body(SparseBatch<T>{rows.data(), y.data(), n, weighted});
 }
 
 // Computes the derivatives of a sparse batch at fixed weights and returns the sum of the losses.
@@ -217,15 +226,20 @@ template <class T, class Margin>
 double evaluate_batch(const SparseBatch<T> &batch, const Loss &loss, const Labels &labels,
                       Margin &&margin, std::vector<double> &r) {
     r.resize(batch.n);
-    if (batch.n == 1)
-        return evaluate_row(loss, labels, margin(batch.rows[0]), batch.y[0], r.data());
+    if (batch.n == 1) {
+        double lost = evaluate_row(loss, labels, margin(batch.rows[0]), batch.y[0], r.data());
+        double weight = batch.weight ? *batch.weight : 1;
+        r[0] *= weight;
+        return weight * lost;
+    }
     alignas(64) double m[BLOCK_ROWS], block[BLOCK_ROWS];
     double total = 0;
     for (int64_t at = 0; at < batch.n; at += BLOCK_ROWS) {
         int n = (int)std::min<int64_t>(BLOCK_ROWS, batch.n - at);
         for (int i = 0; i < n; i++)
             m[i] = margin(batch.rows[at + i]);
-        total += evaluate(loss, labels, m, batch.y + at, n, block, nullptr);
+        const Targets y = Targets{batch.y, batch.weight}.from(at);
+        total += evaluate(loss, labels, m, y, n, block, nullptr);
         std::copy_n(block, n, r.begin() + at);
     }
     return total;

@@ -24,6 +24,7 @@ struct RowSteps {
     const double *start; // initial weights and intercept, in coordinates of z
     double *shared;      // NULL, or the d weights and the intercept that threads share: read and
                          // written every few rows
+    StepWeights weights;
     alignas(64) double w[TILE] = {};   // the last iterate, padded
     alignas(64) double sum[TILE] = {}; // sum of the iterates
     double v_d = 0, sum_d = 0, loss = 0;

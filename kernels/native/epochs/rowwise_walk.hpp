@@ -46,8 +46,9 @@ public:
         return sum(s) + v_d;
     }
 
-    void move(const v8d *z, double step, double r) {
-        double by = step * r;
+    // weight: of the row. The product with the step does not wait for the derivative.
+    void move(const v8d *z, double step, double weight, double r) {
+        double by = step * weight * r;
         for (int k = 0; k < NV; k++)
             w[k] -= by * (q_[k] * z[k]);
         if (l1_ > 0)
@@ -121,7 +122,8 @@ void walk(RowSteps &steps, const Exact &exact, const std::vector<Run> &runs, siz
           size_t last, int64_t row) {
     constexpr size_t AHEAD = 2 * STREAMS;
     const tk_pass *pass = steps.pass;
-    alignas(64) double m[BLOCK_ROWS], y[BLOCK_ROWS], unused[BLOCK_ROWS];
+    alignas(64) double m[BLOCK_ROWS], y[BLOCK_ROWS], of_row[BLOCK_ROWS], unused[BLOCK_ROWS];
+    const Targets targets{y, steps.weights.any() ? of_row : nullptr};
     const int64_t d = pass->groups[0].dim, begin = row;
     const Loss loss(pass);
     const Labels labels(pass, steps.g);
@@ -133,7 +135,7 @@ void walk(RowSteps &steps, const Exact &exact, const std::vector<Run> &runs, siz
     alignas(64) double now[NV * LANES] = {};
     int kept = 0;
     auto add_losses = [&] {
-        steps.loss += evaluate(loss, labels, m, y, kept, unused, nullptr);
+        steps.loss += evaluate(loss, labels, m, targets, kept, unused, nullptr);
         kept = 0;
     };
     for (size_t i = first; i < last && !cancelled(pass->cancel_mark); i++) {
@@ -141,6 +143,7 @@ void walk(RowSteps &steps, const Exact &exact, const std::vector<Run> &runs, siz
             prefetch_run<T>(runs[i + AHEAD], d);
         const T *x = dense_row<T>(runs[i], d);
         const double *label = tusk_labels(runs[i].segment) + runs[i].first;
+        const double *given = steps.weights.of(runs[i].segment);
         for (uint32_t at = 0; at < runs[i].n; at += RUN_ROWS) {
             uint32_t end = std::min(at + RUN_ROWS, runs[i].n);
             if (steps.shared) {
@@ -154,7 +157,8 @@ void walk(RowSteps &steps, const Exact &exact, const std::vector<Run> &runs, siz
                 m[kept] = model.margin(z);
                 y[kept] = label[k];
                 double r = derivative_of_row(exact, labels, m[kept], label[k]);
-                model.move(z, schedule.at(row), r);
+                of_row[kept] = given ? given[runs[i].first + k] * steps.weights.inverse() : 1;
+                model.move(z, schedule.at(row), of_row[kept], r);
                 if (++kept == BLOCK_ROWS)
                     add_losses();
             }

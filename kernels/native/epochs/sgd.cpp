@@ -33,8 +33,8 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, d
         s = 0;
     };
     std::vector<Run> runs = runs_of(pass, e, g);
-    for_dense_batches<T>(runs, 0, runs.size(), d, Batches(e, g),
-                         [&](const Gathered<T> &x, const double *y, int n, bool last) {
+    for_dense_batches<T>(runs, 0, runs.size(), d, Batches(e, g), StepWeights(pass, g),
+                         [&](const Gathered<T> &x, const Targets &y, int n, bool last) {
                              if (cancelled(pass->cancel_mark))
                                  return;
                              margins(x, n, d, model.w.data(), model.b, m);
@@ -54,7 +54,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, d
 void row_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, double *average,
                double *total) {
     int64_t d = pass->groups[0].dim;
-    RowSteps steps{pass, e, g, v, nullptr};
+    RowSteps steps{pass, e, g, v, nullptr, StepWeights(pass, g)};
     std::vector<Run> runs = runs_of(pass, e, g);
     walk_rows(steps, runs, 0, runs.size(), 0);
     *total += steps.loss;
@@ -83,26 +83,28 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, 
     auto margin = [&](const SparseRow<T> &x) {
         return model.b + dot_sparse(x, OwnWeights<float>{model.w.data()});
     };
-    for_sparse_batches<T>(runs, 0, runs.size(), Batches(e, g), [&](const SparseBatch<T> &batch) {
-        if (cancelled(pass->cancel_mark))
-            return;
-        *total += evaluate_batch(batch, loss, labels, margin, r);
-        bool noted = average && late.begun(row);
-        double step = schedule.at(row) / (double)batch.n, s = 0;
-        double share = noted ? late.share(row) : 0;
-        for (int64_t i = 0; i < batch.n; i++) {
-            if (noted)
-                model.update(batch.rows[i], step, step * r[i], share, late.taken.data());
-            else
-                model.update(batch.rows[i], step, step * r[i]);
-            s += r[i];
-        }
-        if (pass->fit_intercept) {
-            model.b -= SPARSE_INTERCEPT * step * s;
-            late.taken_b += share * SPARSE_INTERCEPT * step * s;
-        }
-        row += batch.n;
-    });
+    for_sparse_batches<T>(runs, 0, runs.size(), Batches(e, g), StepWeights(pass, g),
+                          [&](const SparseBatch<T> &batch) {
+                              if (cancelled(pass->cancel_mark))
+                                  return;
+                              *total += evaluate_batch(batch, loss, labels, margin, r);
+                              bool noted = average && late.begun(row);
+                              double step = schedule.at(row) / (double)batch.n, s = 0;
+                              double share = noted ? late.share(row) : 0;
+                              for (int64_t i = 0; i < batch.n; i++) {
+                                  if (noted)
+                                      model.update(batch.rows[i], step, step * r[i], share,
+                                                   late.taken.data());
+                                  else
+                                      model.update(batch.rows[i], step, step * r[i]);
+                                  s += r[i];
+                              }
+                              if (pass->fit_intercept) {
+                                  model.b -= SPARSE_INTERCEPT * step * s;
+                                  late.taken_b += share * SPARSE_INTERCEPT * step * s;
+                              }
+                              row += batch.n;
+                          });
     model.write(v);
     if (average)
         late.write(model, average);

@@ -40,7 +40,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, const double
     int64_t row = 0, gathered = 0;
     double sum = 0;
     std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
-    auto block = [&](const Gathered<T> &x, const double *y, int n, bool last) {
+    auto block = [&](const Gathered<T> &x, const Targets &y, int n, bool last) {
         if (cancelled(pass->cancel_mark))
             return;
         margins(x, n, d, model.w.data(), model.b, m);
@@ -60,7 +60,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, const double
         gathered = 0;
         sum = 0;
     };
-    for_dense_batches<T>(runs, 0, runs.size(), d, e->batch_size, block);
+    for_dense_batches<T>(runs, 0, runs.size(), d, e->batch_size, StepWeights(pass, g), block);
     model.write(v);
     mean.write(e->scale + g * d, average);
 }
@@ -75,32 +75,34 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, const doubl
     const Loss loss(pass);
     const Labels labels(pass, g);
     std::vector<double> r, r_fixed;
-    std::vector<Run> runs = make_runs(pass->groups[g], e, pass->stride);
+    const auto runs = make_runs(pass->groups[g], e, pass->stride);
+    const StepWeights weights(pass, g);
     auto margin = [](const SparseModel<double> &at) {
         return [&at](const SparseRow<T> &x) {
             return at.b + dot_sparse(x, OwnWeights<const double>{at.w.data()});
         };
     };
-    for_sparse_batches<T>(runs, 0, runs.size(), e->batch_size, [&](const SparseBatch<T> &batch) {
-        if (cancelled(pass->cancel_mark))
-            return;
-        evaluate_batch(batch, loss, labels, margin(model), r);
-        evaluate_batch(batch, loss, labels, margin(fixed), r_fixed);
-        double step = schedule.at(row) / (double)batch.n;
-        for (int64_t i = 0; i < batch.n; i++) {
-            const SparseRow<T> &x = batch.rows[i];
-            double change = r[i] - r_fixed[i];
-            for (uint32_t k = 0; k < x.n; k++) {
-                int32_t id = x.index[k];
-                model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) *
-                               full[id] / frequency[id];
+    for_sparse_batches<T>(
+        runs, 0, runs.size(), e->batch_size, weights, [&](const SparseBatch<T> &batch) {
+            if (cancelled(pass->cancel_mark))
+                return;
+            evaluate_batch(batch, loss, labels, margin(model), r);
+            evaluate_batch(batch, loss, labels, margin(fixed), r_fixed);
+            double step = schedule.at(row) / (double)batch.n;
+            for (int64_t i = 0; i < batch.n; i++) {
+                const SparseRow<T> &x = batch.rows[i];
+                double change = r[i] - r_fixed[i];
+                for (uint32_t k = 0; k < x.n; k++) {
+                    int32_t id = x.index[k];
+                    model.w[id] -= step * (model.rules.scale ? model.rules.scale[id] : 1.0) *
+                                   full[id] / frequency[id];
+                }
+                model.update(x, step, step * change);
+                if (pass->fit_intercept)
+                    model.b -= step * (change + full[d]);
             }
-            model.update(x, step, step * change);
-            if (pass->fit_intercept)
-                model.b -= step * (change + full[d]);
-        }
-        row += batch.n;
-    });
+            row += batch.n;
+        });
     model.write(v);
 }
 

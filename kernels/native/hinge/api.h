@@ -26,11 +26,12 @@ typedef struct tk_dual {
     double tolerance;      /* range of projected gradients at which the sweeps may end */
     const double *shift;   /* (n_groups, d) */
     const int64_t *offset; /* (n_groups,) */
-    double *alpha;         /* (rows,) dual variables, from 0 to the row's class weight */
+    double *alpha;         /* (rows,) dual variables, from 0 to the row's weight */
     double *norm;          /* (rows,) ||z||^2 */
     double *margin;        /* (rows,) w.z: scratch */
     int32_t *order;        /* (rows,) numbers of the rows, those in use first */
     int8_t *sign;          /* (rows,) the class, -1 or 1 */
+    double *weight;        /* (rows,) weights of the rows over their mean; NULL: 1 */
     tk_dual_group *groups; /* (n_groups,) the caller initialises random and centre */
 } tk_dual;
 /* Initialises the arrays at alpha = 0. */
@@ -60,13 +61,14 @@ typedef struct tk_interior_group {
 } tk_interior_group;
 typedef struct tk_interior {
     const int64_t *offset; /* (n_groups,) */
-    double *alpha;         /* (rows,) dual variables, between 0 and the row's class weight */
+    double *alpha;         /* (rows,) dual variables, between 0 and the row's weight */
     double *slack;         /* (rows,) y m + excess - 1 > 0 */
     double *excess;        /* (rows,) > 0, an upper bound of the hinge */
     double *affine, *move; /* (rows,) change of the margin: for TK_AFFINE, and for TK_CORRECTED */
     double *slope;         /* (rows,) scratch: result of tk_interior_slopes */
     double *curvature;     /* (rows,) scratch: result of tk_interior_slopes */
     int8_t *sign;          /* (rows,) the class, -1 or 1 */
+    double *weight;        /* (rows,) weights of the rows over their mean; NULL: 1 */
     tk_interior_group *groups;
 } tk_interior;
 /* Initialises the arrays for the margins of weights (n_groups, d + 1). */

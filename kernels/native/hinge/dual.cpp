@@ -26,7 +26,7 @@ constexpr double OVERLOOKED = 0.1;  // share of the gap above which shrunk rows 
 
 // The arrays of one group, by row number.
 struct Duals {
-    double *alpha, *norm, *margin;
+    double *alpha, *norm, *margin, *weight;
     int32_t *order;
     int8_t *sign;
     tk_dual_group *group;
@@ -40,13 +40,14 @@ struct Duals {
         margin = dual->margin + at;
         order = dual->order + at;
         sign = dual->sign + at;
+        weight = dual->weight ? dual->weight + at : nullptr;
         group = dual->groups + g;
         Labels labels(pass, g);
         cost[0] = labels.weight_negative;
         cost[1] = labels.weight_positive;
     }
 
-    double cost_of(int64_t i) const { return cost[sign[i] > 0]; }
+    double cost_of(int64_t i) const { return cost[sign[i] > 0] * (weight ? weight[i] : 1); }
 };
 
 template <class Body> auto with_rows(const tk_pass *pass, Body &&body) {
@@ -71,7 +72,7 @@ std::vector<std::pair<size_t, size_t>> spans_of(const tk_pass *pass, const Numbe
 // Fills a chunk's part of the arrays for alpha = 0.
 template <class Rows>
 void start(const tk_pass *pass, const Rows &rows, const Chunk &c, int64_t first,
-           const Labels &labels, const Duals &duals) {
+           const Labels &labels, const StepWeights &weights, const Duals &duals) {
     std::vector<double> sums(pass->groups[0].dim);
     int64_t i = first;
     rows.visit(c, [&](const auto &x) {
@@ -87,13 +88,15 @@ void start(const tk_pass *pass, const Rows &rows, const Chunk &c, int64_t first,
         for (; at == s->n_rows; at = 0)
             s = s->next;
         duals.sign[i] = tusk_labels(s)[at] == labels.positive ? 1 : -1;
+        if (duals.weight)
+            duals.weight[i] = weights.of(s)[at] * weights.inverse();
     }
 }
 
 // A row and its values, stored together, because rows are visited in random order.
 template <class Row> struct Example {
     Row x;
-    double alpha, curvature, sign;
+    double alpha, curvature, sign, cost;
 };
 
 // The sweeps of algorithm 3 over the rows in use, in random order. They end after about as many
@@ -118,7 +121,7 @@ public:
         rows_.visit(c, [&](const auto &x) {
             int64_t i = (int64_t)examples_.size();
             double curvature = of_.norm[i] * unit_ + unit_b_;
-            examples_.push_back({x, of_.alpha[i], curvature, (double)of_.sign[i]});
+            examples_.push_back({x, of_.alpha[i], curvature, (double)of_.sign[i], of_.cost_of(i)});
         });
     }
 
@@ -197,7 +200,7 @@ private:
 
     // Moves one coordinate. Returns its projected gradient, or LEFT_OUT if the row can be shrunk.
     double visit(Example<typename Rows::Row> &e) {
-        double cost = of_.cost[e.sign > 0];
+        const double cost = e.cost;
         double slope = e.sign * (rows_.dot(e.x, w_) + b_) - 1, projected = slope;
         if (e.alpha == 0) {
             if (slope > state_.most)
@@ -260,10 +263,10 @@ void look_at_all(const Duals &duals, double gaps) {
 void check(const tk_pass *pass, const tk_dual *dual, const double *v, Duals &duals) {
     tk_dual_group &out = *duals.group;
     int64_t n = out.n_rows, d = pass->groups[0].dim;
-    double b = duals.fit
-                   ? BestIntercept({duals.sign, duals.margin, n, duals.cost, pass->cancel_mark})
-                         .find(v[d])
-                   : 0.0;
+    double b = duals.fit ? BestIntercept({duals.sign, duals.margin, n, duals.cost,
+                                          pass->cancel_mark, duals.weight})
+                               .find(v[d])
+                         : 0.0;
     double loss = 0, gaps = 0;
     double sum[2] = {0, 0}, along[2] = {0, 0}, length[2] = {0, 0};
     for (int64_t i = 0; i < n; i++) {
@@ -303,11 +306,12 @@ int tk_dual_start(const tk_pass *pass, tk_dual *dual) {
     return code_of([&] {
         Numbered all(pass);
         int64_t d = pass->groups[0].dim;
+        const auto weights = step_weights(pass);
         with_rows(pass, [&]<class Rows>() {
             parallel_for((int64_t)all.chunks.size(), pass->threads, [&](int64_t i) {
                 const Chunk &c = all.chunks[i];
                 start(pass, Rows(d, dual->shift + c.group * d), c, all.first[i],
-                      Labels(pass, c.group), Duals(pass, dual, c.group));
+                      Labels(pass, c.group), weights[c.group], Duals(pass, dual, c.group));
             });
         });
         for (int64_t g = 0; g < pass->n_groups; g++) {

@@ -12,15 +12,17 @@ namespace tusk {
 constexpr int64_t SAMPLED = 1024; // breakpoints in the sample that brackets the best intercept
 constexpr int64_t AROUND = 64;    // breakpoints of the sample on each side of its quantile
 
-// Classes and margins of n rows, without intercept. cost: weights of the classes -1 and +1.
+// Classes and margins of n rows, without intercept. cost: weights of the classes -1 and +1;
+// weight: of the rows, NULL: 1.
 struct HingeRows {
     const int8_t *sign;
     const double *margin;
     int64_t n;
     const double *cost;
     int64_t cancel_mark;
+    const double *weight = nullptr;
 
-    double cost_of(int64_t i) const { return cost[sign[i] > 0]; }
+    double cost_of(int64_t i) const { return cost[sign[i] > 0] * (weight ? weight[i] : 1); }
 };
 
 // Finds the intercept that minimises the sum of the losses for given margins. Row i's loss has its
@@ -34,7 +36,7 @@ public:
     double find(double b) {
         double goal = 0;
         for (int64_t i = 0; i < n_; i++)
-            goal += of_.sign[i] > 0 ? of_.cost[1] : 0.0;
+            goal += of_.sign[i] > 0 ? of_.cost_of(i) : 0.0;
         auto [from, to] = bracket(goal);
         double found = 0;
         if (among(from, to, goal, b, &found) || among(-HUGE_VAL, HUGE_VAL, goal, b, &found))

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../epochs/step_weights.hpp"
 #include "../linear/dense.hpp"
 #include "../linear/numbered.hpp"
 #include "api.h"
@@ -49,9 +50,9 @@ public:
         }
     }
 
-    // Calls body(sum, group, row, class weight) for all rows and returns the sums per group. Each
-    // stretch of rows has a sum of its own; they are merged in order. If the pass is cancelled,
-    // the sums are incomplete.
+    // Calls body(sum, group, row, weight of its loss) for all rows and returns the sums per group.
+    // Each stretch of rows has a sum of its own; they are merged in order. If the pass is
+    // cancelled, the sums are incomplete.
     template <class Sum, class Body> std::vector<Sum> over(Sum zero, Body &&body) const {
         std::vector<Sum> parts(stretches_.size(), zero), sums(pass_->n_groups, zero);
         parallel_for((int64_t)stretches_.size(), pass_->threads, [&](int64_t k) {
@@ -61,7 +62,8 @@ public:
             Labels labels(pass_, here.group);
             const double cost[2] = {labels.weight_negative, labels.weight_positive};
             for (int64_t i = here.first; i < here.last; i++)
-                body(parts[k], here.group, i, cost[rows_->sign[i] > 0]);
+                body(parts[k], here.group, i,
+                     cost[rows_->sign[i] > 0] * (rows_->weight ? rows_->weight[i] : 1));
         });
         for (size_t k = 0; k < stretches_.size(); k++)
             sums[stretches_[k].group].add(parts[k]);
@@ -161,20 +163,25 @@ int all_margins(const tk_pass *pass, const tk_interior *rows, const double *weig
     });
 }
 
-void fill_signs(const tk_pass *pass, tk_interior *rows) {
+// Their classes and weights.
+void fill_rows(const tk_pass *pass, tk_interior *rows) {
     Numbered all(pass);
+    const auto weights = step_weights(pass);
     for (int64_t g = 0; g < pass->n_groups; g++)
         rows->groups[g].n_rows = all.n_rows[g];
     parallel_for((int64_t)all.chunks.size(), pass->threads, [&](int64_t k) {
         const Chunk &c = all.chunks[k];
         double positive = Labels(pass, c.group).positive;
-        int8_t *out = rows->sign + rows->offset[c.group] + all.first[k];
+        const StepWeights &given = weights[c.group];
+        int64_t to = rows->offset[c.group] + all.first[k];
         const tusk_segment *s = c.segment;
         uint32_t at = c.offset;
-        for (int64_t i = 0; i < c.rows; i++, at++) {
+        for (int64_t i = to; i < to + c.rows; i++, at++) {
             for (; at == s->n_rows; at = 0)
                 s = s->next;
-            *out++ = tusk_labels(s)[at] == positive ? 1 : -1;
+            rows->sign[i] = tusk_labels(s)[at] == positive ? 1 : -1;
+            if (rows->weight)
+                rows->weight[i] = given.of(s)[at] * given.inverse();
         }
     });
 }
@@ -201,7 +208,7 @@ void note_sums(const tk_pass *pass, tk_interior *rows, const Interior &inside) {
 int tk_interior_start(const tk_pass *pass, tk_interior *rows, const double *weights) {
     using namespace tusk;
     return code_of([&]() -> int {
-        fill_signs(pass, rows);
+        fill_rows(pass, rows);
         int code = all_margins(pass, rows, weights, rows->move);
         if (code != TK_OK)
             return code;

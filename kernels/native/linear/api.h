@@ -63,6 +63,11 @@ typedef struct tk_robust {
 /* The lower triangle of sum(s^2 / (1 - h)^power z z'), row by row, shape (n_groups, (d + 1)(d +
  * 2)/2), with the derivatives s of the losses by the margin. */
 TK_API int tk_squared_scores(const tk_pass *pass, const tk_robust *how, double *out);
+/* The lower triangle of sum(u u'), row by row, in the shape of tk_squared_scores, with the sum u
+ * of the scores s z over the rows of a cluster; clusters, shape (n_groups,), gets their number.
+ * The rows have clusters. */
+TK_API int tk_cluster_scores(const tk_pass *pass, const tk_robust *how, double *out,
+                             int64_t *clusters);
 /* Several classes, whose loss is log sum_k exp(m_k) - m_y with a margin for each. */
 typedef struct tk_softmax {
     int64_t n_classes;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "../epochs/step_weights.hpp"
 #include "api.h"
 #include "sparse.hpp"
 
@@ -144,9 +145,9 @@ public:
     OpenPass(const tk_pass *pass, const tk_open *open, const double *weights, const double *shift,
              const double *scale, bool curved, double *out)
         : pass_(pass), open_(open), weights_(weights), shift_(shift), scale_(scale), out_(out),
-          d_(pass->groups[0].dim), curved_(curved),
-          weighted_(open->weight != nullptr || pass->class_weight != nullptr),
-          sparse_(tusk_is_sparse(pass->groups[0].kind)), finder_(pass) {
+          d_(pass->groups[0].dim), curved_(curved), sparse_(tusk_is_sparse(pass->groups[0].kind)),
+          finder_(pass), of_rows_(step_weights(pass)) {
+        weighted_ = open->weight || pass->class_weight || of_rows_[0].any();
         width_ = pass->loss_only ? 2 : d_ + 3 + (curved ? (d_ + 1) * (d_ + 2) / 2 : 0);
         if (!sparse_)
             padded_ = PaddedWeights(pass, weights);
@@ -230,16 +231,19 @@ private:
         Labels labels(pass_, g);
         bool classes = is_of_classes((LossKind)pass_->loss);
         alignas(64) double m[BLOCK_ROWS];
-        each_block<T>(p, [&](const auto &rows, const double *y, int n) {
+        each_block<T>(p, [&](const auto &rows, const Targets &y, int n) {
             dense_margins(rows, n, d_, w, wide, w[d_], m);
+            add_offsets(y, n, m);
             for (int i = 0; i < n; i++, at++) {
-                bool positive = y[i] == labels.positive;
+                bool positive = y.y[i] == labels.positive;
                 v.margin[at] = m[i];
-                v.label[at] = classes ? (positive ? 1 : -1) : y[i];
+                v.label[at] = classes ? (positive ? 1 : -1) : y.y[i];
                 if (weighted_)
                     v.weight[at] = !labels.weighted ? 1
                                    : positive       ? labels.weight_positive
                                                     : labels.weight_negative;
+                if (y.weight)
+                    v.weight[at] *= y.weight[i] * of_rows_[g].inverse();
             }
         });
         if (open_->weight)
@@ -319,7 +323,7 @@ private:
         scratch.z.resize(d_ + 1);
         const Coordinates to{d_, shift_ + g * d_, scale_ + g * d_};
         int64_t at = p.at;
-        each_block<T>(p, [&](const auto &rows, const double *, int rows_here) {
+        each_block<T>(p, [&](const auto &rows, const Targets &, int rows_here) {
             sum_gradient(rows, rows_here, d_, v.derivative.data() + at, scratch.gradient.data());
             if (curved_)
                 sum_curvature(rows, rows_here, v.curvature.data() + at, to, scratch, out + d_ + 3);
@@ -340,24 +344,23 @@ private:
 
     template <class T, class Body> void each_chosen(const Piece &p, Body &&body) const {
         const T *rows[BLOCK_ROWS];
-        double y[BLOCK_ROWS];
+        GatheredTargets several;
+        const tusk_shape shape = tusk_shape_of(&pass_->groups[p.chunk.group]);
         int gathered = 0;
         for (int64_t i = 0; i < p.chunk.rows; i++) {
             uint32_t offset;
             const tusk_segment *s = finder_.find(p.chunk.group, open_->row[p.chosen + i], &offset);
+            const Targets own = targets_of(s, shape).from(offset);
             if (sparse_) {
-                body(SparseBlock<T>{tusk_row_starts(s) + offset,
-                                    tusk_indices(s),
-                                    (const T *)tusk_sparse_values(s),
-                                    {tusk_labels(s) + offset},
-                                    1},
-                     tusk_labels(s) + offset, 1);
+                body(SparseBlock<T>{tusk_row_starts(s) + offset, tusk_indices(s),
+                                    (const T *)tusk_sparse_values(s), own, 1},
+                     own, 1);
                 continue;
             }
             rows[gathered] = (const T *)tusk_dense_values(s) + offset * d_;
-            y[gathered++] = tusk_labels(s)[offset];
+            several.put(own, 1, gathered++);
             if (gathered == BLOCK_ROWS || i + 1 == p.chunk.rows) {
-                body(Gathered<T>{rows}, y, gathered);
+                body(Gathered<T>{rows}, several.get(shape.extras), gathered);
                 gathered = 0;
             }
         }
@@ -370,6 +373,7 @@ private:
     int64_t d_, width_;
     bool curved_, weighted_, sparse_;
     Finder finder_;
+    std::vector<StepWeights> of_rows_;
     PaddedWeights padded_;
     std::vector<double> partial_;
 };

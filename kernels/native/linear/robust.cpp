@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../shared/clusters.hpp"
 #include "api.h"
 #include "dense.hpp"
 #include "sparse.hpp"
@@ -52,38 +53,85 @@ struct Group {
     }
 };
 
+// Calls body(rows, targets, n, slopes, curvatures) for the rows of a chunk. padded: of dense rows.
+template <class T, class Body>
+void each_slope(const tk_pass *pass, const tk_robust *how, const PaddedWeights &padded,
+                const Chunk &c, Body &&body) {
+    int64_t d = pass->groups[0].dim;
+    const Loss loss(pass, c.group);
+    const Labels labels(pass, c.group);
+    const double *w = how->weights + c.group * (d + 1);
+    alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
+    auto take = [&](const auto &x, const Targets &t, int n) {
+        derivatives(loss, labels, m, t, n, r, h);
+        body(x, t, n, r, h);
+    };
+    if (tusk_is_sparse(pass->groups[0].kind))
+        return for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
+            margins(x, w, w[d], m);
+            take(x, x.y, x.n);
+        });
+    for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const Targets &t, int n) {
+        margins(x, n, d, padded.of(c.group), w[d], m);
+        take(x, t, n);
+    });
+}
+
+PaddedWeights padded_weights(const tk_pass *pass, const tk_robust *how) {
+    bool sparse = tusk_is_sparse(pass->groups[0].kind);
+    return sparse ? PaddedWeights() : PaddedWeights(pass, how->weights);
+}
+
+template <class T>
+int by_cluster(const tk_pass *pass, const tk_robust *how, double *out, int64_t *clusters) {
+    int64_t d = pass->groups[0].dim, p = d + 1, triangle = p * (p + 1) / 2;
+    const PaddedWeights padded = padded_weights(pass, how);
+    std::fill(out, out + pass->n_groups * triangle, 0.0);
+    each_group_in_order(
+        pass, chunk_rows_for(pass), [&](int64_t g, const Chunk *from, const Chunk *to) {
+            ClusterSums sums(pass->groups[g], p);
+            std::vector<double> z(p, 1.0);
+            const double *shift = how->shift + g * d, *scale = how->scale + g * d;
+            auto add = [&](const auto &x, const Targets &t, int n, const double *r, double *) {
+                for (int i = 0; i < n; i++) {
+                    to_z(x, i, d, shift, scale, z.data());
+                    double *sum = sums.of(t.cluster[i]);
+                    for (int64_t j = 0; j < p; j++)
+                        sum[j] += r[i] * z[j];
+                }
+            };
+            for (; from != to && !cancelled(pass->cancel_mark); from++)
+                each_slope<T>(pass, how, padded, *from, add);
+            sums.add_squares(out + g * triangle);
+            clusters[g] = sums.n();
+        });
+    return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+}
+
 template <class T> int robust(const tk_pass *pass, const tk_robust *how, double *out) {
     int64_t d = pass->groups[0].dim, p = d + 1, triangle = p * (p + 1) / 2;
-    bool sparse = tusk_is_sparse(pass->groups[0].kind);
-    const PaddedWeights padded = sparse ? PaddedWeights() : PaddedWeights(pass, how->weights);
+    const PaddedWeights padded = padded_weights(pass, how);
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
     return sum_over_chunks(pass, chunks, triangle, out, [&](const Chunk &c, double *acc) {
-        const Loss loss(pass, c.group);
-        const Labels labels(pass, c.group);
-        const double *w = how->weights + c.group * p;
         const Group group{d, how->power, how->shift + c.group * d, how->scale + c.group * d,
                           how->inverse + c.group * triangle};
         std::vector<double> z(p, 1.0);
-        alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS], h[BLOCK_ROWS];
-        auto add = [&](const auto &x, const Targets &t, int n) {
-            derivatives(loss, labels, m, t, n, r, h);
-            group.add(x, n, t, r, h, z.data(), acc);
-        };
-        if (sparse)
-            for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
-                margins(x, w, w[d], m);
-                add(x, x.y, x.n);
-            });
-        else
-            for_dense_blocks<T>(c, d, BLOCK_ROWS, [&](const auto &x, const Targets &t, int n) {
-                margins(x, n, d, padded.of(c.group), w[d], m);
-                add(x, t, n);
-            });
+        each_slope<T>(pass, how, padded, c,
+                      [&](const auto &x, const Targets &t, int n, const double *r,
+                          const double *h) { group.add(x, n, t, r, h, z.data(), acc); });
     });
 }
 
 } // namespace
 } // namespace tusk
+
+int tk_cluster_scores(const tk_pass *pass, const tk_robust *how, double *out, int64_t *clusters) {
+    using namespace tusk;
+    return code_of([&] {
+        return with_storage(
+            pass, [&]<class T>(const T *) { return by_cluster<T>(pass, how, out, clusters); });
+    });
+}
 
 int tk_squared_scores(const tk_pass *pass, const tk_robust *how, double *out) {
     using namespace tusk;

@@ -91,6 +91,7 @@ typedef struct tk_preparing {
     int64_t n_words;
     const char *interactions; /* of columns; an empty name ends each */
     int64_t n_interactions;   /* names, with the empty ones */
+    const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
     int32_t dense;            /* whether rows stay dense where few of their features are not 0 */
 } tk_preparing;
 

@@ -180,6 +180,21 @@ int refuse_gaps(const Column &c, int64_t n, std::string *error) {
     return TK_REFUSED;
 }
 
+// A row without a cluster belongs to none; option 'missing' may have kept it.
+int refuse_unclustered(const tusk_group *group, const tk_preparing *how, const Columns &c,
+                       std::string *error) {
+    int64_t n = 0;
+    int code = each_row(group, how->cancel_mark,
+                        [&](const auto *x, size_t) { n += std::isnan((double)x[c.cluster]); });
+    if (code || !n)
+        return code;
+    *error = "column '" + std::string(how->cluster).substr(0, 200) + "' is NULL in " +
+             std::to_string(n) +
+             " rows of a group, expected none as option 'cluster' names it: option 'missing' has "
+             "'skip' for such rows";
+    return TK_REFUSED;
+}
+
 std::string quoted(std::string_view text) {
     std::string out(1, '\'');
     return out.append(text.substr(0, 200)).append(1, '\'');
@@ -214,6 +229,8 @@ int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) 
     for (Column &c : out->columns)
         if (c.is_category() && !c.of_numbers)
             c.levels = united(out->parts, c.source, &c.feature);
+    if (how->cluster && schema->kind[out->cluster] == TUSK_CATEGORY)
+        united(out->parts, out->cluster, &out->cluster_of_code);
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, &out->label.feature);
     return find_numbers(group, how, out);
@@ -282,6 +299,9 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
                    std::string *error) {
     if (int code = list_columns(group, how, out, error))
         return code;
+    if (how->cluster)
+        if (int code = refuse_unclustered(group, how, *out, error))
+            return code;
     if (int code = find_levels(group, how, out))
         return code;
     if (how->n_classes && !out->label.levels.empty())

@@ -127,6 +127,8 @@ struct Columns {
     int32_t n_features = 0;
     int32_t entries = 0; // most features that are not 0 in a row, without words
     bool wordy = false;  // whether a column is text of words
+    size_t cluster = 0;  // the column of clusters, if the options name one
+    std::vector<std::vector<int32_t>> cluster_of_code; // of text, by part and code
 };
 
 // Calls put(key, value) for each combination of features that a row has of a product. at: by

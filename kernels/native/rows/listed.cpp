@@ -1,6 +1,8 @@
 // Which columns of a group's rows become what, as the options ask.
 #include "columns.hpp"
 
+#include <cstring>
+
 namespace tusk {
 namespace {
 
@@ -110,6 +112,14 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     for (std::string_view name; words.next(&name);)
         if (!has_column(schema, name, true))
             return refuse_name("text", name, listed(schema, true), "a column of text", error);
+    if (!how->cluster)
+        return TK_OK;
+    if (!has_column(schema, how->cluster, false))
+        return refuse_name("cluster", how->cluster, listed(schema, false), "a column of the rows",
+                           error);
+    if (schema->n_columns == 1)
+        return refuse_name("cluster", how->cluster, "there is no other",
+                           "a column beside the features", error);
     return TK_OK;
 }
 
@@ -153,7 +163,10 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
     if (int code = check_names(schema, how, error))
         return code;
     for (int32_t j = 0; j < schema->n_columns; j++)
-        add_column(out, schema, (size_t)j, how);
+        if (how->cluster && !std::strcmp(schema->name[j], how->cluster))
+            out->cluster = (size_t)j;
+        else
+            add_column(out, schema, (size_t)j, how);
     return add_products(how, out, error);
 }
 

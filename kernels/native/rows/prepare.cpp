@@ -141,11 +141,21 @@ void copy_labels(const Expansion &e) {
         out[row] = rank[(size_t)y[row]];
 }
 
+// The values of the column of clusters; of text their places among all levels of the group.
+template <class T> void copy_clusters(const Expansion &e) {
+    double *out = tusk_extra(e.to, e.shape, TUSK_CLUSTERS);
+    const T *x = (const T *)tusk_dense_values(e.from) + e.columns.cluster;
+    const auto &codes = e.columns.cluster_of_code;
+    for (uint32_t row = 0; out && row < e.from->n_rows; row++, x += e.width)
+        out[row] = codes.empty() ? (double)*x + 0.0 : codes[e.part][(size_t)*x]; // not -0
+}
+
 void expand(const Expansion &e, const tusk_group *group) {
     bool f64 = group->parts->schema->f64;
     e.to->n_rows = e.from->n_rows;
     copy_labels(e);
     tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
+    f64 ? copy_clusters<double>(e) : copy_clusters<float>(e);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -161,6 +171,7 @@ void shape(const tusk_group *group, const tk_preparing *how, const Columns &colu
     out->parts = nullptr;
     if (columns.columns.empty())
         return;
+    out->extras |= how->cluster ? TUSK_CLUSTERS : 0;
     bool f64 = group->parts->schema->f64;
     bool dense = how->dense || columns.n_features <= DENSE_WIDTH ||
                  (!columns.wordy && columns.n_features <= DENSE_SHARE * columns.entries);

@@ -24,20 +24,21 @@ template <class T> struct Gathered {
     const T *operator()(int i) const { return rows[i]; }
 };
 
-// Labels of neighbouring rows with their weights and offsets, NULL: they have none.
+// Labels of neighbouring rows with their weights, offsets and clusters, NULL: they have none.
 struct Targets {
     const double *y;
-    const double *weight = nullptr, *offset = nullptr;
+    const double *weight = nullptr, *offset = nullptr, *cluster = nullptr;
     operator const double *() const { return y; }
     Targets from(int64_t row) const {
-        return {y + row, weight ? weight + row : nullptr, offset ? offset + row : nullptr};
+        return {y + row, weight ? weight + row : nullptr, offset ? offset + row : nullptr,
+                cluster ? cluster + row : nullptr};
     }
 };
 
 // Those of a segment.
 inline Targets targets_of(const tusk_segment *s, tusk_shape shape) {
-    return {tusk_labels(s), tusk_extra(s, shape, TUSK_WEIGHTS),
-            tusk_extra(s, shape, TUSK_OFFSETS)};
+    return {tusk_labels(s), tusk_extra(s, shape, TUSK_WEIGHTS), tusk_extra(s, shape, TUSK_OFFSETS),
+            tusk_extra(s, shape, TUSK_CLUSTERS)};
 }
 
 // Targets copied from several segments.
@@ -49,14 +50,18 @@ public:
             std::copy_n(from.weight, n, weight_ + at);
         if (from.offset)
             std::copy_n(from.offset, n, offset_ + at);
+        if (from.cluster)
+            std::copy_n(from.cluster, n, cluster_ + at);
     }
     Targets get(int32_t extras) const {
         return {y_, extras & TUSK_WEIGHTS ? weight_ : nullptr,
-                extras & TUSK_OFFSETS ? offset_ : nullptr};
+                extras & TUSK_OFFSETS ? offset_ : nullptr,
+                extras & TUSK_CLUSTERS ? cluster_ : nullptr};
     }
 
 private:
     alignas(64) double y_[BLOCK_ROWS], weight_[BLOCK_ROWS], offset_[BLOCK_ROWS];
+    alignas(64) double cluster_[BLOCK_ROWS];
 };
 
 // The sum of the weights of n rows.

@@ -150,25 +150,26 @@ bool train_runs(Training &all, Stop &stop, const std::vector<Run> &runs, Paged<W
     auto margin = [&](const SparseRow<T> &x) {
         return b.value() + clock.scale() * dot_paged(x, w);
     };
-    for_sparse_batches<T>(runs, 0, runs.size(), job->batch_size, [&](const SparseBatch<T> &batch) {
-        bool done = batches < stop.batches;
-        if (done || broken || (broken = all.clock.span_is_over() || all.visits.stopped())) {
-            batches += done;
+    for_sparse_batches<T>(
+        runs, 0, runs.size(), job->batch_size, StepWeights(), [&](const SparseBatch<T> &batch) {
+            bool done = batches < stop.batches;
+            if (done || broken || (broken = all.clock.span_is_over() || all.visits.stopped())) {
+                batches += done;
+                row += batch.n;
+                return;
+            }
+            sum_of_losses += evaluate_stored(job, all.visits, batch, loss, labels, margin, r);
+            // A smaller batch, as at the end of a chunk, takes a shorter step, so that all rows
+            // have the same weight.
+            double step = (double)batch.n / job->batch_size * std::min(schedule.at(row), longest);
+            double by = clock.step(step, batch.n) / (double)batch.n;
+            double s = move_rows(batch, r.data(), by, w);
+            if (pass->fit_intercept)
+                b.move(SPARSE_INTERCEPT * step / (double)batch.n * s, batch.n);
             row += batch.n;
-            return;
-        }
-        sum_of_losses += evaluate_stored(job, all.visits, batch, loss, labels, margin, r);
-        // A smaller batch, as at the end of a chunk, takes a shorter step, so that all rows have
-        // the same weight.
-        double step = (double)batch.n / job->batch_size * std::min(schedule.at(row), longest);
-        double by = clock.step(step, batch.n) / (double)batch.n;
-        double s = move_rows(batch, r.data(), by, w);
-        if (pass->fit_intercept)
-            b.move(SPARSE_INTERCEPT * step / (double)batch.n * s, batch.n);
-        row += batch.n;
-        rows += batch.n;
-        batches++;
-    });
+            rows += batch.n;
+            batches++;
+        });
     stop.batches = batches;
     all.visits.add(sum_of_losses, rows);
     return !broken;
@@ -183,10 +184,11 @@ double loss_of_runs(const tk_stored *job, Visits &visits, const std::vector<Run>
     std::vector<double> r;
     double sum = 0;
     auto margin = [&](const SparseRow<T> &x) { return job->intercept + scale * dot_sparse(x, w); };
-    for_sparse_batches<T>(runs, 0, runs.size(), BLOCK_ROWS, [&](const SparseBatch<T> &batch) {
-        if (!visits.stopped())
-            sum += evaluate_stored(job, visits, batch, loss, labels, margin, r);
-    });
+    for_sparse_batches<T>(
+        runs, 0, runs.size(), BLOCK_ROWS, StepWeights(), [&](const SparseBatch<T> &batch) {
+            if (!visits.stopped())
+                sum += evaluate_stored(job, visits, batch, loss, labels, margin, r);
+        });
     return sum;
 }
 

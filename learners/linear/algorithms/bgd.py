@@ -29,7 +29,6 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Index, Problem
-from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.schedules import POWERS
 from tuskml.optimizer.curves import Interval
 
@@ -174,9 +173,6 @@ class Bgd(Algorithm):
             Tolerance.of(problem, plan),
             Budget(plan.max_iter, deadline),
         )
-
-    def weighs(self, task: LinearTask) -> bool:
-        return True
 
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0

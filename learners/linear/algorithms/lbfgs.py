@@ -261,9 +261,6 @@ class Lbfgs(Algorithm):
     def starts_on_sample(self, task: LinearTask | None) -> bool:
         return True
 
-    def weighs(self, task: LinearTask) -> bool:
-        return True
-
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:

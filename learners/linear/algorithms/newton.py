@@ -255,10 +255,6 @@ class Newton(Algorithm):
             return f"its curvature would take {memory / 2**20:,.0f} MiB"
         return None
 
-    def weighs(self, task: LinearTask) -> bool:
-        """The interior-point method has no weights."""
-        return not task.hinged
-
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:

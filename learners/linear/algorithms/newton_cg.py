@@ -210,9 +210,6 @@ class NewtonCg(Algorithm):
             return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
         return None
 
-    def weighs(self, task: LinearTask) -> bool:
-        return True
-
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:

@@ -14,7 +14,6 @@ class Statistics:
 
     most_rows: of the largest group, as a power of two; the others, which costs are estimated
     from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
-    weighted: rows have weights.
     on_disk: bytes of spilled rows that a pass has to read.
     """
 
@@ -25,7 +24,6 @@ class Statistics:
     entries: int = 0
     groups: int = 1
     double: bool = False
-    weighted: bool = False
     on_disk: float = 0.0
 
     @property

@@ -73,6 +73,8 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
         shown["classes"] = getattr(options.classes, "names", options.classes)
     if options.covariance != CLASSIC:
         shown["covariance"] = options.covariance
+    if options.cluster is not None:
+        shown["cluster"] = options.cluster
     if options.validation:
         shown["validation"] = options.validation
     return json.dumps(shown | (more or {}), separators=(",", ":"))

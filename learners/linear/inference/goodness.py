@@ -37,7 +37,7 @@ def fits(task: LinearTask) -> bool:
 
 def refuse_inference(task: LinearTask, options: LinearOptions) -> None:
     """OptionError where there is no likelihood to judge by, or no such standard errors."""
-    refuse_covariance(task, options.covariance)
+    refuse_covariance(task, options)
     if options.fit and not fits(task):
         able = [name for name, one in LINEAR.items() if fits(one)]
         raise OptionError(

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
-from tuskml.kernels.passes import KINDS, Floats, Solution, solve
+from tuskml.kernels.passes import Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
 from tuskml.learners.linear.inference import determined, dispersion, robust, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.names import CLASSIC
+from tuskml.learners.linear.inference.rounded import rounded
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -36,10 +37,6 @@ STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
 REFINEMENTS = 2
 DISPERSION = "dispersion"
-EXACT_IN_FLOAT = 2.0**24
-"""Up to which 32-bit floats hold every whole number."""
-ROUNDING = 1e-4
-"""Share of a feature's variance by its rounding, which moves a slope by as much."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Inference:
     std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
     freedom of its tests, scale (G,): s^2, both NaN where nobody looked; constant, dependent,
     parted (G,): a feature never varies, features depend on each other, no optimum because the
-    classes are apart.
+    classes are apart; clusters (G,): of rows, NaN unless the errors are by cluster.
     """
 
     std_err: Floats
@@ -58,6 +55,7 @@ class Inference:
     constant: Bools
     dependent: Bools
     parted: Bools
+    clusters: Floats
 
     @classmethod
     def none(cls, problem: Problem) -> "Inference":
@@ -69,6 +67,7 @@ class Inference:
             np.any(problem.scale == 0, axis=1) & dense,
             np.zeros(n, bool),
             np.zeros(n, bool),
+            np.full(n, np.nan),
         )
 
 
@@ -198,12 +197,17 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     """Members of options that some of the groups have, which and what, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
-    have none that count; l2_standardized: of groups with the ridge of `tempered.py`; dispersion:
-    of counts, or s^2 of `gamma`.
+    have none that count, or errors are by cluster; clusters: of rows, one less than which are the
+    degrees of freedom of a t; l2_standardized: of groups with the ridge of `tempered.py`;
+    dispersion: of counts, or s^2 of `gamma`.
     """
     known = ~np.isnan(seen.std_err)
-    odd = known.any(axis=1) & (seen.freedom != n_rows - known.sum(axis=1))
-    found = {"freedom": (odd, seen.freedom), "l2_standardized": (ridge, strength(problem))}
+    clustered, freedom = np.isfinite(seen.clusters), seen.freedom
+    if problem.task.test == "t":
+        freedom = np.where(clustered, seen.clusters - 1, freedom)
+    odd = known.any(axis=1) & (freedom != n_rows - known.sum(axis=1))
+    found = {"freedom": (odd, freedom), "l2_standardized": (ridge, strength(problem))}
+    found["clusters"] = (clustered, seen.clusters)
     if problem.task.parameter == DISPERSION and problem.rows.parameter is not None:
         found[DISPERSION] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
     elif problem.task.response == "exp" and problem.task.expected is not None:
@@ -237,7 +241,8 @@ def _put(
     constant = np.einsum("gp,gp->g", directions(part), solution.step)
     own = solution.inverse_diagonal[:, :-1]
     if problem.covariance != CLASSIC and wants_inference(problem):
-        own, constant = robust.variances(part, state.v[which], hessian, directions(part))
+        given = state.v[which], hessian, directions(part)
+        own, constant, seen.clusters[which] = robust.variances(part, *given)
     _put_variances(problem, state, seen, which, own, constant, solution.rank)
 
 
@@ -382,18 +387,3 @@ def likely_classes(task: LinearTask) -> bool:
     Other losses of classes, such as a squared hinge, have one there.
     """
     return task.classifies and "logistic" in (task.name, task.response) and task.test is not None
-
-
-def rounded(problem: Problem) -> NDArray[np.bool_]:
-    """Groups with a feature whose 32-bit floats lost much of what it varies by, of shape (G,).
-
-    DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
-    u^2 / 12, and such errors in a feature shrink its slope by their share of its variance (Fuller,
-    Measurement Error Models, 1987, 1.1).
-    """
-    if KINDS[problem.rows.groups["kind"][0]] != "dense float32":
-        return np.zeros(problem.rows.n_groups, bool)
-    center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
-    error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
-    lost: NDArray[np.bool_] = np.any((center > EXACT_IN_FLOAT) & (error > ROUNDING), axis=1)
-    return lost

@@ -108,6 +108,8 @@ def refuse(options: LinearOptions) -> None:
             f"option 'covariance' is '{options.covariance}', expected '{CLASSIC}' with more than "
             "two classes"
         )
+    if options.cluster is not None:
+        raise OptionError("option 'cluster' is not available with more than two classes")
     if options.fit:
         raise OptionError("option 'fit' is not available with more than two classes")
     known = ALGORITHMS.get(options.algorithm)

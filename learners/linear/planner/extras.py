@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError, one_of
-from tuskml.kernels.structures import OFFSETS
-from tuskml.learners.linear.algorithms import REGISTERED
+from tuskml.kernels.structures import OFFSETS, WEIGHTS
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS, named
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR, LinearTask
@@ -19,26 +19,16 @@ from tuskml.learners.linear.tasks import LINEAR, LinearTask
 
 def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
     """OptionError where rows (passes.GROUP) have weights or offsets that a request cannot take."""
-    if not groups["extras"].any():
+    if not (groups["extras"] & (WEIGHTS | OFFSETS)).any():
         return
     task, options = request.task, request.options
-    if task.own is not None:
-        raise OptionError(f"weight is not available with task '{task.name}', which is your own")
     if (groups["extras"] & OFFSETS).any() and not takes_offsets(task):
         able = [name for name, one in LINEAR.items() if takes_offsets(one)]
         raise OptionError(
             f"offset is not available with task '{task.name}', expected {one_of(able)}"
         )
-    if named(options) or options.algorithm in ALGORITHMS:
+    if set(named(options).values()) - DRAWN.keys() or options.algorithm in ALGORITHMS:
         raise OptionError("weight is not available with an operator of your own")
-    if options.algorithm == "auto":
-        return
-    able = [one.name for one in REGISTERED if one.weighs(task) and not one.refusal(task)]
-    if options.algorithm not in able:
-        raise OptionError(
-            f"algorithm '{options.algorithm}' is not available with weight and task "
-            f"'{task.name}', expected {one_of(['auto', *able])}"
-        )
 
 
 def takes_offsets(task: LinearTask) -> bool:

@@ -50,7 +50,6 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
         max(entries, 1),
         len(groups),
         bool(groups["kind"][0] % 2),
-        bool(groups["extras"].any()),
         not_cached(memory_use(memory).spilled),
     )
 
@@ -67,7 +66,6 @@ def first_plan(
         passes.most_rows(groups),
         int(groups["dim"].max()),
         bool(groups["kind"][0] >= 2),
-        weighted=bool(groups["extras"].any()),
     )
     plan = choose(request.task, options, seen)
     if options.algorithm != "auto" or named(options):

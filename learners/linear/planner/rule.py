@@ -42,8 +42,6 @@ def choose_algorithm(
     if options.sampler in OPERATORS["sample"] or options.sampler in DRAWN:
         return SAMPLED.name, f"sampler '{options.sampler}' is of {SAMPLED.name}"
     slow = not_first(task, options)
-    if slow is None and seen.weighted and task is not None and not FIRST_CHOICE.weighs(task):
-        slow = f"{FIRST_CHOICE.name} takes no weights of rows with this task"
     if slow is not None:
         return LAST_CHOICE.name, slow
     if seen.n_features <= FEW_FEATURES:

@@ -98,10 +98,6 @@ def refusals(question: Question, algorithm: Algorithm) -> list[tuple[str, bool]]
     uncounted = seen.sparse and not question.penalised
     return [
         (
-            "it takes no weights of rows",
-            seen.weighted and not algorithm.weighs(question.task),
-        ),
-        (
             "it runs on the CPU only, and the rows go to the GPU",
             question.gpu and not algorithm.on_gpu,
         ),

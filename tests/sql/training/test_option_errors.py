@@ -59,6 +59,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),
     "covariance": ("hc3", "'classic', 'HC0', 'HC1', 'HC2' or 'HC3'; did you mean 'HC3'?"),
+    "cluster": (["county"], 'a name such as "county"'),
     "fit": ("yes", "true or false"),
     "class_weight": (
         [1, -1],

@@ -196,10 +196,6 @@ class Algorithm(ABC):
             return "its steps are compiled for other losses"
         return None
 
-    def weighs(self, task: LinearTask) -> bool:
-        """Whether rows may have weights and offsets."""
-        return False
-
     def unfit(self, options: LinearOptions) -> Unfit | None:
         """An option that keeps it from training; None where none does."""
         return None

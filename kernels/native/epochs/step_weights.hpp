@@ -1,0 +1,52 @@
+// The weights of a group's rows as stochastic steps use them: divided by their mean, so that the
+// mean over rows drawn alike estimates the gradient of the weighted mean loss without bias, and
+// steps have the size that they have without weights.
+#pragma once
+
+#include <vector>
+
+#include "api.h"
+
+namespace tusk {
+
+class StepWeights {
+public:
+    StepWeights() = default; // all rows weigh 1
+    StepWeights(const tk_pass *pass, int64_t g) : shape_(tusk_shape_of(&pass->groups[g])) {
+        if (any())
+            inverse_ = 1 / mean_of(pass->groups[g]);
+    }
+
+    bool any() const { return shape_.extras & TUSK_WEIGHTS; }
+
+    // The weights of a segment's rows, to be multiplied by inverse(); NULL: they are 1.
+    const double *of(const tusk_segment *s) const { return tusk_extra(s, shape_, TUSK_WEIGHTS); }
+    double inverse() const { return inverse_; }
+
+private:
+    double mean_of(const tusk_group &group) const {
+        double sum = 0;
+        int64_t left = group.n_rows;
+        for (const tusk_segment *s = group.head; s && left > 0; s = s->next) {
+            int64_t here = left < s->n_rows ? left : s->n_rows;
+            const double *weight = of(s);
+            for (int64_t i = 0; i < here; i++)
+                sum += weight[i];
+            left -= here;
+        }
+        return sum / (double)(group.n_rows - left);
+    }
+
+    tusk_shape shape_ = {};
+    double inverse_ = 1;
+};
+
+// Those of each group.
+inline std::vector<StepWeights> step_weights(const tk_pass *pass) {
+    std::vector<StepWeights> found;
+    for (int64_t g = 0; g < pass->n_groups; g++)
+        found.emplace_back(pass, g);
+    return found;
+}
+
+} // namespace tusk
