@@ -55,6 +55,8 @@ __all__ = [
     "watching_sigint",
 ]
 
+SQUARED = 0
+"""The number of the squared loss, which is the cheapest."""
 NEAR_ONE = 256.0
 """Sparse features are not scaled if their largest values are within this factor of 1."""
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
@@ -110,12 +112,12 @@ class Pass:
         """Weights of one group: its features and the intercept."""
         return self.n_features + 1
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """The sum of the weights of each group's rows, (G,): their number if they have none."""
         if not self.weighted:
             return np.asarray(self.groups["n_rows"], np.float64)
-        own = replace(self, loss_only=True, open=None)
+        own = replace(self, loss=SQUARED, loss_only=True, open=None)  # at 0 no row is read
         return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
 
     @property

@@ -77,10 +77,10 @@ LABELS = np.dtype(
         ("n_high", np.int64),
         ("third_row", np.int64),
         ("third", np.float64),
-        ("mean", np.float64),
-        ("variance", np.float64),
-        ("weight", np.float64),
-        ("weight_high", np.float64),
+        *(
+            (name, np.float64)
+            for name in ("mean", "variance", "weight", "weight_high", "exposure")
+        ),
     ]
 )
 """`tk_label_stats`."""

@@ -9,7 +9,6 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.inference.names import CLUSTERED
@@ -18,7 +17,7 @@ from tuskml.learners.linear.own.checks import constant
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.tasks import LINEAR, LinearTask
+from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import ByClass
 
 MOMENT_ROWS = 4096
@@ -236,23 +235,13 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
     return v
 
 
-def mean_exposure(problem: Problem, labels: NDArray[np.void]) -> Floats | float:
-    """The logarithm of the mean of exp(offset), (G,); 0 where rows have none."""
-    rows = problem.rows
-    if not (rows.groups["extras"] & OFFSETS).any():
-        return 0.0
-    counts = replace(rows, loss=LINEAR["poisson"].loss, parameter=None)
-    sums = counts.gradient(np.zeros((problem.n_groups, problem.d + 1)))
-    return np.asarray(np.log(known(sums[:, -1] / sums[:, 1] + labels["mean"])))
-
-
 def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
     """The margin (G,) that is best of all constant ones, 0 where nobody knows it."""
     task = problem.task
     if task.quadratic:
         return np.asarray(labels["mean"])
     if task.general and not task.classifies:
-        return constant(task, labels["mean"]) - mean_exposure(problem, labels)
+        return constant(task, labels["mean"]) - np.log(known(labels["exposure"]))
     if "logistic" in (task.name, task.response):
         weight = problem.rows.class_weight
         low, high = class_sizes(labels)

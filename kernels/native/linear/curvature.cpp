@@ -3,6 +3,7 @@
 //
 // Each block of rows becomes a panel with rows sqrt(h_i) z_i, centred and scaled so that float is
 // precise enough. H is the sum of P'P over the panels P, computed in tiles that fit in registers.
+// Sparse rows with few entries need no panel: the products of their entries are added one by one.
 #include <cmath>
 #include <vector>
 
@@ -41,6 +42,7 @@ template <class E> struct Scratch {
     std::vector<double> product;
     std::vector<double> gradient;
     std::vector<double> shift, scale; // padded, so that they are read in whole vectors
+    ScaledRow row;                    // of sparse rows
     bool over;                        // the pass has to end, so the rest of the chunk is skipped
 
     void reset(int64_t p, const double *model_shift, const double *model_scale) {
@@ -140,6 +142,22 @@ void fill_panel(const SparseBlock<T> &rows, int n, int64_t d, const double *h, S
     }
 }
 
+// Adds the products of n rows to s.product.
+template <class E, class Rows>
+void add_products(const tk_pass *pass, const Rows &rows, int n, int64_t d, const double *h,
+                  Scratch<E> &s) {
+    fill_panel(rows, n, d, h, s);
+    multiply(pass, s, d + 1, n);
+}
+template <class E, class T>
+void add_products(const tk_pass *pass, const SparseBlock<T> &rows, int n, int64_t d,
+                  const double *h, Scratch<E> &s) {
+    if (short_rows(rows, d + 1))
+        return add_products(rows, d, h, s.scale.data(), s.row, s.width, s.product.data());
+    fill_panel(rows, n, d, h, s);
+    multiply(pass, s, d + 1, n);
+}
+
 struct Model {
     const double *w, *w_padded, *shift, *scale;
 };
@@ -161,6 +179,19 @@ void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, dou
 int64_t scratch_bytes(const tk_pass *pass) {
     int64_t p = pass->groups[0].dim + 1;
     return pass->threads * p * (p + BLOCK_ROWS) * (int64_t)sizeof(double);
+}
+
+// The number of rows per chunk. Each chunk needs a triangle of its own, so chunks are long enough
+// that the triangles take less memory than the rows. Short sparse rows make longer chunks, since
+// adding up a triangle takes as long as many of them.
+int64_t curvature_rows(const tk_pass *pass, int64_t g) {
+    const tusk_group &group = pass->groups[g];
+    const int64_t p = group.dim + 1;
+    int64_t rows = std::max<int64_t>(chunk_rows_for(pass), 4 * p);
+    if (!tusk_is_sparse(group.kind) || !group.n_rows)
+        return rows;
+    const int64_t entries = tk_nonzeros(&group) / group.n_rows + 1;
+    return std::max(rows, std::min<int64_t>((1 << 19) / (12 * entries + 8), 16384));
 }
 
 // Calls block(rows, targets, n) for each block of a chunk, then adds the scratch's sums to out.
@@ -198,8 +229,7 @@ void curvature_chunk(const tk_pass *pass, const Chunk &c, const Model &model, do
         out[0] += evaluate(loss, labels, m, y, n, r, h);
         add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
-        fill_panel(rows, n, d, h, s);
-        multiply(pass, s, d + 1, n);
+        add_products(pass, rows, n, d, h, s);
     };
     add_chunk<T>(pass, s, c, out, block);
 }
@@ -210,9 +240,7 @@ int curvature(const tk_pass *pass, const double *weights, const double *shift, c
     int64_t d = pass->groups[0].dim, p = d + 1;
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
     const PaddedWeights w = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
-    // Each chunk needs a triangle of its own, so chunks are long enough that the triangles take
-    // less memory than the rows.
-    auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
+    auto chunks = make_chunks(pass, [&](int64_t g) { return curvature_rows(pass, g); });
     auto add = [&](const Chunk &c, double *acc) {
         Model model{weights + c.group * p, w.of(c.group), shift + c.group * d,
                     scale + c.group * d};
@@ -239,8 +267,7 @@ void given_chunk(const tk_pass *pass, const Chunk &c, const Model &model, const 
         std::fill(r + n, r + BLOCK_ROWS, 0.0);
         add_gradient(rows, n, d, r, s.gradient.data());
         out[2 + d] += sum_block(r);
-        fill_panel(rows, n, d, curvature, s);
-        multiply(pass, s, d + 1, n);
+        add_products(pass, rows, n, d, curvature, s);
         slope += n;
         curvature += n;
     };
@@ -268,7 +295,7 @@ int tk_interior_curvature(const tk_pass *pass, const tk_interior *rows, const do
     using namespace tusk;
     return code_of([&] {
         int64_t d = pass->groups[0].dim, p = d + 1;
-        Numbered all(pass, make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p)));
+        Numbered all(pass, make_chunks(pass, [&](int64_t g) { return curvature_rows(pass, g); }));
         Counted scratch(scratch_bytes(pass));
         return with_storage(pass, [&]<class T>(const T *) {
             auto add = [&](const Chunk &c, double *acc) {

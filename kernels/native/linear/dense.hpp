@@ -79,6 +79,11 @@ template <class Work> inline void for_tiles(int64_t d, Work &&work) {
     }
 }
 
+// Whether all margins are the intercept, so that no row needs to be read for them.
+inline bool all_zero(const double *w, int64_t d) {
+    return std::all_of(w, w + d, [](double one) { return one == 0; });
+}
+
 // m[i] = x_i . w + b for n rows; w has padded(d) values, those from d on are 0.
 template <class Rows>
 void margins(const Rows &x, int n, int64_t d, const double *w, double b, double *m);

@@ -19,11 +19,14 @@ void dense_chunk(const tk_pass *pass, const Chunk &c, const PaddedWeights &weigh
     const Labels labels(pass, c.group);
     const int64_t d = pass->groups[0].dim;
     const double *w = weights.of(c.group), b = weights.intercept(c.group);
-    const bool loss_only = pass->loss_only;
+    const bool loss_only = pass->loss_only, flat = all_zero(w, d);
     alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
     double total = 0, intercept = 0, rows = 0;
     for_dense_blocks<T>(c, d, block_rows<T>(d), [&](const auto &x, const Targets &y, int n) {
-        margins(x, n, d, w, b, m);
+        if (flat)
+            std::fill(m, m + n, b);
+        else
+            margins(x, n, d, w, b, m);
         rows += weight_of(y, n);
         total += evaluate(loss, labels, m, y, n, r, nullptr);
         if (loss_only)

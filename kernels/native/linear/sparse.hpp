@@ -1,9 +1,10 @@
-// The two halves of every sparse pass: margins and gradient. Weights are looked up by feature id.
-// The values of repeated ids add up without special care.
+// The parts of every sparse pass: margins, gradient and, where rows are short, curvature. Weights
+// are looked up by feature id. The values of repeated ids add up.
 #pragma once
 
 #include <cmath>
 #include <type_traits>
+#include <vector>
 
 #include "dense.hpp"
 
@@ -74,10 +75,93 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
     }
 }
 
+// Products of two entries of a row that are added in the time of one product of a dense panel.
+constexpr int64_t ENTRY_PRODUCTS = 8;
+
+// Whether the products of the entries of all rows cost less than those of p columns.
+template <class T> bool short_rows(const SparseBlock<T> &rows, int64_t p) {
+    int64_t products = 0;
+    for (int i = 0; i < rows.n; i++) {
+        const int64_t entries = rows.start[i + 1] - rows.start[i] + 1;
+        products += entries * (entries + 1) / 2;
+    }
+    return ENTRY_PRODUCTS * products < rows.n * (p * (p + 1) / 2);
+}
+
+// Entries of z = (x * scale, 1) of one row in rising order of their ids, each of which occurs
+// once. The 1 has the id d.
+class ScaledRow {
+public:
+    template <class T> void read(const SparseRow<T> &row, const double *scale, int64_t d) {
+        if (ids.size() <= row.n) {
+            ids.resize(2 * row.n + 2);
+            values.resize(2 * row.n + 2);
+        }
+        bool rising = true;
+        for (uint32_t k = 0; k < row.n; k++) {
+            const int32_t id = row.index[k];
+            rising &= k == 0 || row.index[k - 1] < id;
+            ids[k] = id;
+            values[k] = (double)row.value[k] * scale[id];
+        }
+        n = row.n;
+        if (!rising)
+            sort();
+        ids[n] = (int32_t)d;
+        values[n++] = 1;
+    }
+
+    uint32_t n = 0;
+    std::vector<int32_t> ids;
+    std::vector<double> values;
+
+private:
+    // Sorts by insertion, because rows are short here, and adds up the values of repeated ids.
+    void sort() {
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            const int32_t id = ids[k];
+            const double value = values[k];
+            uint32_t at = kept;
+            while (at > 0 && ids[at - 1] >= id)
+                at--;
+            if (at < kept && ids[at] == id) {
+                values[at] += value;
+                continue;
+            }
+            std::copy_backward(ids.begin() + at, ids.begin() + kept, ids.begin() + kept + 1);
+            std::copy_backward(values.begin() + at, values.begin() + kept,
+                               values.begin() + kept + 1);
+            ids[at] = id;
+            values[at] = value;
+            kept++;
+        }
+        n = kept;
+    }
+};
+
+// Adds sum_i h[i] z_i z_i' to the lower triangle of `product`, whose rows have `width` numbers.
+template <class T>
+void add_products(const SparseBlock<T> &rows, int64_t d, const double *h, const double *scale,
+                  ScaledRow &z, int64_t width, double *product) {
+    for (int i = 0; i < rows.n; i++) {
+        if (h[i] == 0)
+            continue;
+        z.read(sparse_row(rows, i), scale, d);
+        const int32_t *ids = z.ids.data();
+        const double *values = z.values.data();
+        for (uint32_t a = 0; a < z.n; a++) {
+            double *out = product + ids[a] * width;
+            const double by = h[i] * values[a];
+            for (uint32_t b = 0; b <= a; b++)
+                out[ids[b]] += by * values[b];
+        }
+    }
+}
+
 // The number of rows per chunk of a sparse gradient. Each chunk needs d sums, so there are few
 // chunks, to keep adding them up cheap. If only losses are wanted, a chunk needs one sum and there
 // may be many. The number depends on the group's rows alone.
-
 inline int64_t sparse_chunk_rows(const tusk_group &group, bool loss_only) {
     int64_t each = loss_only ? 1 << 16 : 4 * (int64_t)group.dim + 1;
     int64_t chunks = std::clamp<int64_t>(tk_nonzeros(&group) / each, 2, loss_only ? 1 << 16 : 64);
@@ -92,11 +176,15 @@ template <class T> int sparse_gradient(const tk_pass *pass, const double *weight
         const double *w = weights + c.group * (d + 1);
         const Loss loss(pass, c.group);
         Labels labels(pass, c.group);
+        const bool flat = all_zero(w, d);
         alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) {
             if (cancelled(pass->cancel_mark))
                 return;
-            margins(rows, w, w[d], m);
+            if (flat)
+                std::fill(m, m + rows.n, w[d]);
+            else
+                margins(rows, w, w[d], m);
             acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
             acc[1] += weight_of(rows.y, rows.n);
             if (pass->loss_only)

@@ -16,6 +16,7 @@ typedef struct tk_label_stats {
     double third;
     double mean, variance;
     double weight, weight_high; /* of all rows, and of those with the largest label of two */
+    double exposure;            /* of numeric labels, the weighted mean of exp(offset), else 1 */
 } tk_label_stats;
 TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
 /* Weighted mean and standard deviation of dense features, shape (n_groups, d), from a sample of

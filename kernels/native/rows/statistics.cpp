@@ -48,6 +48,27 @@ Moments moments_of(const double *y, uint32_t n) {
     return out;
 }
 
+// The weighted mean of exp(offset), 1 if rows have no offsets.
+double mean_exposure(const tusk_group &group, double weight) {
+    if (!(group.extras & TUSK_OFFSETS))
+        return 1;
+    const tusk_shape shape = tusk_shape_of(&group);
+    double total = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const Targets all = targets_of(s, shape);
+        for (uint32_t at = 0; at < s->n_rows; at += LANES) {
+            const int n = (int)std::min<uint32_t>(LANES, s->n_rows - at);
+            const Targets t = all.from(at);
+            double exposure[LANES] = {0};
+            std::copy_n(t.offset, n, exposure);
+            store(exposure, exp_of(load(exposure)));
+            for (int i = 0; i < n; i++)
+                total += t.weight ? t.weight[i] * exposure[i] : exposure[i];
+        }
+    }
+    return total / weight;
+}
+
 tk_label_stats numeric_labels(const tusk_group &group) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     tk_label_stats out{};
@@ -75,6 +96,7 @@ tk_label_stats numeric_labels(const tusk_group &group) {
         out.mean = out.low;
         out.variance = 0;
     }
+    out.exposure = mean_exposure(group, out.weight);
     return out;
 }
 
@@ -162,6 +184,7 @@ void weigh(const tusk_group &group, tk_label_stats *out) {
 
 tk_label_stats class_labels(const tusk_group &group) {
     tk_label_stats out{};
+    out.exposure = 1;
     out.n_rows = group.n_rows;
     const tusk_segment *s = group.head;
     while (s && !s->n_rows)
