@@ -57,6 +57,17 @@ class Preparing(ctypes.Structure):
     ]
 
 
+class Dealing(ctypes.Structure):
+    """`tk_dealing`."""
+
+    _fields_ = [
+        ("seed", UINT64),
+        ("folds", INT32),
+        ("slices", INT32),
+        ("by_label", INT32),
+    ]
+
+
 SEGMENT = np.dtype(
     [
         ("next", np.uintp),

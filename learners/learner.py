@@ -116,6 +116,19 @@ class Learner(ABC):
         return classifies
 
     @property
+    def classifying(self) -> Mapping[str, Any]:
+        """Options with which a task that has classes by option has them."""
+        return {}
+
+    def metric(self, request: Request[Any, Any]) -> str:
+        """By which models of a task are compared, as SQL calls it."""
+        return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")
+
+    def complexity(self, options: Any) -> float:
+        """Orders options from the simplest model on, of models that are about as good."""
+        return 0.0
+
+    @property
     def sizes(self) -> Sequence[tuple[str, str]]:
         """Limits that a user may meet, for the manual: of what, and how much."""
         return ()

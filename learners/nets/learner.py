@@ -46,6 +46,14 @@ class Nets(Learner):
     def takes_sparse(self) -> bool:
         return False
 
+    @property
+    def classifying(self) -> Mapping[str, str]:
+        return {"objective": "logistic"}
+
+    def complexity(self, options: NetOptions) -> float:
+        """The units of all hidden layers."""
+        return float(sum(options.layers))
+
     def classifies(self, request: Request[Task, NetOptions]) -> bool:
         return training.classifies(request.options)
 

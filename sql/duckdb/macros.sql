@@ -9,7 +9,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE,
         history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE,
-        options VARCHAR, store VARCHAR, payload BLOB));
+        options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
 
 -- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
 CREATE OR REPLACE TEMP MACRO with_payload(model) AS
