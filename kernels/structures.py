@@ -24,7 +24,7 @@ GROUP = np.dtype(
         ("kind", np.int32),
         ("parts", np.uintp),
         ("extras", np.int32),
-        ("unused", np.int32),
+        ("place", np.int32),
     ]
 )
 """`tusk_group`."""

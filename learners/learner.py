@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.kernels.passes import Floats
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
@@ -33,13 +34,15 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     """What one call of `train_model` asks for.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
-    did not ask for.
+    did not ask for; near: weights (G, d + 1) in the caller's units, the intercept last, from which a
+    training of dense rows may start, by the groups' field `place`; NaN where there are none.
     """
 
     task: OneTask_co
     options: OneOptions_co
     reading: float | None = None
     unasked: str | None = None
+    near: Floats | None = None
 
 
 class Rounds(Protocol):

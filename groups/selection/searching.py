@@ -20,7 +20,9 @@ from tuskml.errors import OptionError
 from tuskml.groups.preparation import Readable, preparing, readable
 from tuskml.groups.selection.asked import Candidate, Search
 from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.cells import Cells, deal
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
@@ -41,6 +43,7 @@ class Prepared:
     numbers: tuple[int, ...]
     seen: Readable
     cells: Cells
+    near: Nearness
 
 
 def searched(
@@ -119,7 +122,8 @@ class _prepared:
                 )
             )
             self.stack = stack.pop_all()
-        return Prepared(self.numbers, seen, cells)
+        numbers = tuple(path(search.candidates, self.numbers))
+        return Prepared(numbers, seen, cells, Nearness(search, seen.groups))
 
     def __exit__(self, *error: Any) -> None:
         self.stack.__exit__(*error)
@@ -171,7 +175,9 @@ def try_fold(
     fold, out, kept, rung = which
     n_held = part.cells.linked(out)["n_rows"]
     rows = part.cells.linked(kept, rung)
+    rows["place"] = np.arange(len(rows))
     usable = (rows["n_rows"] >= LEAST_ROWS) & (n_held > 0)
+    part.near.forget()
     fitted: list[tuple[int, Places, Models]] = []
     for number in part.numbers:
         if until is not None and time.monotonic() >= until:
@@ -181,7 +187,9 @@ def try_fold(
         places = np.flatnonzero(alive[number] & usable)
         trials.rung[number, places] = rung
         if len(places):
-            models = trained(trials.search.candidates[number], part, rows[places], memory)
+            near = part.near.of(number)
+            models = trained(trials.search.candidates[number], part, rows[places], memory, near)
+            part.near.keep(number, places[models.group], models)
             fitted.append((number, places[models.group], models))
     held = part.cells.linked(out)
     for number, places, models in fitted:
@@ -190,9 +198,15 @@ def try_fold(
         trials.put(number, fold, places, models, metric)
 
 
-def trained(candidate: Candidate, part: Prepared, groups: Groups, memory: int) -> Models:
+def trained(
+    candidate: Candidate,
+    part: Prepared,
+    groups: Groups,
+    memory: int,
+    near: Floats | None = None,
+) -> Models:
     """A candidate's models of some groups; the place in `groups` is each model's group."""
-    request = Request(candidate.task, with_options_of(candidate, part))
+    request = Request(candidate.task, with_options_of(candidate, part), near=near)
     parts = list(learner_of(candidate.task).train(groups, request, memory))
     return parts[0] if len(parts) == 1 else joined(parts)
 

@@ -234,6 +234,15 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
     return v
 
 
+def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:
+    """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
+    if near is None or problem.rows.sparse:
+        return v
+    known = near[problem.rows.groups["place"]]
+    usable = np.isfinite(known).all(axis=1) & (known.shape[1] == v.shape[1])
+    return np.where(usable[:, None], problem.from_caller(np.nan_to_num(known)), v)
+
+
 def mean_exposure(problem: Problem, labels: NDArray[np.void]) -> Floats | float:
     """The logarithm of the mean of exp(offset), (G,); 0 where rows have none."""
     rows = problem.rows
