@@ -34,8 +34,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     """What one call of `train_model` asks for.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
-    did not ask for; near: weights (G, d + 1) in the caller's units, the intercept last, from which a
-    training of dense rows may start, by the groups' field `place`; NaN where there are none.
+    did not ask for; near: weights (G, d + 1) in the caller's units, the intercept last, from which
+    a training of dense rows may start, by the groups' field `place`; NaN where there are none.
     """
 
     task: OneTask_co

@@ -40,8 +40,8 @@ def draw_of(option: Option, given: Mapping[str, Any]) -> Draw:
     numbers = isinstance(ends, list) and len(ends) == 2 and all(map(_is_number, ends))
     if more or not numbers or not ends[0] <= ends[1] or (logarithmic and ends[0] <= 0):
         raise OptionError(
-            f"option '{option.name}' is {json.dumps(given)[:60]}, expected its two ends, the lower "
-            f"first, such as {{\"{name}\": [{'0.001, 1' if 'uniform' in name else '7, 63'}]}}"
+            f"option '{option.name}' is {json.dumps(given)[:60]}, expected its two ends, the "
+            f'lower first, such as {{"{name}": [{"0.001, 1" if "uniform" in name else "7, 63"}]}}'
             f"{', above 0' if logarithmic else ''}"
         )
     found = Draw(float(ends[0]), float(ends[1]), logarithmic, "int" in name)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups.contract.emission import Emission
-from tuskml.kernels.passes import Floats, pointer
+from tuskml.kernels.library import Floats, pointer
 from tuskml.learners.models import Models
 
 

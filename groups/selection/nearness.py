@@ -12,10 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.asked import Candidate, Search
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.candidates import Candidate
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models
 from tuskml.learners.registry import learner_of
+
 
 class Nearness:
     """The weights of the last trial on a set of rows, over G groups of d features at most."""

@@ -2,8 +2,8 @@
 
 Rows are packed once and dealt to folds once; what a candidate trains on is a set of folds, which
 no row is copied for. Successive halving (K. Jamieson, A. Talwalkar, Non-stochastic best arm
-identification and hyperparameter optimization, AISTATS 2016) doubles the rows of the better half of
-the candidates of every group, until all rows are used.
+identification and hyperparameter optimization, AISTATS 2016) doubles the rows of the better half
+of the candidates of every group, until all rows are used.
 """
 
 import ctypes
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import Readable, preparing, readable
-from tuskml.groups.selection.asked import Candidate, Search
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
@@ -83,7 +84,9 @@ def alike(search: Search) -> list[tuple[int, ...]]:
     for number, candidate in enumerate(search.candidates):
         how = preparing(request_of(candidate))
         key = tuple(
-            getattr(how, name) for name, *_ in how._fields_ if name not in ("threads", "cancel_mark")
+            getattr(how, name)
+            for name, *_ in how._fields_
+            if name not in ("threads", "cancel_mark")
         )
         key += (learner_of(candidate.task).classifies(request_of(candidate)),)
         if isinstance(candidate.options.class_weight, ByClass):
@@ -156,7 +159,8 @@ def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     losses = np.where(alive, trials.losses(), np.inf)
     rank = losses.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
     left = np.maximum((alive.sum(axis=0) + 1) // 2, 1)
-    return (rank < left) & alive
+    better: NDArray[np.bool_] = (rank < left) & alive
+    return better
 
 
 def try_fold(

@@ -82,7 +82,8 @@ class Trials:
         count = np.isfinite(self.metric).sum(axis=1)
         best = self.rung == self.rung.max(axis=0)
         most = np.where(best, count, 0).max(axis=0)
-        return best & (count == most) & (count > 0)
+        found: NDArray[np.bool_] = best & (count == most) & (count > 0)
+        return found
 
     def losses(self) -> Floats:
         """The means of complete candidates, the less the better, and infinity, (C, G)."""
@@ -96,13 +97,15 @@ class Trials:
         et al., Classification and regression trees, 1984, 3.4.3).
         """
         losses = self.losses()
-        best = losses.argmin(axis=0)
+        best: NDArray[np.intp] = losses.argmin(axis=0)
         if not self.search.one_standard_error:
             return best
         groups = np.arange(losses.shape[1])
         error = np.nan_to_num(self.errors()[best, groups])
         near = losses <= losses[best, groups] + error
-        simple = np.array([learner_of(c.task).complexity(c.options) for c in self.search.candidates])
+        simple = np.array(
+            [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
+        )
         cost = np.where(near & np.isfinite(losses), simple[:, None], np.inf)
         least = np.isfinite(cost) & (cost == cost.min(axis=0))
         chosen: NDArray[np.intp] = np.where(least, losses, np.inf).argmin(axis=0)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import cancel_mark, check_code, library, pointer
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.structures import GROUP, Dealing
+from tuskml.kernels.rows.structures import Dealing
+from tuskml.kernels.structures import GROUP
 
 
 class Cells:

@@ -207,8 +207,13 @@ def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
     return labels["weight"] - high, high
 
 
-def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats:
-    """The warm start, or the best constant."""
+def start(
+    problem: Problem,
+    labels: NDArray[np.void],
+    options: LinearOptions,
+    near: Floats | None = None,
+) -> Floats:
+    """The warm start, weights that are known to be near the optimum, or the best constant."""
     v = np.zeros((problem.n_groups, problem.d + 1))
     if options.warm_start is not None:
         coef = options.warm_start.coef
@@ -231,7 +236,7 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
         return problem.from_caller(v)
     if options.fit_intercept:
         v[:, -1] = best_constant(problem, labels)
-    return v
+    return nearer(v, problem, near)
 
 
 def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:

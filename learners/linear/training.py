@@ -22,7 +22,6 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import devices
-from tuskml.learners.linear.algorithms import FIRST_CHOICE
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
@@ -34,13 +33,7 @@ from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
-from tuskml.learners.linear.objective import (
-    counts_features,
-    describe,
-    nearer,
-    needs_no_scale,
-    start,
-)
+from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
@@ -48,7 +41,6 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import by_statistics, decide, first_plan
-from tuskml.learners.linear.planner.rule import FEW_FEATURES, not_first
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -170,16 +162,6 @@ class Ended:
     covariance: Lists | None
 
 
-def beside_near(request: Request, groups: NDArray[np.void]) -> Request:
-    """The request with the algorithm that gains most by weights that are near the optimum."""
-    options = request.options
-    if request.near is None or options.algorithm != "auto" or groups["dim"].max() > FEW_FEATURES:
-        return request
-    if not_first(request.task, options) is not None:
-        return request
-    return replace(request, options=replace(options, algorithm=FIRST_CHOICE.name))
-
-
 def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
     """Trains groups of one kind and width."""
     began = time.monotonic()
@@ -188,7 +170,6 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = groups.copy()
         widths = np.maximum(widths, 1)
         groups["dim"] = widths.max()
-    request = beside_near(request, groups)
     plan, question = first_plan(groups, request, memory)
     rows = Pass(
         groups,
@@ -309,7 +290,7 @@ def fit_alike(
             timing.planned(chosen, time.monotonic() - asked)
         if gpu:
             plan = devices.placed(plan, request.task)
-        begin = nearer(start(problem, labels, options), problem, request.near)
+        begin = start(problem, labels, options, request.near)
         state = descend(problem, begin, given.held, plan, options, began, timing)
         if estimates_dispersion(problem, options):
 
