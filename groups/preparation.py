@@ -18,7 +18,7 @@ from tuskml.errors import DataError
 from tuskml.groups.terms import with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare
-from tuskml.kernels.structures import Preparing
+from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
 from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name

@@ -11,6 +11,7 @@ from typing import Any
 from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
 from tuskml.kernels.robust import Robust
+from tuskml.kernels.rows import structures as rows
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 from tuskml.kernels.trees import structures as trees
 
@@ -42,13 +43,16 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_values_near_one": (INT, [PASS]),
     "tk_shuffle": (INT, [PASS, ADDRESS, UINT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_free_groups": (None, [ADDRESS, INT64]),
+    "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),
+    "tk_link": (None, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_unlink": (None, [ADDRESS, INT64]),
     "tk_scattered": (INT, [PASS]),
     "tk_gather": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_ids_that_occur": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
     "tk_prepare": (
         INT,
-        [ADDRESS, INT64, ctypes.POINTER(s.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],
+        [ADDRESS, INT64, ctypes.POINTER(rows.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],
     ),
     "tk_prepared_text": (INT64, [ADDRESS, INT32, INT64, ADDRESS]),
     "tk_prepared_categories": (ctypes.c_void_p, [ADDRESS, INT64, ADDRESS]),

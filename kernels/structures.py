@@ -24,38 +24,12 @@ GROUP = np.dtype(
         ("kind", np.int32),
         ("parts", np.uintp),
         ("extras", np.int32),
-        ("unused", np.int32),
+        ("place", np.int32),
     ]
 )
 """`tusk_group`."""
 WEIGHTS, OFFSETS, CLUSTERS = 1, 2, 4
 """Bits of a group's `extras`: what its rows have beside their labels."""
-
-
-class Preparing(ctypes.Structure):
-    """`tk_preparing`."""
-
-    _fields_ = [
-        ("missing", INT32),
-        ("levels", INT32),
-        ("refuse_unseen", INT32),
-        ("threads", INT32),
-        ("max_categories", INT64),
-        ("min_count", INT64),
-        ("cancel_mark", INT64),
-        ("classes", ctypes.c_char_p),
-        ("n_classes", INT64),
-        ("dates", INT32),
-        ("word_bits", INT32),
-        ("categories", ctypes.c_char_p),
-        ("n_categories", INT64),
-        ("words", ctypes.c_char_p),
-        ("n_words", INT64),
-        ("interactions", ctypes.c_char_p),
-        ("n_interactions", INT64),
-        ("cluster", ctypes.c_char_p),
-        ("dense", INT32),
-    ]
 
 
 SEGMENT = np.dtype(
@@ -374,7 +348,6 @@ STRUCTURES = {
     "tusk_segment": SEGMENT,
     "tusk_memory_use": MemoryUse,
     "tusk_frame": Frame,
-    "tk_preparing": Preparing,
     "tk_pass": Pass,
     "tk_label_stats": LABELS,
     "tk_open": Open,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.kernels.passes import Floats
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
@@ -35,7 +36,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
-    where features have names.
+    where features have names; near: weights (G, d + 1) in the caller's units, the intercept last,
+    from which a training of dense rows may start, by the groups' field `place`; NaN where there
+    are none.
     """
 
     task: OneTask_co
@@ -44,6 +47,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     unasked: str | None = None
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
     feature_names: Callable[[int], tuple[str, ...]] | None = None
+    near: Floats | None = None
 
 
 class Rounds(Protocol):
@@ -118,6 +122,19 @@ class Learner(ABC):
         """Whether labels are classes."""
         classifies: bool = request.task.classifies
         return classifies
+
+    @property
+    def classifying(self) -> Mapping[str, Any]:
+        """Options with which a task that has classes by option has them."""
+        return {}
+
+    def metric(self, request: Request[Any, Any]) -> str:
+        """By which models of a task are compared, as SQL calls it."""
+        return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")
+
+    def complexity(self, options: Any) -> float:
+        """Orders options from the simplest model on, of models that are about as good."""
+        return 0.0
 
     @property
     def sizes(self) -> Sequence[tuple[str, str]]:

@@ -104,12 +104,13 @@ class Models:
     store: Strings = field(default_factory=lambda: Strings.same(None, 0))
     features: Names = field(default_factory=lambda: Names.same(None, 0))
     preparation: Strings = field(default_factory=lambda: Strings.same(None, 0))
+    trials: Strings = field(default_factory=lambda: Strings.same(None, 0))
     class_names: Names = field(default_factory=lambda: Names.same(None, 0))
     covariance: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
 
     def __post_init__(self) -> None:
         n = len(self.group)
-        for name in ("store", "preparation"):
+        for name in ("store", "preparation", "trials"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Strings.same(None, n))
         if len(self.covariance.offsets) != n + 1:

@@ -14,7 +14,8 @@ class Task:
     are two classes; features: what a row's features are, for the manual; test: the statistic of
     a coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have
     one coefficient per feature; classes_by_option: whether an option decides if labels are
-    classes, whose margins then are log-odds.
+    classes, whose margins then are log-odds; metric: by which models are compared, None: log_loss
+    of classes and rmse of numbers.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Task:
     test: str | None = None
     weighs_features: bool = True
     classes_by_option: bool = False
+    metric: str | None = None
 
     @property
     def labels(self) -> str:

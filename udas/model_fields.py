@@ -33,6 +33,7 @@ MODEL_FIELDS = (
     ModelField("seconds", "NUMBER", "DOUBLE", "float8"),
     ModelField("options", "TEXT", "VARCHAR", "text"),
     ModelField("store", "TEXT", "VARCHAR", "text"),
+    ModelField("trials", "TEXT", "VARCHAR", "text"),
     ModelField("payload", "PAYLOAD", "BLOB", "bytea"),
 )
 """In the order of both databases' types (`udas/rowblock/model_fields.h`)."""

@@ -1,7 +1,6 @@
 """The trainer's side of the contract with the databases (`udas/rowblock/batch.h`)."""
 
 import ctypes
-import functools
 import os
 import threading
 import time
@@ -14,23 +13,26 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.groups import last_training
+from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.weights import refuse_weights
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
+from tuskml.groups.selection.asked import Search, search_of
+from tuskml.groups.selection.explaining import explained_search
+from tuskml.groups.selection.searching import searched
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
-from tuskml.kernels.passes import GROUP, KINDS, address_of
+from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.options.table import Options, refuse_format
+from tuskml.learners.models import Models, Names
+from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
 from tuskml.learners.receiving import finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
-from tuskml.udas.model_fields import MODEL_FIELDS
 
 TRAIN, EXPLAIN = 0, 1
 
@@ -60,83 +62,8 @@ class _Batch(ctypes.Structure):
     ]
 
 
-class _Lists(ctypes.Structure):
-    _fields_ = [("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p)]
-
-
-class _Strings(ctypes.Structure):
-    _fields_ = [("pool", ctypes.POINTER(ctypes.c_char_p)), ("code", ctypes.c_void_p)]
-
-
-class _Names(ctypes.Structure):
-    _fields_ = [
-        ("pool", ctypes.POINTER(ctypes.c_char_p)),
-        ("begin", ctypes.c_void_p),
-        ("code", ctypes.c_void_p),
-    ]
-
-
-COLUMNS: dict[str, tuple[Any, Any]] = {
-    "TEXT": (_Strings, None),
-    "TEXTS": (_Names, None),
-    "NUMBER": (ctypes.c_void_p, np.float64),
-    "NUMBERS": (_Lists, None),
-    "COUNT": (ctypes.c_void_p, np.int64),
-    "TRUTH": (ctypes.c_void_p, np.uint8),
-}
-"""By kind of a field what C has of it, and the type of an array of numbers."""
-GIVEN = {field.name: COLUMNS[field.kind] for field in MODEL_FIELDS if field.kind in COLUMNS}
-"""The fields that the trainer gives; C makes the payload of them."""
-
-
-class _Models(ctypes.Structure):
-    _fields_ = [
-        ("n", ctypes.c_int64),
-        ("group", ctypes.c_void_p),
-        *((name, kind) for name, (kind, _) in GIVEN.items()),
-    ]
-
-
 BATCH = ctypes.POINTER(_Batch)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
-
-
-class Emission:
-    """A `Models` as the database's C reads it; keeps alive what the pointers point at."""
-
-    def __init__(self, models: Models) -> None:
-        self.alive: list[Any] = []
-        self.struct = _Models(len(models.group))
-        self.struct.group = self._array(models.group, np.int64)
-        for name, (_, dtype) in GIVEN.items():
-            setattr(self.struct, name, self._field(getattr(models, name), dtype))
-
-    def _field(self, value: Any, dtype: Any) -> Any:
-        if isinstance(value, Lists):
-            return _Lists(
-                self._array(value.values, np.float64), self._array(value.offsets, np.int64)
-            )
-        if isinstance(value, Strings):
-            pool = encoded(value.pool)
-            self.alive.append(pool)
-            return _Strings(pool, self._array(value.code, np.int32))
-        if isinstance(value, Names):
-            pool = encoded(tuple(name for names in value.pool for name in names))
-            self.alive.append(pool)
-            begin = np.cumsum([0, *map(len, value.pool)])
-            return _Names(pool, self._array(begin, np.int64), self._array(value.code, np.int32))
-        return self._array(value, dtype)
-
-    def _array(self, values: NDArray[Any], dtype: Any) -> int:
-        array = np.ascontiguousarray(values, dtype)
-        self.alive.append(array)
-        return address_of(array)
-
-
-@functools.lru_cache(256)
-def encoded(pool: tuple[str, ...]) -> Any:
-    """Strings for C."""
-    return (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
 
 
 def groups_of(batch: Any) -> NDArray[np.void]:
@@ -190,9 +117,42 @@ def answer_training(
         emission = Emission(made.numbered(places[made.group]))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
         return
+    search = search_in(task, texts.options)
+    if search is not None:
+        answer_search(library, pointer, search, groups, places)
+        return
     chosen = task_named(task)
     with options_of(chosen, texts.options, batch.memory or 0) as options:
         answer_options(library, pointer, options, chosen, groups, places, account)
+
+
+def search_in(task: str, options: bytes) -> Search | None:
+    """The search that options ask for; those with a model in them ask for none."""
+    return search_of(task, options.decode()) if len(options) <= MAX_TEXT else None
+
+
+def answer_search(
+    library: ctypes.CDLL,
+    pointer: Any,
+    search: Search,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+) -> None:
+    """The best models of the groups, or what would be tried for them."""
+    batch = pointer.contents
+    search = search.with_threads(batch.threads) if batch.threads else search
+    for candidate in search.candidates:
+        refuse_weights(groups, Request(candidate.task, candidate.options))
+    if batch.request == EXPLAIN:
+        said = explained_search(groups, search, batch.memory or 0)
+        for place, text in zip(places, said, strict=True):
+            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+        return
+    for models in searched(groups, search, batch.memory or 0, library):
+        last_training.note(models, groups[models.group], batch.statement)
+        whole = named(models, groups, search.candidates[0].options.feature_names)
+        emission = Emission(whole.numbered(places[models.group]))
+        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
 
 
 def answer_options(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
-from tuskml.kernels.structures import Preparing
+from tuskml.kernels.rows.structures import Preparing
 
 REFUSED = 6
 """`TK_REFUSED`."""

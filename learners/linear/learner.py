@@ -60,6 +60,10 @@ class Linear(Learner):
 
         return measure(tell)
 
+    def complexity(self, options: LinearOptions) -> float:
+        """The stronger the penalty, the simpler the model."""
+        return -(options.l1 + options.l2)
+
     def levels(self, options: LinearOptions) -> int:
         """Without a penalty, a category's levels and the intercept would determine each other."""
         if options.l1 or options.l2:

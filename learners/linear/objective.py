@@ -208,8 +208,13 @@ def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
     return labels["weight"] - high, high
 
 
-def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats:
-    """The warm start, or the best constant."""
+def start(
+    problem: Problem,
+    labels: NDArray[np.void],
+    options: LinearOptions,
+    near: Floats | None = None,
+) -> Floats:
+    """The warm start, weights that are known to be near the optimum, or the best constant."""
     v = np.zeros((problem.n_groups, problem.d + 1))
     if options.warm_start is not None:
         coef = options.warm_start.coef
@@ -232,7 +237,16 @@ def start(problem: Problem, labels: NDArray[np.void], options: LinearOptions) ->
         return problem.from_caller(v)
     if options.fit_intercept:
         v[:, -1] = best_constant(problem, labels)
-    return v
+    return nearer(v, problem, near)
+
+
+def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:
+    """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
+    if near is None or problem.rows.sparse:
+        return v
+    known = near[problem.rows.groups["place"]]
+    usable = np.isfinite(known).all(axis=1) & (known.shape[1] == v.shape[1])
+    return np.where(usable[:, None], problem.from_caller(np.nan_to_num(known)), v)
 
 
 def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:

@@ -81,10 +81,16 @@ COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 LINEAR = built_in(
     LinearTask("linear", "1/2 (m - y)^2", loss=0, quadratic=True, test="t"),
     LinearTask("logistic", "log(1 + exp(-y m))", True, loss=1, test="z", multinomial=True),
-    LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False),
-    LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8),
+    LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False, metric="accuracy"),
+    LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8, metric="accuracy"),
     LinearTask(
-        *("poisson", "exp(m) - y m"), loss=3, response="exp", low=0.0, least=COUNTS, test="z"
+        *("poisson", "exp(m) - y m"),
+        loss=3,
+        response="exp",
+        low=0.0,
+        least=COUNTS,
+        test="z",
+        metric="poisson_deviance",
     ),
     LinearTask(
         *("negative_binomial", "(y + 1/a) log(1 + a exp(m)) - y m"),
@@ -95,6 +101,7 @@ LINEAR = built_in(
         parameter="dispersion",
         expected=10,
         test="z",
+        metric="poisson_deviance",
     ),
     LinearTask(
         *("gamma", "y exp(-m) + m"),
@@ -104,6 +111,7 @@ LINEAR = built_in(
         least=POSITIVE,
         expected=9,
         test="t",
+        metric="gamma_deviance",
     ),
     LinearTask(
         "huber",
@@ -112,9 +120,15 @@ LINEAR = built_in(
         parameter="delta",
         expected=0,
         test="z",
+        metric="mae",
     ),
     LinearTask(
-        "quantile", "max(q (y - m), (q - 1) (y - m))", loss=7, parameter="quantile", smooth=False
+        "quantile",
+        "max(q (y - m), (q - 1) (y - m))",
+        loss=7,
+        parameter="quantile",
+        smooth=False,
+        metric="pinball",
     ),
 )
 OWN: dict[str, LinearTask] = {}

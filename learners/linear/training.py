@@ -290,7 +290,7 @@ def fit_alike(
         if gpu:
             plan = devices.placed(plan, request.task)
         run = Run(given.held, options, began, timing)
-        begin = start(problem, labels, options)
+        begin = start(problem, labels, options, request.near)
         state, chosen = run_guarded(run, problem, begin, replace(chosen, plan=plan), question)
         plan = chosen.plan
         if estimates_dispersion(problem, options):

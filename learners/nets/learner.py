@@ -50,6 +50,14 @@ class Nets(Learner):
     def stays_dense(self, options: NetOptions) -> bool:
         return not embeds(options)
 
+    @property
+    def classifying(self) -> Mapping[str, str]:
+        return {"objective": "logistic"}
+
+    def complexity(self, options: NetOptions) -> float:
+        """The units of all hidden layers."""
+        return float(sum(options.layers))
+
     def classifies(self, request: Request[Task, NetOptions]) -> bool:
         return training.classifies(request.options)
 

@@ -290,7 +290,7 @@ def read(
 
     An empty text gives none. others: names that are options of another task. Raises OptionError.
     """
-    given = _load(text) if text.strip() else {}
+    given = object_in(text)
     for name in given:
         if name in table:
             continue
@@ -336,7 +336,10 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _load(text: str) -> dict[str, Any]:
+def object_in(text: str) -> dict[str, Any]:
+    """The object in a JSON text of options; an empty text has none. Raises OptionError."""
+    if not text.strip():
+        return {}
     limit = MAX_WARM_START if '"warm_start"' in text else MAX_TEXT
     if len(text) > limit:
         raise OptionError(f"options have {len(text)} characters, at most {limit} are allowed")

@@ -8,6 +8,7 @@ from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import TASKS as TASKS_BY_NAME
 from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
@@ -45,6 +46,19 @@ class Trees(Learner):
     @property
     def takes_sparse(self) -> bool:
         return False
+
+    @property
+    def classifying(self) -> Mapping[str, str]:
+        return {"objective": "logistic"}
+
+    def metric(self, request: Request[Task, TreeOptions]) -> str:
+        """As the task of the objective's name has it."""
+        named = TASKS_BY_NAME.get(request.options.objective)
+        return (named and named.metric) or super().metric(request)
+
+    def complexity(self, options: TreeOptions) -> float:
+        """The leaves that all trees may have."""
+        return float(options.trees * options.num_leaves)
 
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return training.classifies(request.options)

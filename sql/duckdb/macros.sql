@@ -9,7 +9,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE,
         history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE,
-        options VARCHAR, store VARCHAR, payload BLOB));
+        options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
 
 -- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
 CREATE OR REPLACE TEMP MACRO with_payload(model) AS
@@ -118,6 +118,33 @@ SELECT coalesce(json_extract_string(m.preparation, '$.columns[' || i || '].name'
        CAST(t[1] AS INTEGER) AS df, CASE WHEN m.task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END AS test,
        t[2] AS statistic, t[3] AS p_value
 FROM one ORDER BY i;
+
+-- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
+CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+kept AS (
+    SELECT CASE WHEN m.trials IS NOT NULL THEN m.trials
+                ELSE error('model_trials: the model is of no search, train it with a list of values for an option') END AS trials
+    FROM given WHERE m IS NOT NULL),
+tried AS (
+    SELECT unnest(json_extract(trials, '$.trials[*]')) AS t, unnest(range(CAST(json_array_length(trials, '$.trials') AS BIGINT))) AS i,
+           CAST(json_extract(trials, '$.chosen') AS BIGINT) AS chosen
+    FROM kept),
+folds AS (
+    SELECT t, i, unnest(json_extract(t, '$.folds[*]')) AS f, unnest(range(CAST(json_array_length(t, '$.folds') AS BIGINT))) AS fold
+    FROM tried)
+SELECT configuration, fold, iterations, metric, std_err, seconds, status, n_rows AS rows, chosen FROM (
+    SELECT i, CAST(json_extract(t, '$.configuration') AS VARCHAR) AS configuration, NULL AS fold, NULL AS iterations,
+           CAST(json_extract(t, '$.metric') AS DOUBLE) AS metric, CAST(json_extract(t, '$.std_err') AS DOUBLE) AS std_err,
+           list_sum(CAST(json_extract(t, '$.folds[*].seconds') AS DOUBLE[])) AS seconds, NULL AS status,
+           CAST(json_extract(t, '$.rows') AS DOUBLE) AS n_rows, i = chosen AS chosen
+    FROM tried
+    UNION ALL
+    SELECT i, CAST(json_extract(t, '$.configuration') AS VARCHAR), fold, CAST(json_extract(f, '$.iterations') AS BIGINT),
+           CAST(json_extract(f, '$.metric') AS DOUBLE), NULL, CAST(json_extract(f, '$.seconds') AS DOUBLE),
+           json_extract_string(f, '$.status'), CAST(json_extract(t, '$.rows') AS DOUBLE), NULL
+    FROM folds)
+ORDER BY i, fold NULLS FIRST;
 
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS

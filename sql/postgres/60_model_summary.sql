@@ -88,6 +88,38 @@ BEGIN
 END
 $$;
 
+-- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
+CREATE FUNCTION model_trials(model tuskml_model)
+RETURNS TABLE (configuration text, fold bigint, iterations bigint, metric float8, std_err float8, seconds float8,
+               status text, rows float8, chosen boolean)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := (model).trials::jsonb;
+BEGIN
+    IF (model).task IS NULL THEN
+        RETURN;
+    END IF;
+    IF kept IS NULL THEN
+        RAISE EXCEPTION 'model_trials: the model is of no search, train it with a list of values for an option'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+    WITH tried AS (SELECT t, at - 1 AS i FROM jsonb_array_elements(kept->'trials') WITH ORDINALITY AS e (t, at)),
+    folds AS (
+        SELECT i, f, at - 1 AS fold
+        FROM tried, LATERAL jsonb_array_elements(t->'folds') WITH ORDINALITY AS e (f, at))
+    SELECT (t->'configuration')::text, place, (f->>'iterations')::bigint, (coalesce(f, t)->>'metric')::float8,
+           CASE WHEN f IS NULL THEN (t->>'std_err')::float8 END,
+           CASE WHEN f IS NULL THEN total ELSE (f->>'seconds')::float8 END, f->>'status', (t->>'rows')::float8,
+           CASE WHEN f IS NULL THEN i = (kept->>'chosen')::bigint END
+    FROM tried CROSS JOIN LATERAL (
+        SELECT NULL::bigint AS place, NULL::jsonb AS f,
+               (SELECT sum((one.f->>'seconds')::float8) FROM folds AS one WHERE one.i = tried.i) AS total
+        UNION ALL SELECT each.fold, each.f, NULL FROM folds AS each WHERE each.i = tried.i) AS part
+    ORDER BY i, place NULLS FIRST;
+END
+$$;
+
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing.

@@ -1,9 +1,12 @@
 """RowBlocks written by NumPy, in the layout of `udas/rowblock/rowblock.h`, to call kernels on."""
 
+import ctypes
+import functools
 import itertools
 
 import numpy as np
 
+import tuskml
 from tuskml.kernels.passes import GROUP, KINDS, Pass
 from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners.linear.tasks import LINEAR
@@ -118,3 +121,15 @@ def rows_pass(groups, task="linear", class_weight=None, smoothing=0.0, threads=1
         smoothing=smoothing,
         stride=stride,
     )
+
+
+@functools.cache
+def database():
+    """A database of its own."""
+    return tuskml.connect()
+
+
+def account():
+    """The address of its account, for kernels that copy rows; C's `database` begins with it."""
+    ((found,),) = database().execute("SELECT _tusk_account()").fetchall()
+    return ctypes.c_void_p.from_address(found).value

@@ -86,7 +86,7 @@ typedef struct tusk_group {
     int32_t kind;
     const struct tusk_part *parts; /* NULL where the rows are what kernels train on */
     int32_t extras;                /* bits of enum tusk_extra */
-    int32_t unused;
+    int32_t place; /* among the groups of a training, for what is known of each; packers leave 0 */
 } tusk_group;
 
 enum tusk_code {

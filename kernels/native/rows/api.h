@@ -40,6 +40,23 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 
+/* --- folds --- */
+typedef struct tk_dealing {
+    uint64_t seed;
+    int32_t folds;    /* of each group's rows, as equal in size as can be */
+    int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
+    int32_t by_label; /* whether rows of each label are dealt evenly */
+} tk_dealing;
+/* Copies each group's rows to cells, shape (n_groups, folds * slices); tk_unlink frees them. Which
+ * row is where does not depend on the order of the input. */
+TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory,
+                   tusk_group *cells);
+/* Links the segments of the chosen cells of each group; chosen has the shape (n_cells,). The
+ * groups are valid until cells are linked again, and own nothing. */
+TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
+                    const uint8_t *chosen, tusk_group *out);
+TK_API void tk_unlink(tusk_group *cells, int64_t n);
+
 /* --- many small groups --- */
 /* Whether most groups, which are dense, have their rows in several segments. */
 TK_API int tk_scattered(const tk_pass *pass);

@@ -6,17 +6,12 @@
 #include <cstring>
 #include <vector>
 
+#include "shuffle.hpp"
+
 #include "../shared/rows.hpp"
-#include "api.h"
 
 namespace tusk {
 namespace {
-
-struct Key {
-    uint64_t hash;
-    const tusk_segment *segment;
-    uint32_t row;
-};
 
 inline uint64_t mix(uint64_t a, uint64_t b) {
     __uint128_t m = (__uint128_t)a * b;
@@ -233,6 +228,21 @@ private:
     int threads_;
 };
 
+} // namespace
+
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads) {
+    const tusk_group &group = pass->groups[g];
+    std::vector<Key> keys = sorted(group, hash_rows(pass, g, seed, threads), threads);
+    return part_equals(keys) ? sorted(group, std::move(keys), threads) : keys;
+}
+
+int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,
+              int64_t n, tusk_group *out) {
+    return Writer(group, memory, threads).copy(keys, n, out);
+}
+
+namespace {
+
 // Parameters that all groups share. threads: for each group.
 struct Shuffling {
     const tk_pass *pass;
@@ -244,14 +254,11 @@ struct Shuffling {
 int shuffle_group(const Shuffling &all, int64_t g, int64_t held_out, tusk_group *kept,
                   tusk_group *held) {
     const tusk_group &group = all.pass->groups[g];
-    auto hashed = hash_rows(all.pass, g, all.seed, all.threads);
-    std::vector<Key> keys = sorted(group, std::move(hashed), all.threads);
-    if (part_equals(keys))
-        keys = sorted(group, std::move(keys), all.threads);
-    Writer writer(group, all.memory, all.threads);
-    int code = writer.copy(keys.data(), held_out, held);
+    std::vector<Key> keys = shuffled_keys(all.pass, g, all.seed, all.threads);
+    int code = copy_rows(group, all.memory, all.threads, keys.data(), held_out, held);
     if (!code)
-        code = writer.copy(keys.data() + held_out, group.n_rows - held_out, kept);
+        code = copy_rows(group, all.memory, all.threads, keys.data() + held_out,
+                         group.n_rows - held_out, kept);
     kept->n_skipped = group.n_skipped;
     return code;
 }

@@ -68,7 +68,8 @@ def first_plan(
         bool(groups["kind"][0] >= 2),
     )
     plan = choose(request.task, options, seen)
-    if options.algorithm != "auto" or named(options):
+    beside = request.near is not None  # what the rule takes gains most by a start near the end
+    if options.algorithm != "auto" or named(options) or beside:
         return plan, None
     return plan, Question(request.task, options, statistics(groups, memory), plan.threads)
 

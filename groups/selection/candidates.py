@@ -1,0 +1,166 @@
+"""The candidates of a search: combinations of values of options, or draws from them."""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuskml.errors import OptionError, nearest
+from tuskml.groups.selection.draws import RANGES, Draw, draw_of
+from tuskml.learners.options.kinds import Option
+from tuskml.learners.options.table import Options
+from tuskml.learners.registry import learner_of, options_of, task_named
+from tuskml.learners.tasks import Task
+
+MOST_CANDIDATES = 10_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One configuration: a task with its options; shown: as JSON, what sets it apart."""
+
+    task: Task
+    options: Options
+    shown: str
+
+
+def option_of(task: str, name: str) -> Option | None:
+    """A task's option by its name."""
+    return learner_of(task_named(task)).options.by_name.get(name)
+
+
+def values_of(option: Option, value: Any) -> list[Any] | Draw | None:
+    """The values of a list, or what draws them, None where it is one value of the option."""
+    if not isinstance(value, list | dict):
+        return None
+    try:
+        option.kind.parse(value)
+    except (ValueError, OverflowError, TypeError):
+        pass
+    else:
+        return None
+    if isinstance(value, dict):
+        return draw_of(option, value) if RANGES & set(value) else None
+    if not value:
+        raise OptionError(f"option '{option.name}' is an empty list, expected its values")
+    return value
+
+
+def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
+    """OptionError for an option that none of several tasks has."""
+    if len(specs) == 1:
+        return  # its own sentence comes when it is read
+    known = {
+        name for spec in specs for name in learner_of(task_named(spec["task"])).options.by_name
+    }
+    for name in plain:
+        if name not in known:
+            raise OptionError(
+                f"unknown option '{name[:60]}', expected one of {', '.join(sorted(known))}"
+                f"{nearest(name, known)}"
+            )
+
+
+def candidates_of(
+    specs: Sequence[Mapping[str, Any]],
+    plain: Mapping[str, Any],
+    strategy: str,
+    trials: int | None,
+    random: np.random.Generator,
+) -> tuple[Candidate, ...]:
+    """All combinations of each task, or as many draws, spread evenly over the tasks."""
+    classes = any(task_named(spec["task"]).classifies for spec in specs)
+    spaces = [space_of(spec, plain, classes, len(specs) > 1) for spec in specs]
+    if trials is None or strategy == "grid":
+        chosen = [list(grid(space)) for space in spaces]
+    else:
+        counts = [len(part) for part in np.array_split(np.arange(trials), len(spaces))]
+        chosen = [drawn(space, n, random) for space, n in zip(spaces, counts, strict=True)]
+    found: dict[str, Candidate] = {}
+    for spec, space, values in zip(specs, spaces, chosen, strict=True):
+        for one in values:
+            candidate = candidate_of(spec["task"], space, one, len(specs) > 1)
+            found.setdefault(candidate.task.name + candidate.shown, candidate)
+    if len(found) > MOST_CANDIDATES:
+        raise OptionError(
+            f"the lists have {len(found)} combinations, at most {MOST_CANDIDATES} are allowed: "
+            'draw some with "search": {"strategy": "random", "trials": 100}'
+        )
+    return tuple(found.values())
+
+
+Space = dict[str, Any]
+"""By option: its value, a list of values, or what draws them."""
+
+
+def space_of(
+    spec: Mapping[str, Any], plain: Mapping[str, Any], classes: bool, several: bool
+) -> Space:
+    """What a task's options may be; of options that several tasks share, those that it has."""
+    task = task_named(spec["task"])
+    table = learner_of(task).options.by_name
+    shared = {k: v for k, v in plain.items() if not several or k in table}
+    if classes and task.classes_by_option:
+        shared = {**learner_of(task).classifying, **shared}
+    own = {k: v for k, v in spec.items() if k != "task"}
+    space: Space = {}
+    for name, value in (shared | own).items():
+        option = table.get(name)
+        several_values = values_of(option, value) if option is not None else None
+        space[name] = _Several(several_values) if several_values is not None else value
+    return space
+
+
+@dataclass(frozen=True)
+class _Several:
+    """The values that an option may have."""
+
+    values: list[Any] | Draw
+
+    def one(self, random: np.random.Generator) -> Any:
+        if isinstance(self.values, Draw):
+            return self.values.one(random)
+        return self.values[int(random.integers(len(self.values)))]
+
+
+def grid(space: Space) -> list[dict[str, Any]]:
+    """All combinations; OptionError where one has more values than can be listed."""
+    names = [name for name, value in space.items() if isinstance(value, _Several)]
+    for name in names:
+        if isinstance(space[name].values, Draw):
+            raise OptionError(
+                f"option '{name}' is a range, whose values are drawn: expected "
+                '"search": {"strategy": "random", "trials": 20} beside it, or a list of values'
+            )
+    count = int(np.prod([float(len(space[name].values)) for name in names])) if names else 1
+    if count > MOST_CANDIDATES:
+        raise OptionError(
+            f"the lists have {count} combinations, at most {MOST_CANDIDATES} are allowed: "
+            'draw some with "search": {"strategy": "random", "trials": 100}'
+        )
+    combinations = itertools.product(*(space[name].values for name in names))
+    return [dict(zip(names, values, strict=True)) for values in combinations]
+
+
+def drawn(space: Space, trials: int, random: np.random.Generator) -> list[dict[str, Any]]:
+    """So many combinations that differ, or fewer where there are not so many."""
+    names = [name for name, value in space.items() if isinstance(value, _Several)]
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(20 * trials):  # a small grid has no more that differ
+        one = {name: space[name].one(random) for name in names}
+        found.setdefault(json.dumps(one, sort_keys=True), one)
+        if len(found) == trials:
+            break
+    return list(found.values())
+
+
+def candidate_of(task: str, space: Space, values: Mapping[str, Any], several: bool) -> Candidate:
+    """The candidate with these values. OptionError for one that the option does not allow."""
+    found = task_named(task)
+    fixed = {name: value for name, value in space.items() if not isinstance(value, _Several)}
+    options = options_of(found, json.dumps(fixed | dict(values)))
+    shown = ({"task": task} if several else {}) | dict(values)
+    return Candidate(found, options, json.dumps(shown))

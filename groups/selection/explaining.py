@@ -1,0 +1,62 @@
+"""What a search would do, as text or JSON."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.preparation import readable
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.trials import shares, slices_of
+from tuskml.learners.learner import Request
+from tuskml.learners.registry import learner_of
+
+
+def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
+    """The search, and behind it what the first candidate would run on all rows of each group."""
+    first = search.candidates[0]
+    request: Request[Any, Any] = Request(first.task, first.options)
+    about = described(search)
+    with readable(groups, request, memory) as seen:
+        for text in learner_of(first.task).explain(seen.groups, seen.request, memory):
+            if first.options.format == "json":
+                yield json.dumps({"search": about} | json.loads(text))
+            else:
+                yield f"{sentences(about)}\n\nthe first candidate, {first.shown}:\n{text}"
+
+
+def described(search: Search) -> dict[str, Any]:
+    """How many trainings there are, on which rows, and by what they are judged."""
+    n, sets = len(search.candidates), len(search.sets)
+    trained = [max(1, -(-n // search.eta**rung)) for rung in range(slices_of(search))]
+    return {
+        "candidates": n,
+        "strategy": "halving" if search.eta > 1 else "all",
+        "folds": sets,
+        "held_out": (search.held if search.together else 1) / search.folds,
+        "metric": search.metric,
+        "one_standard_error": search.one_standard_error,
+        "rungs": [
+            {"candidates": count, "rows": share}
+            for count, share in zip(trained, shares(search), strict=True)
+        ],
+        "trainings": sum(trained) * sets + 1,
+        "time": search.time,
+    }
+
+
+def sentences(about: dict[str, Any]) -> str:
+    """The same in words."""
+    folds = f"{about['folds']} folds" if about["folds"] > 1 else "one set of held-out rows"
+    lines = [
+        f"search: {about['candidates']} candidates on {folds} of {about['held_out']:.3g} of a "
+        f"group's rows, {about['trainings']} trainings per group with the last one on all rows",
+        f"metric: {about['metric']}"
+        + (", the simplest within one standard error" if about["one_standard_error"] else ""),
+    ]
+    if len(about["rungs"]) > 1:
+        rungs = (f"{one['candidates']} on {one['rows']:.3g}" for one in about["rungs"])
+        lines.append(f"halving: {', '.join(rungs)} of the rows that are not held out")
+    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""Models judged by rows that were held out, with the arithmetic of SQL's metrics in C."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.groups.contract.emission import Emission
+from tuskml.kernels.library import Floats, pointer
+from tuskml.learners.models import Models
+
+
+class _Judging(ctypes.Structure):
+    """`tusk_judging` (`udas/scalars/judging/judge.h`)."""
+
+    _fields_ = [("metric", ctypes.c_char_p), ("parameter", ctypes.c_double)]
+
+
+class _Refusal(ctypes.Structure):
+    """`tusk_refusal`."""
+
+    _fields_ = [("sentence", ctypes.c_char * 512), ("sqlstate", ctypes.c_char * 6)]
+
+
+def judged(
+    library: ctypes.CDLL, models: Models, held: NDArray[np.void], metric: str, parameter: float
+) -> Floats:
+    """The metric of each model by the rows of its group, (n,); NaN where they do not determine it.
+
+    library: of the database; held: GROUP of shape (n,), in the order of the models. Raises
+    DataError where the metric is not one of such models.
+    """
+    out = np.full(len(held), np.nan)
+    emission, why = Emission(models), _Refusal()
+    how = _Judging(metric.encode(), parameter)
+    judge: Any = library.tusk_judge
+    given = ctypes.byref(emission.struct), ctypes.c_void_p(pointer(held)), ctypes.byref(how)
+    if not judge(*given, ctypes.c_void_p(pointer(out)), ctypes.byref(why)):
+        sentence = why.sentence.decode(errors="replace")
+        raise DataError(f"option 'metric' is '{metric}': {sentence}")
+    return out

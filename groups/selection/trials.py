@@ -1,0 +1,168 @@
+"""What became of every candidate in every group, fold by fold, and which of them won."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.metrics import METRICS
+from tuskml.kernels.passes import Floats
+from tuskml.learners.models import Models
+from tuskml.learners.registry import learner_of
+
+NOT_TRIED, TOO_FEW, STOPPED = "not tried", "too few rows", "stopped early"
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Trials of C candidates on F sets of held-out rows of G groups.
+
+    metric, seconds: (C, F, G), NaN where there is none; iterations: likewise, 0; status: codes in
+    `statuses`; rung: (C, G), how many slices of the rows the last trials of a candidate had.
+    """
+
+    search: Search
+    metric: Floats
+    seconds: Floats
+    iterations: NDArray[np.int64]
+    status: NDArray[np.int32]
+    rung: NDArray[np.int32]
+    statuses: list[str]
+
+    @classmethod
+    def none(cls, search: Search, n_groups: int) -> "Trials":
+        """Before the first trial."""
+        shape = len(search.candidates), len(search.sets), n_groups
+        return cls(
+            search,
+            np.full(shape, np.nan),
+            np.full(shape, np.nan),
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.int32),
+            np.zeros((shape[0], n_groups), np.int32),
+            [NOT_TRIED],
+        )
+
+    def code(self, status: str) -> int:
+        """The code of a status."""
+        if status not in self.statuses:
+            self.statuses.append(status)
+        return self.statuses.index(status)
+
+    def put(
+        self, candidate: int, fold: int, places: NDArray[np.intp], models: Models, metric: Floats
+    ) -> None:
+        """Notes trained models of some groups; all arrays are in the order of places (n,)."""
+        codes = np.array([self.code(text) for text in models.status.pool], np.int32)
+        self.metric[candidate, fold, places] = metric
+        self.seconds[candidate, fold, places] = models.seconds
+        self.iterations[candidate, fold, places] = models.iterations
+        self.status[candidate, fold, places] = codes[models.status.code]
+
+    def means(self) -> Floats:
+        """The mean over the folds that have a metric, (C, G); NaN where none has."""
+        known = np.isfinite(self.metric)
+        total = np.where(known, self.metric, 0.0).sum(axis=1)
+        count = known.sum(axis=1)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    def errors(self) -> Floats:
+        """The standard error of each mean, (C, G); NaN of fewer than two folds."""
+        known = np.isfinite(self.metric)
+        count = known.sum(axis=1)
+        apart = np.where(known, self.metric - self.means()[:, None, :], 0.0)
+        variance = (apart**2).sum(axis=1) / np.maximum(count - 1, 1)
+        return np.where(count > 1, np.sqrt(variance / np.maximum(count, 1)), np.nan)
+
+    def complete(self) -> NDArray[np.bool_]:
+        """Which candidates were tried on as many folds and rows as any other, (C, G)."""
+        count = np.isfinite(self.metric).sum(axis=1)
+        best = self.rung == self.rung.max(axis=0)
+        most = np.where(best, count, 0).max(axis=0)
+        found: NDArray[np.bool_] = best & (count == most) & (count > 0)
+        return found
+
+    def losses(self) -> Floats:
+        """The means of complete candidates, the less the better, and infinity, (C, G)."""
+        sign = -1.0 if METRICS[self.search.metric] else 1.0
+        return np.where(self.complete(), sign * self.means(), np.inf)
+
+    def winners(self) -> NDArray[np.intp]:
+        """The candidate of each group, (G,); the first one where none could be judged.
+
+        With `one_standard_error` the simplest one within the best one's standard error (L. Breiman
+        et al., Classification and regression trees, 1984, 3.4.3).
+        """
+        losses = self.losses()
+        best: NDArray[np.intp] = losses.argmin(axis=0)
+        if not self.search.one_standard_error:
+            return best
+        groups = np.arange(losses.shape[1])
+        error = np.nan_to_num(self.errors()[best, groups])
+        near = losses <= losses[best, groups] + error
+        simple = np.array(
+            [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
+        )
+        cost = np.where(near & np.isfinite(losses), simple[:, None], np.inf)
+        least = np.isfinite(cost) & (cost == cost.min(axis=0))
+        chosen: NDArray[np.intp] = np.where(least, losses, np.inf).argmin(axis=0)
+        return np.where(np.isfinite(losses[best, groups]), chosen, best)
+
+    def texts(self, winners: NDArray[np.intp]) -> list[str]:
+        """The value of each model's field `trials`, as JSON."""
+        means, errors = self.means(), self.errors()
+        shown = [json.loads(candidate.shown) for candidate in self.search.candidates]
+        return [
+            json.dumps(
+                {
+                    "metric": self.search.metric,
+                    "chosen": int(winners[g]),
+                    "trials": [
+                        self._candidate(c, g, shown[c], means[c, g], errors[c, g])
+                        for c in range(len(shown))
+                    ],
+                }
+            )
+            for g in range(means.shape[1])
+        ]
+
+    def _candidate(
+        self, c: int, g: int, shown: object, mean: float, error: float
+    ) -> dict[str, object]:
+        folds = range(len(self.search.sets))
+        return {
+            "configuration": shown,
+            "metric": number(mean),
+            "std_err": number(error),
+            "rows": shares(self.search)[max(int(self.rung[c, g]) - 1, 0)],
+            "folds": [
+                {
+                    "metric": number(self.metric[c, f, g]),
+                    "iterations": int(self.iterations[c, f, g]),
+                    "seconds": number(self.seconds[c, f, g]),
+                    "status": self.statuses[self.status[c, f, g]],
+                }
+                for f in folds
+            ],
+        }
+
+
+def number(x: float) -> float | None:
+    """A number for JSON, which has no NaN."""
+    return float(f"{x:.12g}") if np.isfinite(x) else None
+
+
+def slices_of(search: Search) -> int:
+    """Rungs of successive halving: each has half of the candidates of the one before it."""
+    if search.eta == 1:
+        return 1
+    return min(6, max(1, int(np.ceil(np.log2(max(len(search.candidates), 1))))))
+
+
+def shares(search: Search) -> Sequence[float]:
+    """The share of the training rows that each rung has."""
+    rungs = slices_of(search)
+    return [2.0 ** (rung + 1 - rungs) for rung in range(rungs)]

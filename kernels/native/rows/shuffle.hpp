@@ -1,0 +1,24 @@
+// The order of a shuffle, and copies of rows in an order.
+#pragma once
+
+#include <vector>
+
+#include "api.h"
+
+namespace tusk {
+
+// A row, and what it is sorted by.
+struct Key {
+    uint64_t hash;
+    const tusk_segment *segment;
+    uint32_t row;
+};
+
+// The rows of group g in an order that depends on their content and the seed alone.
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads);
+
+// Copies n rows in the order of their keys into segments of about two megabytes. A TK_ code.
+int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,
+              int64_t n, tusk_group *out);
+
+} // namespace tusk

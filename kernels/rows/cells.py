@@ -1,0 +1,65 @@
+"""Rows dealt to folds and slices of folds, and sets of these without a copy of a row."""
+
+from collections.abc import Iterable
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import cancel_mark, check_code, library, pointer
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.structures import Dealing
+from tuskml.kernels.structures import GROUP
+
+
+class Cells:
+    """The rows of G groups, each dealt to `folds` folds of `slices` slices.
+
+    A fold has about 1/folds of a group's rows. Slice 0 and slice 1 have 1/2^(slices - 1) of a
+    fold's rows each, and every other slice twice as many as the one before it, so that slices
+    0 .. s together double with s.
+    """
+
+    def __init__(self, cells: NDArray[np.void], folds: int, slices: int) -> None:
+        self.cells, self.folds, self.slices = cells, folds, slices
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        library().tk_unlink(pointer(self.cells), self.cells.size)
+
+    def linked(self, folds: Iterable[int], slices: int | None = None) -> NDArray[np.void]:
+        """The groups, (G,), with the rows of some folds alone, and of these the first slices.
+
+        They are valid until the next call, and empty where a group has no such row.
+        """
+        chosen = np.zeros((self.folds, self.slices), np.uint8)
+        chosen[list(folds), : self.slices if slices is None else slices] = 1
+        out = np.zeros(len(self.cells), GROUP)
+        given = len(self.cells), self.folds * self.slices
+        library().tk_link(pointer(self.cells), *given, pointer(chosen), pointer(out))
+        return out
+
+
+def deal(
+    groups: NDArray[np.void],
+    folds: int,
+    *,
+    slices: int = 1,
+    by_label: bool = False,
+    seed: int = 0,
+    threads: int = 1,
+    memory: int = 0,
+) -> Cells:
+    """Copies the rows of groups (GROUP) into cells, by the content of rows and a seed alone.
+
+    by_label: whether the rows of each label are dealt evenly; memory: address of the account that
+    the copies are charged to. Raises MemoryError and Interrupted.
+    """
+    cells = np.zeros((len(groups), folds * slices), GROUP)
+    how = Dealing(seed & (2**64 - 1), folds, slices, by_label)
+    given = np.ascontiguousarray(groups)
+    rows = Pass(given, 0, None, None, True, threads, cancel_mark=cancel_mark())
+    check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)))
+    return Cells(cells, folds, slices)

@@ -1,0 +1,47 @@
+"""The structures of the kernels that copy rows, as `native/rows/api.h` has them."""
+
+import ctypes
+from typing import Any
+
+INT32, INT64, UINT64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
+
+
+class Preparing(ctypes.Structure):
+    """`tk_preparing`."""
+
+    _fields_ = [
+        ("missing", INT32),
+        ("levels", INT32),
+        ("refuse_unseen", INT32),
+        ("threads", INT32),
+        ("max_categories", INT64),
+        ("min_count", INT64),
+        ("cancel_mark", INT64),
+        ("classes", ctypes.c_char_p),
+        ("n_classes", INT64),
+        ("dates", INT32),
+        ("word_bits", INT32),
+        ("categories", ctypes.c_char_p),
+        ("n_categories", INT64),
+        ("words", ctypes.c_char_p),
+        ("n_words", INT64),
+        ("interactions", ctypes.c_char_p),
+        ("n_interactions", INT64),
+        ("cluster", ctypes.c_char_p),
+        ("dense", INT32),
+    ]
+
+
+class Dealing(ctypes.Structure):
+    """`tk_dealing`."""
+
+    _fields_ = [
+        ("seed", UINT64),
+        ("folds", INT32),
+        ("slices", INT32),
+        ("by_label", INT32),
+    ]
+
+
+STRUCTURES: dict[str, Any] = {"tk_preparing": Preparing, "tk_dealing": Dealing}
+"""By their names in C."""

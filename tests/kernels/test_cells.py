@@ -1,0 +1,109 @@
+"""Rows dealt to folds: each row once, evenly, whatever the order of the input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import account, block, together
+
+from tuskml.kernels.rows.cells import deal
+from tuskml.kernels.segments import chunks, labels_of
+
+KINDS = ["dense float32", "dense float64", "sparse float64"]
+
+
+def numbers_in(group):
+    """The rows of a group by their first feature, which is their number."""
+    found = []
+    for _, x, _ in chunks(group):
+        if isinstance(x, tuple):
+            starts, _, values = x
+            found += values[starts[:-1]].tolist()
+        else:
+            found += x[:, 0].tolist()
+    return sorted(int(one) for one in found)
+
+
+def rows(n, seed=0, classes=3):
+    random = np.random.default_rng(seed)
+    x = np.column_stack([np.arange(1, n + 1), random.normal(size=(n, 2))])
+    return x, random.integers(0, classes, n).astype(float)
+
+
+@settings(max_examples=30)
+@given(
+    n=st.integers(1, 200),
+    folds=st.integers(2, 7),
+    slices=st.integers(1, 4),
+    by_label=st.booleans(),
+    kind=st.sampled_from(KINDS),
+    segment_rows=st.sampled_from([1, 7, 1000]),
+)
+def test_every_row_is_in_one_fold(n, folds, slices, by_label, kind, segment_rows):
+    x, y = rows(n)
+    group = block(x, y, kind, segment_rows)
+    with deal(group, folds, memory=account(), slices=slices, by_label=by_label) as cells:
+        sizes = []
+        for fold in range(folds):
+            held = numbers_in(cells.linked([fold])[0])
+            kept = numbers_in(cells.linked([f for f in range(folds) if f != fold])[0])
+            assert sorted(held + kept) == list(range(1, n + 1))
+            sizes.append(len(held))
+        assert max(sizes) - min(sizes) <= 1
+        whole = cells.linked(range(folds))
+        assert whole["n_rows"][0] == n
+        before: set[int] = set()
+        for first in range(1, slices + 1):
+            some = set(numbers_in(cells.linked(range(folds), first)[0]))
+            assert before <= some
+            before = some
+        assert before == set(range(1, n + 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_are_dealt_evenly(kind):
+    x, y = rows(103)
+    with deal(block(x, y, kind), 5, memory=account(), by_label=True) as cells:
+        for fold in range(5):
+            held = np.array(numbers_in(cells.linked([fold])[0])) - 1
+            for label in (0, 1, 2):
+                assert abs((y[held] == label).sum() - (y == label).sum() / 5) <= 1
+
+
+def test_slices_double():
+    x, y = rows(3200)
+    with deal(block(x, y), 5, memory=account(), slices=4) as cells:
+        sizes = [int(cells.linked([0], first)["n_rows"][0]) for first in range(1, 5)]
+    assert sizes == [80, 160, 320, 640]
+
+
+def test_folds_do_not_depend_on_the_order_of_rows():
+    x, y = rows(150)
+    other = np.random.default_rng(1).permutation(150)
+    with deal(block(x, y), 4, memory=account(), by_label=True, seed=3) as one:
+        first = [numbers_in(one.linked([fold])[0]) for fold in range(4)]
+    with deal(
+        block(x[other], y[other], segment_rows=11), 4, memory=account(), by_label=True, seed=3
+    ) as two:
+        assert first == [numbers_in(two.linked([fold])[0]) for fold in range(4)]
+    with deal(block(x, y), 4, memory=account(), by_label=True, seed=4) as three:
+        assert first != [numbers_in(three.linked([fold])[0]) for fold in range(4)]
+
+
+def test_groups_are_dealt_each_by_itself():
+    sizes = [1, 40, 3, 17]
+    blocks = [block(*rows(n, seed)) for seed, n in enumerate(sizes)]
+    with deal(together(blocks), 3, memory=account(), threads=2) as cells:
+        for g, n in enumerate(sizes):
+            found = [numbers_in(cells.linked([fold])[g]) for fold in range(3)]
+            assert sorted(found[0] + found[1] + found[2]) == list(range(1, n + 1))
+
+
+def test_weights_go_with_their_rows():
+    x, y = rows(60)
+    weight = np.arange(1.0, 61.0)
+    with deal(block(x, y, weight=weight), 3, memory=account()) as cells:
+        held = cells.linked([1])[0]
+        order = [int(one) for _, part, _ in chunks(held) for one in part[:, 0]]
+        found = np.concatenate([np.array(w) for _, w in labels_of(held)])
+    assert found.tolist() == [float(one) for one in order]

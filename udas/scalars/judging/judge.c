@@ -1,0 +1,300 @@
+#include "judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../metrics/classes.h"
+#include "../metrics/curves.h"
+#include "../metrics/metric.h"
+#include "../metrics/scored.h"
+#include "../models/payload.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* The one of the three kinds of metrics that was named; the others are -1. */
+typedef struct which_metric {
+    int sum, ranking, classes;
+} which_metric;
+
+/* A metric of one group while its rows are read. */
+typedef struct judged {
+    which_metric which;
+    double parameter;
+    tusk_scorer scorer;
+    enum tusk_answer answer;
+    double *answers; /* of one segment's rows; of lists, list_size of a row */
+    tusk_score sums;
+    tusk_scored scored;
+    tusk_classes counted;
+    char *sentence;
+} judged;
+
+static void *grow(void *memory, size_t bytes, void *context) {
+    (void)context;
+    return realloc(memory, bytes);
+}
+
+static const tusk_grow HEAP = {grow, NULL};
+
+static which_metric named(const char *name) {
+    which_metric w = {-1, -1, -1};
+    for (int k = 0; k < TUSK_METRICS; k++)
+        if (!strcmp(name, tusk_metric_of((enum tusk_metric_kind)k)->name))
+            w.sum = k;
+    for (int k = TUSK_AUC; k <= TUSK_AVERAGE_PRECISION; k++)
+        if (!strcmp(name, tusk_ranking_of((enum tusk_ranking_kind)k)->name))
+            w.ranking = k;
+    for (int k = TUSK_PRECISION; k <= TUSK_F1; k++)
+        if (!strcmp(name, tusk_class_metric_name((enum tusk_class_metric)k)))
+            w.classes = k;
+    return w;
+}
+
+EXPORTED int tusk_judges_by(const char *metric) {
+    which_metric w = named(metric);
+    return w.sum >= 0 || w.ranking >= 0 || w.classes >= 0;
+}
+
+/* --- one row --- */
+
+static bool by_chances(const judged *j) {
+    return j->which.sum == TUSK_LOG_LOSS || j->which.sum == TUSK_BRIER;
+}
+
+/* The row of a label and the probabilities of all classes; of a class that the model does not know
+ * the probability is 0. */
+static tusk_judged row_of_shares(const judged *j, double y, const double *p) {
+    tusk_judged row = {.y = 1};
+    for (uint64_t k = 0; k < j->scorer.list_size; k++) {
+        if (j->scorer.labels[k] == y)
+            row.p = p[k];
+        else
+            row.others += p[k] * p[k];
+    }
+    return row;
+}
+
+static bool take_ranked(judged *j, double y, double score, double weight) {
+    const tusk_ranking *ranking = tusk_ranking_of((enum tusk_ranking_kind)j->which.ranking);
+    tusk_ranked row = {y == j->scorer.positive, score, 0, weight};
+    return tusk_scored_take(&j->scored, ranking, &row, HEAP, j->sentence);
+}
+
+static bool take_class(judged *j, double y, double predicted, double weight) {
+    tusk_class label, second;
+    bool two = !j->scorer.labels;
+    if (two) { /* the averages of two classes want their usual numbers */
+        y = y == j->scorer.positive;
+        predicted = predicted == j->scorer.positive;
+    }
+    return tusk_classes_are(&j->counted, TUSK_NUMBER_CLASS, two ? TUSK_BINARY : TUSK_MACRO,
+                            j->sentence) &&
+           tusk_class_number(&label, y, "label", j->sentence) &&
+           tusk_class_number(&second, predicted, "predicted", j->sentence) &&
+           tusk_classes_add(&j->counted, &label, &second, (tusk_counts){1, weight}, HEAP,
+                            j->sentence);
+}
+
+static bool take(judged *j, double y, const double *answer, double weight) {
+    if (j->which.ranking >= 0)
+        return take_ranked(j, y, *answer, weight);
+    if (j->which.classes >= 0)
+        return take_class(j, y, *answer, weight);
+    tusk_judged row = {.y = y, .p = *answer, .parameter = j->parameter};
+    if (by_chances(j) && j->scorer.labels)
+        row = row_of_shares(j, y, answer);
+    else if (by_chances(j))
+        row.y = y == j->scorer.positive;
+    row.weight = weight;
+    return tusk_score_take(&j->sums, tusk_metric_of((enum tusk_metric_kind)j->which.sum), &row,
+                           j->sentence);
+}
+
+/* --- the rows of a segment --- */
+
+static bool answer_lists(judged *j, const tusk_segment *s, tusk_shape shape) {
+    tusk_scorer *scorer = &j->scorer;
+    bool f64 = tusk_value_size(shape.kind) == sizeof(double), sparse = tusk_is_sparse(shape.kind);
+    double *out = j->answers;
+    for (uint32_t i = 0; i < s->n_rows; i++, out += scorer->list_size) {
+        size_t size = tusk_value_size(shape.kind);
+        uint64_t n = (uint64_t)shape.dim, at = n * i;
+        tusk_sparse_row row = {0};
+        if (sparse) {
+            at = tusk_row_starts(s)[i];
+            n = tusk_row_starts(s)[i + 1] - at;
+            row = (tusk_sparse_row){tusk_indices(s) + at,
+                                    (const char *)tusk_sparse_values(s) + at * size, n, n};
+        }
+        const char *x = sparse ? row.values : (const char *)tusk_dense_values(s) + at * size;
+        if (!tusk_list(scorer, sparse ? &row : NULL, x, f64, n, out, j->sentence))
+            return false;
+    }
+    return true;
+}
+
+static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
+    size_t size = tusk_value_size(shape.kind);
+    bool f64 = size == sizeof(double);
+    if (!tusk_is_sparse(shape.kind))
+        return tusk_margins(&j->scorer, tusk_dense_values(s), f64, (uint64_t)shape.dim, s->n_rows,
+                            j->answers, j->sentence);
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        uint32_t at = tusk_row_starts(s)[i], n = tusk_row_starts(s)[i + 1] - at;
+        tusk_sparse_row row = {tusk_indices(s) + at,
+                               (const char *)tusk_sparse_values(s) + at * size, n, n};
+        if (!tusk_sparse_margin(&j->scorer, &row, f64, j->answers + i, j->sentence))
+            return false;
+    }
+    return true;
+}
+
+static bool answers_of(judged *j, const tusk_segment *s, tusk_shape shape) {
+    if (tusk_answers_lists(j->answer))
+        return answer_lists(j, s, shape);
+    if (!margins_of(j, s, shape))
+        return false;
+    const double *offset = tusk_extra(s, shape, TUSK_OFFSETS);
+    for (uint32_t i = 0; offset && i < s->n_rows; i++)
+        j->answers[i] += offset[i];
+    if (j->answer == TUSK_PREDICT)
+        tusk_to_predictions(&j->scorer, j->answers, s->n_rows);
+    else if (j->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(j->answers, s->n_rows);
+    return true;
+}
+
+static bool judge_segment(judged *j, const tusk_segment *s, tusk_shape shape) {
+    size_t each = tusk_answers_lists(j->answer) ? j->scorer.list_size : 1;
+    j->answers = malloc((s->n_rows + !s->n_rows) * each * sizeof(double));
+    if (!j->answers) {
+        snprintf(j->sentence, TUSK_SENTENCE, "out of memory");
+        return false;
+    }
+    const double *y = tusk_labels(s), *weight = tusk_extra(s, shape, TUSK_WEIGHTS);
+    bool done = answers_of(j, s, shape);
+    for (uint32_t i = 0; done && i < s->n_rows; i++)
+        done = take(j, y[i], j->answers + i * each, weight ? weight[i] : 1);
+    free(j->answers);
+    return done;
+}
+
+/* --- a group --- */
+
+static double give_ranking(const judged *j, bool *null) {
+    uint64_t *work = malloc(tusk_scored_work(&j->scored) + 1);
+    if (!work)
+        return NAN;
+    tusk_ranks ranks = tusk_rank(&j->scored, work, NULL);
+    double found = tusk_ranks_number(&ranks, (enum tusk_ranking_kind)j->which.ranking, null);
+    free(work);
+    return found;
+}
+
+static double give_classes(const judged *j, bool *null) {
+    void *work = malloc(tusk_classes_work(&j->counted) + 1);
+    if (!work)
+        return NAN;
+    double found =
+        tusk_classes_score(&j->counted, (enum tusk_class_metric)j->which.classes, work, null);
+    free(work);
+    return found;
+}
+
+static double give(const judged *j) {
+    bool null = false;
+    double found = j->which.ranking >= 0 ? give_ranking(j, &null)
+                   : j->which.classes >= 0
+                       ? give_classes(j, &null)
+                       : tusk_score_give(
+                             &j->sums, tusk_metric_of((enum tusk_metric_kind)j->which.sum), &null);
+    return null ? NAN : found;
+}
+
+static void forget(judged *j) {
+    for (int k = 0; k < 2; k++) {
+        free(j->scored.lists[k].keys);
+        free(j->scored.lists[k].weights);
+    }
+    void *owned[] = {j->counted.bytes, j->counted.names, j->counted.pairs,
+                     j->counted.by_name.slots, j->counted.by_pair.slots};
+    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
+        free(owned[k]);
+}
+
+/* The answer that a metric is of. */
+static enum tusk_answer answer_for(which_metric w, const tusk_payload_head *head) {
+    bool several = tusk_labels_in(head) > 0;
+    if (w.ranking >= 0)
+        return TUSK_DECISION;
+    if (w.sum == TUSK_LOG_LOSS || w.sum == TUSK_BRIER)
+        return several ? TUSK_PREDICT_PROBAS : TUSK_PREDICT_PROBA;
+    return TUSK_PREDICT;
+}
+
+/* A model that knows one class is not judged: it has no probability of another. */
+static bool judgeable(const judged *j, const tusk_payload_head *head) {
+    return !j->scorer.null && !(tusk_has_classes(&j->scorer) && head->n_classes == 1);
+}
+
+static bool judge_rows(judged *j, const tusk_group *group) {
+    tusk_shape shape = tusk_shape_of(group);
+    j->scored.weighted = j->counted.weighted = group->extras & TUSK_WEIGHTS;
+    for (const tusk_segment *s = group->head; s; s = s->next)
+        if (!judge_segment(j, s, shape))
+            return false;
+    return true;
+}
+
+static bool judge_payload(const char *bytes, size_t size, const tusk_group *group, judged *j,
+                          double *out) {
+    tusk_payload_head head;
+    tusk_stores none = {0};
+    memcpy(&head, bytes, sizeof head);
+    j->answer = answer_for(j->which, &head);
+    if (!tusk_read_model((tusk_text){bytes, size}, &none, j->answer, &j->scorer, j->sentence))
+        return false;
+    bool done = true;
+    if (judgeable(j, &head)) {
+        done = judge_rows(j, group);
+        *out = give(j);
+    }
+    forget(j);
+    tusk_forget_model(&j->scorer);
+    return done;
+}
+
+static bool judge_model(const tusk_models *models, int64_t i, const tusk_group *group, judged *j,
+                        double *out) {
+    tusk_payload_parts parts;
+    tusk_model_fields fields = tusk_fields_of(models, i);
+    if (!tusk_payload_of(&fields, &parts, j->sentence))
+        return false;
+    size_t size = tusk_payload_size(&parts);
+    char *bytes = malloc(size);
+    bool done = false;
+    if (bytes) {
+        tusk_payload_write(&parts, bytes);
+        done = judge_payload(bytes, size, group, j, out);
+    } else {
+        snprintf(j->sentence, TUSK_SENTENCE, "out of memory");
+    }
+    free(bytes);
+    tusk_payload_free(&parts);
+    return done;
+}
+
+EXPORTED int tusk_judge(const tusk_models *models, const tusk_group *groups,
+                        const tusk_judging *how, double *out, tusk_refusal *why) {
+    which_metric which = named(how->metric);
+    *why = (tusk_refusal){.sqlstate = "22023"};
+    for (int64_t i = 0; i < models->n; i++) {
+        judged j = {.which = which, .parameter = how->parameter, .sentence = why->sentence};
+        out[i] = NAN;
+        if (!judge_model(models, i, groups + i, &j, out + i))
+            return 0;
+    }
+    return 1;
+}
