@@ -179,10 +179,11 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "label": maybe(text),
     "class_names": maybe(listed(text)),
     "preparation": maybe(text),
+    "trials": maybe(settings),
     "intercept": maybe(number),
 }
 """By field; the payload is made of the others."""
-OLDER: dict[str, Any] = {"class_names": None, "preparation": None}
+OLDER: dict[str, Any] = {"class_names": None, "preparation": None, "trials": None}
 """What a model of an older version has in fields that are new."""
 
 

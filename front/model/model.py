@@ -36,7 +36,7 @@ class Model:
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
     Python trained the model on; label: likewise. Models that differ only in
-    them are equal. preparation: what rows by name became, as JSON.
+    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
     """
 
     task: str
@@ -60,15 +60,17 @@ class Model:
     label: str | None = field(default=None, compare=False)
     class_names: list[str] | None = None
     preparation: str | None = None
+    trials: dict[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
-        """The model value of a row; `options` is JSON text there."""
+        """The model value of a row; `options` and `trials` are JSON text there."""
         taken = {name: value[name] for name in FIELDS if name not in LATER}
         later = {name: value.get(name) for name in LATER}
         later["features"] = tuple(later["features"] or ())
         if later["class_names"] is not None:
             later["class_names"] = list(later["class_names"])
+        later["trials"] = json.loads(later["trials"]) if later["trials"] else None
         return cls(**taken | later | {"options": json.loads(value["options"] or "{}")})
 
     @classmethod
@@ -328,5 +330,5 @@ class Model:
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
-LATER = ("features", "preparation", "class_names")
+LATER = ("features", "preparation", "class_names", "trials")
 """Fields that models of an older version do not have."""
