@@ -38,21 +38,29 @@ template <class T> uint64_t hash_of(const T *x, int32_t d, double y) {
     return hash * UINT64_C(0x94d049bb133111eb);
 }
 
-// The values of the sampled rows, feature by feature.
-template <class T> std::vector<std::vector<T>> sample_of(const tusk_group &group) {
-    std::vector<std::vector<T>> out(group.dim);
+// The sampled rows. Their values are copied one feature at a time, which needs little memory.
+template <class T> std::vector<const T *> sample_of(const tusk_group &group) {
+    std::vector<const T *> out;
     bool all = group.n_rows <= BIN_SAMPLE;
     double share = (double)BIN_SAMPLE / (double)group.n_rows;
     uint64_t below = all ? UINT64_MAX : (uint64_t)(share * 0x1p64);
-    for (auto &values : out)
-        values.reserve((size_t)std::min(group.n_rows, BIN_SAMPLE + BIN_SAMPLE / 8));
+    out.reserve((size_t)std::min(group.n_rows, BIN_SAMPLE + BIN_SAMPLE / 8));
     for_rows<T>(group, [&](const T *x, double y) {
-        if (!all && hash_of(x, group.dim, y) >= below)
-            return;
-        for (int32_t f = 0; f < group.dim; f++)
-            if (x[f] == x[f])
-                out[f].push_back(x[f]);
+        if (all || hash_of(x, group.dim, y) < below)
+            out.push_back(x);
     });
+    return out;
+}
+
+// The values of a feature that are not missing.
+template <class T> std::vector<T> values_of(const std::vector<const T *> &rows, int32_t f) {
+    std::vector<T> out(rows.size());
+    size_t n = 0;
+    for (const T *x : rows) {
+        out[n] = x[f];
+        n += x[f] == x[f];
+    }
+    out.resize(n);
     return out;
 }
 
@@ -109,8 +117,10 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
 template <class T> Bins bins_of(const tusk_group &group, int most, int64_t least, int threads) {
     auto sample = sample_of<T>(group);
     std::vector<std::vector<double>> bounds(group.dim);
-    parallel_for(group.dim, threads,
-                 [&](int64_t f) { bounds[f] = bounds_of(sample[f], most, least); });
+    parallel_for(group.dim, threads, [&](int64_t f) {
+        std::vector<T> values = values_of(sample, (int32_t)f);
+        bounds[f] = bounds_of(values, most, least);
+    });
     Bins bins;
     bins.first.push_back(0);
     bins.missing = gaps_in<T>(group);

@@ -8,7 +8,8 @@ builds its Dataset from the same table's Arrow data, in the same time, with both
 the faster counts. One AUC says little: the data has a product of two features, and chance decides
 which tree finds it first. So the AUCs are means over --seeds sets of rows. Many models: groups of
 270 rows and 10 features, 50 trees of 15 leaves, with one thread for LightGBM's loop, whose Dataset
-is built per group.
+is built per group. --peers needs the packages xgboost and catboost; scikit-learn uses as many
+threads as OMP_NUM_THREADS says.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
         "lightgbm by row": lambda: peer(True),
         "lightgbm by column": lambda: peer(False),
     }
+    if given.peers:
+        calls |= others(con, given.threads)
     times: dict[str, Times] = {name: [] for name in calls}
     aucs: dict[str, list[float]] = {name: [] for name in calls}
     for seed in range(1, given.seeds + 1):
@@ -95,10 +98,51 @@ def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
     show(times, {name: told(of) for name, of in aucs.items()})
 
 
+def others(con: duckdb.DuckDBPyConnection, threads: int) -> dict[str, Callable[[], Any]]:
+    """XGBoost, CatBoost and scikit-learn, from the table's columns as one array."""
+    import catboost
+    import xgboost
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    names = ", ".join(f"c{j}" for j in range(28))
+
+    def read() -> tuple[Any, Any]:
+        found = con.execute(f"SELECT y, {names} FROM t").fetchnumpy()
+        return np.column_stack([found[f"c{j}"] for j in range(28)]), found["y"]
+
+    def by_xgboost() -> Any:
+        x, y = read()
+        given = {"objective": "binary:logistic", "tree_method": "hist", "eta": 0.1}
+        given |= {"max_leaves": 31, "grow_policy": "lossguide", "max_depth": 0, "nthread": threads}
+        return xgboost.train(given, xgboost.QuantileDMatrix(x, y, nthread=threads), 100)
+
+    def by_catboost() -> Any:
+        made = catboost.CatBoostClassifier(
+            iterations=100,
+            grow_policy="Lossguide",
+            max_leaves=31,
+            learning_rate=0.1,
+            thread_count=threads,
+            verbose=0,
+            allow_writing_files=False,
+        )
+        return made.fit(*read())
+
+    def by_scikit() -> Any:
+        made = HistGradientBoostingClassifier(max_leaf_nodes=31, early_stopping=False)
+        return made.fit(*read())
+
+    return {"xgboost hist": by_xgboost, "catboost": by_catboost, "scikit-learn": by_scikit}
+
+
 def margins_of(model: Any, x: NDArray[np.float32]) -> Any:
     """The margins of rows by either's model."""
     if isinstance(model, dict):
         return tuskml.Model.of(model).decision(x)
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(x)[:, 1]
+    if hasattr(model, "inplace_predict"):
+        return model.inplace_predict(x)
     return model.predict(x, raw_score=True)
 
 
@@ -148,6 +192,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--peers", action="store_true", help="XGBoost, CatBoost, scikit-learn too")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
     with tuskml.connect(threads=given.threads) as con:
