@@ -4,7 +4,6 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -14,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from tuskml.errors import DataError, StoreError
 from tuskml.kvstore import native
 from tuskml.kvstore.native import ERROR_BYTES, Ids, address
+from tuskml.kvstore.working.quiet import QuietThreads
 
 Array = NDArray[Any]
 Item = TypeVar("Item")
@@ -34,7 +34,7 @@ def unnamed(folder: Path) -> IO[bytes]:
 
 def ahead(read: Callable[[Item], Read], items: Iterable[Item]) -> Iterator[Read]:
     """read(item) of each; a thread reads the next one meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
+    with QuietThreads(1) as pool:
         before = None
         for item in items:
             coming = pool.submit(read, item)

@@ -15,9 +15,8 @@ Counts = NDArray[np.uint32]
 PAGE = 4096
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""
-BEHIND_SHARE, WIDE_SHARE, MOST_BEHIND = 1 / 8, 1 / 4, 256 << 10
-"""Of memory for what is gathered before it is written; of memory at most, where the first has less
-than a page for each chunk; and bytes per chunk at most."""
+BEHIND_SHARE, MOST_BEHIND = 1 / 8, 256 << 10
+"""Of memory for what is gathered before it is written, and bytes per chunk at most."""
 CHUNK_BYTES = 256
 """Of memory for each chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
@@ -141,7 +140,7 @@ def planned(
         resting=resting,
         links=links,
         weight_size=weight_size,
-        behind=gathered(n, memory),
+        behind=gathered(n, memory, int(sizes.max()) * weight_size),
         buckets=int(totals[1]) + int(np.count_nonzero(nears)),
         far_buckets=int(totals[1]),
         far_weights=int(totals[2]),
@@ -150,10 +149,15 @@ def planned(
     )
 
 
-def gathered(n: int, memory: int) -> int:
-    """Bytes that are gathered for each of n chunks: whole pages, 0 where there is no room."""
+def gathered(n: int, memory: int, largest: int) -> int:
+    """Bytes that are gathered for each of n chunks: whole pages, 0 where there is no room.
+
+    largest: bytes of the largest region. Where a share of memory has less than a page for each,
+    they get what nothing else needs.
+    """
     if n * PAGE > memory * BEHIND_SHARE:
-        return PAGE if n * PAGE <= memory * WIDE_SHARE else 0
+        left = memory - BUFFERS * largest - CHUNK_BYTES * n
+        return PAGE if n * PAGE <= left else 0
     return min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
 
 

@@ -8,7 +8,6 @@ and related problems, CACM 1988).
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.segments import sparse_segments
+from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.kvstore.working.records import Records, ahead
 from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, neighbours, planned, ranks
 from tuskml.kvstore.working.routes import Routes
@@ -318,7 +318,7 @@ class Locator:
         self._chunk += n
         slots = np.empty(len(ids), np.int32)
         parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=False)]
-        with ThreadPoolExecutor(n) as pool:
+        with QuietThreads(n) as pool:
             done = [
                 pool.submit(self._locate, chunk, ids[part], slots[part])
                 for chunk, part in zip(chunks, parts, strict=False)

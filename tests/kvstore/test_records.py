@@ -1,11 +1,14 @@
 """Arrays in files: runs of them at once, and reading ahead."""
 
 import os
+import signal
+import threading
 
 import numpy as np
 import pytest
 
 from tuskml.errors import StoreError
+from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.kvstore.working.records import Records, ahead
 
 pytestmark = pytest.mark.native
@@ -50,3 +53,15 @@ def test_a_failed_read_ahead_is_told_in_its_turn():
     assert [next(found) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(found)
+
+
+def test_what_reads_ahead_takes_no_signals():
+    """A server's signals are for its own thread, whose mask stays as it is."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    asked = lambda _: (threading.get_ident(), signal.pthread_sigmask(signal.SIG_BLOCK, []))  # noqa: E731
+    with QuietThreads(2) as pool:
+        found = [*pool.map(asked, range(4)), *ahead(asked, range(2))]
+    for thread, masked in found:
+        assert thread != threading.get_ident()
+        assert {signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1} <= masked
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

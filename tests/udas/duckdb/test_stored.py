@@ -353,3 +353,38 @@ def test_the_trainer_is_told(root, con, monkeypatch) -> None:
     with pytest.raises(duckdb.Error, match="nothing is trained"):
         con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)")
     assert told == [str(root.path).encode()]
+
+
+# --- more than two classes ---
+
+
+def of_classes(reference: str, classes: list[int]) -> str:
+    return literal(reference, "logistic").replace("[3, 7]", str(classes))
+
+
+@pytest.mark.parametrize(
+    "row", ["[1.0, 2.0]", "[1.0, 2.0]::FLOAT[]", "sparse([1, 0, 9], [2.0, 1, 5])"]
+)
+def test_the_weights_of_three_classes_lie_side_by_side(con, root, row) -> None:
+    """The intercepts first, then those of each feature; what is beyond weighs nothing."""
+    weights = np.array([[0.1, 0.2, -0.3], [1.0, 0.0, 0.5], [-1.0, 0.25, 0.5]])
+    model = of_classes(root.publish_weights("many", weights.ravel()).reference, [3, 5, 7])
+    margins = np.array([1.0, 1.0, 2.0]) @ weights
+    shares = np.exp(margins) / np.exp(margins).sum()
+    assert ask(con, f"predict({model}, {row})") == 7
+    found = ask(con, f"_tusk_predict_probas(struct_extract({model}, 'payload'), {row})")
+    assert found == pytest.approx(shares, rel=1e-12)
+
+
+def test_more_classes_than_a_model_may_have(con, root) -> None:
+    reference = root.publish_weights("many", np.ones(2002)).reference
+    most = of_classes(reference, list(range(1000)))
+    assert ask(con, f"predict({most}, [1.0])") == 0
+    with pytest.raises(duckdb.Error, match="the model has 1001 classes, a store has 1000 at most"):
+        ask(con, f"predict({of_classes(reference, list(range(1001)))}, [1.0])")
+
+
+def test_an_id_of_no_feature_of_three_classes(con, root) -> None:
+    model = of_classes(root.publish_weights("many", np.ones(9)).reference, [3, 5, 7])
+    with pytest.raises(duckdb.Error, match="feature id -1 is negative"):
+        ask(con, f"predict({model}, {{'indices': [-1], 'values': [1.0]}})")

@@ -186,6 +186,11 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
     p->weights = coef.items;
     if (!whole && !coef.n)
         set_store(p, read_store(m));
+    if (p->store.data && classes.n > TUSK_MOST_OUTPUTS) {
+        snprintf(sentence, TUSK_SENTENCE, "the model has %llu classes, a store has %d at most",
+                 (unsigned long long)classes.n, TUSK_MOST_OUTPUTS);
+        return false;
+    }
     if (p->store.data || whole || (coef.n && coef.n % classes.n == 0))
         return true; /* those of a net or of trees are checked with their layers or nodes */
     snprintf(sentence, TUSK_SENTENCE,
