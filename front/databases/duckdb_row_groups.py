@@ -55,16 +55,19 @@ class DuckRowGroups:
 
         Of a file the row's numbers are known when the join begins, and DuckDB's scan skips by the
         least and the largest of them; no row is numbered -1. Of a table it skips by constants
-        only, and reads one vector before it sees that there is nothing to join.
+        only, and reads one vector before it sees that there is nothing to join. The numbers depend
+        on the gate, since DuckDB would make a constant list when it plans: 4 MB for each piece.
         """
         place = self.places[piece.row_group]
         if not place.file:
             return f"SELECT * FROM (SELECT * {self.where(piece)}), (FROM {gate} WHERE {is_open})"
         begin = place.first + piece.first
-        numbers = f"CASE WHEN {is_open} THEN range({begin}, {begin + piece.n_rows}) ELSE [-1] END"
+        first = f"CASE WHEN {is_open} THEN {begin} ELSE -1 END"
+        last = f"CASE WHEN {is_open} THEN {begin + piece.n_rows} ELSE 0 END"
+        numbers = f"SELECT unnest(range({first}, {last})) AS tusk_row FROM {gate}"
         return (
             f"SELECT tusk_source.* FROM {place.relation_named('tusk_source')} "
-            f"JOIN (SELECT unnest({numbers}) AS tusk_row FROM {gate}) AS tusk_numbers "
+            f"JOIN ({numbers}) AS tusk_numbers "
             f"ON tusk_source.{place.column} = tusk_row"
         )
 

@@ -20,6 +20,8 @@ from tuskml.optimizer.curves import Interval
 
 Rows = tuple[tuple[float, float, float, float], ...]
 """Low, point and high by decade."""
+ByModel = tuple[float, float, float, float, float]
+"""Of `Usual.by_model`."""
 
 FEW_ROWS, MOST = 20.0, 8.0
 """Where rows are few for their features the last decades take longer: by the third decade features
@@ -57,7 +59,8 @@ class Usual:
     features and of the rows that they grow with; method: what runs on a sketch of the objective
     (`sketch.py`) where there is one; by_model: for the hinge on dense rows, where the sketch is of
     a smooth loss, iterations to 0.01 and the powers that they grow with: of the iterations of
-    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade; apart: the
+    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade; and how
+    many times as many there may be; apart: the
     same where rows are few for their features (APART), to any tolerance.
     """
 
@@ -70,7 +73,7 @@ class Usual:
     sooner: float = 0.0
     by_shape: tuple[float, float, float] | None = None
     method: Method | None = None
-    by_model: tuple[float, float, float, float] | None = None
+    by_model: ByModel | None = None
     apart: Interval | None = None
 
     def iterations(self, question: Question, k: float) -> Interval:
@@ -125,15 +128,13 @@ class Usual:
         return Interval.around(point / 4, point, 5 * point)
 
     @staticmethod
-    def _by_model(
-        shape: tuple[float, float, float, float], sketch: Sketch, question: Question, k: float
-    ) -> Interval:
+    def _by_model(shape: ByModel, sketch: Sketch, question: Question, k: float) -> Interval:
         """At the hinge, by the iterations on a smooth loss of the same rows."""
-        factor, of_smooth, of_features, a_decade = shape
+        factor, of_smooth, of_features, a_decade, at_most = shape
         smooth = sketch.iterations(Method.QUASI_NEWTON, SMOOTH_TOLERANCE).point + 1
         scarce = scarcity(question)
         point = factor * smooth**of_smooth * scarce**of_features * math.exp(a_decade * (k - 2))
-        return Interval.around(point / (2.5 * scarce), point, 6 * point)
+        return Interval.around(point / (2.5 * scarce), point, at_most * point)
 
     def _stretched(self, found: Interval, question: Question) -> Interval:
         """More of them where the penalty is small beside the length of the rows."""

@@ -6,7 +6,7 @@ half of them (the geometric mean of what both say; on the fitted half of the ben
 half of the way, nine of ten such guesses were 0.5 to 1.3 times what followed). Once a plan has
 taken LOOK times what the next one is expected to take in all, and what is left of it would take
 longer than the next one, it is given up. Newton's methods come the nearer the faster, so that
-their first errors tell nothing: they are given up when they have taken their own estimate and the
+their first errors tell nothing: they are given up when they have taken their own estimate, and the
 next plan's. Of conjugate gradients the errors within an iteration tell.
 
 What a plan is given up for has to be known well, or it might be worse.
@@ -73,7 +73,7 @@ class Guard:
         expected = self.mine.seconds.point
         if self.spent < expected:
             return expected - self.spent
-        return self.spent  # nothing tells: it may well take as long again
+        return SURE * self.spent  # nothing tells: it may well take as long again
 
     def enough(self, products: int, errors: list[float]) -> bool:
         """Whether conjugate gradients take too long, after so many products in all.

@@ -24,6 +24,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: idle threads would count
 
 import machine
+from truth_blind import blind
 from truth_data import Rows, Set, fresh, halves
 from truth_figures import best_of, show, summary
 
@@ -33,6 +34,7 @@ ORDER = (
     *("svrg", "mgd", "sgd"),
 )
 """In which plans are run: the likeliest first. Those without locks need several threads."""
+HALVES = ("fitted", "held", "fresh", "blind")
 FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
 """Seconds of the first plan, of any, and how many times the best one's."""
 
@@ -135,7 +137,7 @@ def main() -> None:
     facts = machine.facts()
     print(machine.sentence(facts))
     fitted, held = halves()
-    sets = {"fitted": fitted, "held": held, "fresh": fresh()}[given.half]
+    sets = {"fitted": fitted, "held": held, "fresh": fresh(), "blind": blind()}[given.half]
     judged = measured(given, sets)
     figures = summary(judged) if judged else {}
     print()
@@ -154,7 +156,12 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = made.add_argument
-    add("--half", choices=("fitted", "held", "fresh"), default="held", help="default %(default)s")
+    add(
+        "--half",
+        choices=("fitted", "held", "fresh", "blind"),
+        default="held",
+        help="default %(default)s",
+    )
     add("--only", default="", metavar="TEXT,TEXT", help="sets whose name contains one of these")
     add("--tasks", default=",".join(TOLERANCES), help="default %(default)s")
     add("--truth", type=Path, default=Path("truth.json"), help="what every plan took")

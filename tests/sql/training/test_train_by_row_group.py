@@ -10,7 +10,9 @@ import pytest
 
 import tuskml
 from tuskml.connection import rows_read
+from tuskml.databases.duckdb_row_groups import ALIAS, DuckRowGroups, Place
 from tuskml.learners.linear.streamed import rounds, skipping
+from tuskml.learners.row_groups import Piece
 
 ROWS = 1_500_000
 MADE = f"""
@@ -20,6 +22,7 @@ FROM (SELECT i, (hash(i) % 10000) / 5000 AS x0, (hash(-i) % 10000) / 500 - 10 AS
       FROM range({ROWS}) t(i))
 """
 SGD = {"algorithm": "sgd", "epsilon": 0.02}
+ROW = "file_row_number"
 ASKING = 1
 """The row of the call that asks for the finished model."""
 DEVIATION = (0.577, 5.77)
@@ -163,3 +166,27 @@ def test_errors_are_those_of_all_rows(made, label: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
         train(made, label=label, **SGD)
     assert made.execute("SELECT count(*) FROM flights").fetchall() == [(ROWS,)]
+
+
+def memory_of(word: str) -> int:
+    """Bytes of this process, as the kernel counts them."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{word}:")[1].split()[0]) * 1024
+
+
+def test_planning_makes_no_list_of_row_numbers(made, tmp_path: Path) -> None:
+    """A constant range would be a list of values in the plan, 64 bytes for each row of a piece."""
+    file = str(tmp_path / "rows.parquet")
+    made.execute(f"COPY (SELECT i FROM range(5000) t(i)) TO '{file}' (FORMAT parquet)")
+    place = Place(f"read_parquet('{file}', file_row_number = true){ALIAS}", ROW, 0, file)
+    groups = DuckRowGroups(made, "i", "i", [place], [5000])
+    made.execute("CREATE OR REPLACE TEMP TABLE gate AS SELECT true AS is_open")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    before = memory_of("VmRSS")
+    made.execute("EXPLAIN " + groups.rows_of(Piece(0, 0, 3_000_000), "gate", "is_open")).fetchall()
+    assert memory_of("VmHWM") - before < 60e6
+    query = groups.rows_of(Piece(0, 1000, 2000), "gate", "is_open")
+    found = f"SELECT count(*), min(i), max(i) FROM ({query})"
+    assert made.execute(found).fetchall() == [(2000, 1000, 2999)]
+    made.execute("UPDATE gate SET is_open = false")
+    assert made.execute(found).fetchall() == [(0, None, None)]

@@ -4,10 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.linear.estimates.costs import Cost, Costs
+from tuskml.learners.linear.estimates.costs import LOSS_ALONE, Cost, Costs
+from tuskml.learners.linear.gap import SELDOM
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
+
+LOOK_PASSES = 2 + LOSS_ALONE
+"""Of a look at the duality gap: a gradient for each class, and the hinge itself."""
+LAST_LOOKS = 2
+"""Before the gap is small enough, beside those that come every SELDOM iterations."""
 
 
 class Evaluate:
@@ -48,10 +54,12 @@ def cost_of_passes(
     """
     gradient = costs.rows_pass("gradient")
     weights += (searched - 1) * costs.again
+    smoothed = len(plan.smoothing) > 1
+    look = LOOK_PASSES * gradient * smoothed  # at the gap
     return Cost(
         costs.common() + (len(plan.smoothing) + first / plan.sample_stride) * gradient,
-        searched * gradient + weights,
-        costs.inference(fresh=0.0) + costs.sharpened(plan.smoothing),
+        searched * gradient + weights + look / SELDOM,
+        costs.inference(fresh=0.0) + costs.sharpened(plan.smoothing) + LAST_LOOKS * look,
         searched * gradient / plan.sample_stride + weights,
         memory,
     )
