@@ -85,19 +85,20 @@ def block_of(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
             f"the model counts hashed words of '{column['name']}', and ONNX has no operator for "
             "their hash: expected a model without the option text"
         )
-    if kind not in ("number", "category", "cycle"):
+    if kind not in ("number", "category", "cycle", "levels"):
         raise DataError(f"the model derives '{column['name']}', which ONNX graphs here do not")
     given = column.get("column", column["name"])
-    if kind == "category" and not column.get("numbers"):
+    encoded = {"category": category, "levels": numbered}.get(kind)
+    if encoded and not column.get("numbers"):
         texts_placed(rows.graph, steps.name, given, column["levels"])
-        return category(rows, steps, column, f"{steps.name}_place")
+        return encoded(rows, steps, column, f"{steps.name}_place")
     is_missing = steps.do("IsNaN", given)
     value = steps.where(is_missing, 0.0, given)
     value = part_of(steps, value, column["part"]) if column.get("part") else value
-    if kind == "category":
+    if encoded:
         known = steps.where(is_missing, math.nan, value)
         numbers_placed(rows.graph, steps.name, known, column["levels"])
-        return category(rows, steps, column, f"{steps.name}_place")
+        return encoded(rows, steps, column, f"{steps.name}_place")
     return number(rows, steps, column, upright(steps, is_missing), upright(steps, value))
 
 
@@ -145,16 +146,33 @@ def category(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Bl
     features = np.array([*range(-reference, n - reference), other, gap])
     table = steps.constant(features, np.int64)
     chosen = upright(steps, steps.do("Gather", table, place, axis=0))
-    if rows.missing in ("skip", "error"):
-        rows.refuse_gaps(steps, upright(steps, steps.do("Equal", place, last(steps, n + 1))))
-    if rows.refuses_unseen and other < 0:
+    same = steps.do("Equal", chosen, steps.constant(np.arange(width)[None, :], np.int64))
+    indicator = refused_levels(rows, steps, column, place)
+    return Block([as_double(steps, same)], width, True, indicator)
+
+
+def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
+    """The level's number as one feature; NaN for an unknown one, and for a gap that has none."""
+    n, filled = len(column["levels"]), column.get("fill")
+    gap = math.nan
+    if column.get("missing"):
+        gap = n
+    elif rows.missing not in ("keep", "level") and filled is not None:
+        gap = column["levels"].index(filled)
+    values = steps.constant([*range(n), math.nan, gap])
+    chosen = upright(steps, steps.do("Gather", values, place, axis=0))
+    return Block([chosen], 1, indicator=refused_levels(rows, steps, column, place))
+
+
+def refused_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
+    """Notes which rows have no prediction for a level; returns the column's indicator."""
+    n = len(column["levels"])
+    is_missing = upright(steps, steps.do("Equal", place, last(steps, n + 1)))
+    rows.refuse_gaps(steps, is_missing)
+    if rows.refuses_unseen and not column.get("other"):
         unseen = upright(steps, steps.do("Equal", place, last(steps, n)))
         rows.refusals.append(steps.where(unseen, math.nan, 0.0))
-    same = steps.do("Equal", chosen, steps.constant(np.arange(width)[None, :], np.int64))
-    indicator = None
-    if column.get("indicator"):
-        indicator = as_double(steps, upright(steps, steps.do("Equal", place, last(steps, n + 1))))
-    return Block([as_double(steps, same)], width, True, indicator)
+    return as_double(steps, is_missing) if column.get("indicator") else None
 
 
 def last(steps: Steps, place: int) -> str:
