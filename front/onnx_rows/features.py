@@ -146,33 +146,16 @@ def category(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Bl
     features = np.array([*range(-reference, n - reference), other, gap])
     table = steps.constant(features, np.int64)
     chosen = upright(steps, steps.do("Gather", table, place, axis=0))
-    same = steps.do("Equal", chosen, steps.constant(np.arange(width)[None, :], np.int64))
-    indicator = refused_levels(rows, steps, column, place)
-    return Block([as_double(steps, same)], width, True, indicator)
-
-
-def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
-    """The level's number as one feature; NaN for an unknown one, and for a gap that has none."""
-    n, filled = len(column["levels"]), column.get("fill")
-    gap = math.nan
-    if column.get("missing"):
-        gap = n
-    elif rows.missing not in ("keep", "level") and filled is not None:
-        gap = column["levels"].index(filled)
-    values = steps.constant([*range(n), math.nan, gap])
-    chosen = upright(steps, steps.do("Gather", values, place, axis=0))
-    return Block([chosen], 1, indicator=refused_levels(rows, steps, column, place))
-
-
-def refused_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
-    """Notes which rows have no prediction for a level; returns the column's indicator."""
-    n = len(column["levels"])
-    is_missing = upright(steps, steps.do("Equal", place, last(steps, n + 1)))
-    rows.refuse_gaps(steps, is_missing)
-    if rows.refuses_unseen and not column.get("other"):
+    if rows.missing in ("skip", "error"):
+        rows.refuse_gaps(steps, upright(steps, steps.do("Equal", place, last(steps, n + 1))))
+    if rows.refuses_unseen and other < 0:
         unseen = upright(steps, steps.do("Equal", place, last(steps, n)))
         rows.refusals.append(steps.where(unseen, math.nan, 0.0))
-    return as_double(steps, is_missing) if column.get("indicator") else None
+    same = steps.do("Equal", chosen, steps.constant(np.arange(width)[None, :], np.int64))
+    indicator = None
+    if column.get("indicator"):
+        indicator = as_double(steps, upright(steps, steps.do("Equal", place, last(steps, n + 1))))
+    return Block([as_double(steps, same)], width, True, indicator)
 
 
 def last(steps: Steps, place: int) -> str:
@@ -210,3 +193,27 @@ def gathered(steps: Steps, block: Block, places: Any) -> str:
         many = len(block.parts) > 1
         block.whole = steps.do("Concat", *block.parts, axis=1) if many else block.parts[0]
     return steps.do("Gather", block.whole, steps.constant(places, np.int64), axis=1)
+
+
+def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
+    """The level's number as one feature; NaN for an unknown one, and for a gap that has none."""
+    n, filled = len(column["levels"]), column.get("fill")
+    gap = math.nan
+    if column.get("missing"):
+        gap = n
+    elif rows.missing not in ("keep", "level") and filled is not None:
+        gap = column["levels"].index(filled)
+    values = steps.constant([*range(n), math.nan, gap])
+    chosen = upright(steps, steps.do("Gather", values, place, axis=0))
+    return Block([chosen], 1, indicator=refused_levels(rows, steps, column, place))
+
+
+def refused_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
+    """Notes which rows have no prediction for a level; returns the column's indicator."""
+    n = len(column["levels"])
+    is_missing = upright(steps, steps.do("Equal", place, last(steps, n + 1)))
+    rows.refuse_gaps(steps, is_missing)
+    if rows.refuses_unseen and not column.get("other"):
+        unseen = upright(steps, steps.do("Equal", place, last(steps, n)))
+        rows.refusals.append(steps.where(unseen, math.nan, 0.0))
+    return as_double(steps, is_missing) if column.get("indicator") else None
