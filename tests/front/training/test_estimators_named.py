@@ -109,7 +109,5 @@ def test_times_with_a_zone_and_periods(made: str) -> None:
 
 def test_a_column_of_several_types_is_refused() -> None:
     frame = rows(300).assign(mixed=[1, "a", None] * 100)
-    with pytest.raises(
-        DataError, match="'mixed' of X has values of several types, int, str"
-    ):
+    with pytest.raises(DataError, match="'mixed' of X has values of several types, int, str"):
         TuskRegressor().fit(frame, np.arange(300.0))
