@@ -156,7 +156,7 @@ def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
     """A column of a frame: numbers as float64, text as objects; None or NaN is a NULL."""
     if kind == "text":
         return np.array([as_text(value) for value in list(values)], object)
-    column = np.asarray(values)
+    column = np.asarray(as_times(values))
     try:
         if column.dtype.kind == "M" or (column.dtype == object and any_dates(column)):
             return days(column.astype("M8[us]"))
@@ -165,6 +165,15 @@ def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
         raise DataError(
             f"column {name!r} of X has {column.dtype}, the model was trained on numbers"
         ) from None
+
+
+def as_times(values: Any) -> Any:
+    """A column of pandas whose times have a zone, or that has periods, as times in UTC, or as the
+    beginnings of the periods; other columns as they are."""
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "tz", None) is not None:
+        return values.dt.tz_convert(None)
+    return values.dt.to_timestamp() if str(dtype).startswith("period") else values
 
 
 def any_dates(column: NDArray[Any]) -> bool:

@@ -109,19 +109,20 @@ def block_of(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
             f"the model counts hashed words of '{column['name']}', and ONNX has no operator for "
             "their hash: expected a model without the option text"
         )
-    if kind not in ("number", "category", "cycle"):
+    if kind not in ("number", "category", "cycle", "levels"):
         raise DataError(f"the model derives '{column['name']}', which ONNX graphs here do not")
     given = column.get("column", column["name"])
-    if kind == "category" and not column.get("numbers"):
+    encoded = {"category": category, "levels": numbered}.get(kind)
+    if encoded and not column.get("numbers"):
         texts_placed(rows.graph, steps.name, given, column["levels"])
-        return category(rows, steps, column, f"{steps.name}_place")
+        return encoded(rows, steps, column, f"{steps.name}_place")
     is_missing = steps.do("IsNaN", given)
     value = steps.where(is_missing, 0.0, given)
     value = part_of(steps, value, column["part"]) if column.get("part") else value
-    if kind == "category":
+    if encoded:
         known = steps.where(is_missing, math.nan, value)
         numbers_placed(rows.graph, steps.name, known, column["levels"])
-        return category(rows, steps, column, f"{steps.name}_place")
+        return encoded(rows, steps, column, f"{steps.name}_place")
     return number(rows, steps, column, upright(steps, is_missing), upright(steps, value))
 
 
@@ -221,3 +222,27 @@ def gathered(steps: Steps, block: Block, places: Any) -> str:
         many = len(block.parts) > 1
         block.whole = steps.do("Concat", *block.parts, axis=1) if many else block.parts[0]
     return steps.do("Gather", block.whole, steps.constant(places, np.int64), axis=1)
+
+
+def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
+    """The level's number as one feature; NaN for an unknown one, and for a gap that has none."""
+    n, filled = len(column["levels"]), column.get("fill")
+    gap = math.nan
+    if column.get("missing"):
+        gap = n
+    elif rows.missing not in ("keep", "level") and filled is not None:
+        gap = column["levels"].index(filled)
+    values = steps.constant([*range(n), math.nan, gap])
+    chosen = upright(steps, steps.do("Gather", values, place, axis=0))
+    return Block([chosen], 1, indicator=refused_levels(rows, steps, column, place))
+
+
+def refused_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
+    """Notes which rows have no prediction for a level; returns the column's indicator."""
+    n = len(column["levels"])
+    is_missing = upright(steps, steps.do("Equal", place, last(steps, n + 1)))
+    rows.refuse_gaps(steps, is_missing)
+    if rows.refuses_unseen and not column.get("other"):
+        unseen = upright(steps, steps.do("Equal", place, last(steps, n)))
+        rows.refusals.append(steps.where(unseen, math.nan, 0.0))
+    return as_double(steps, is_missing) if column.get("indicator") else None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tuskml.connection import connect
 from tuskml.errors import DataError
 from tuskml.model.model import Model
-from tuskml.model.scoring import as_text
+from tuskml.model.scoring import as_text, as_times
 from tuskml.training.training import train
 
 MOST_IN_AN_ARRAY = 100_000
@@ -133,7 +133,7 @@ def train_frame(
 
     names = [str(name) for name in frame.columns]
     label = "y" * (1 + max(map(len, names)))
-    columns = {name: arrow_column(frame.iloc[:, place]) for place, name in enumerate(names)}
+    columns = {name: arrow_column(name, frame.iloc[:, k]) for k, name in enumerate(names)}
     columns[label] = pa.array(y)
     given = dict(options)
     if weight is not None:
@@ -146,10 +146,18 @@ def train_frame(
     return replace(model, label="y")
 
 
-def arrow_column(column: Any) -> Any:
+def arrow_column(name: str, column: Any) -> Any:
     """A column of a frame; categories, also of numbers, are text, and NaN is missing."""
     import pyarrow as pa
 
+    column = as_times(column)
     if column.dtype.name == "category":
         return pa.array([as_text(value) for value in column.astype(object)], pa.string())
-    return pa.Array.from_pandas(column)
+    try:
+        return pa.Array.from_pandas(column)
+    except pa.ArrowException:
+        kinds = sorted({type(value).__name__ for value in column.dropna().head(1000)})
+        raise DataError(
+            f"column {name!r} of X has values of several types, {', '.join(kinds)}: expected one, "
+            "such as text, X.astype({...: str})"
+        ) from None

@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from tuskml.errors import DataError
 from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_onnx import to_onnx
 
@@ -87,3 +88,26 @@ def test_a_frame_without_a_column_is_refused() -> None:
     fitted = TuskRegressor(l2=L2).fit(frame, labels(frame))
     with pytest.raises(ValueError, match="feature names"):
         fitted.predict(frame.drop(columns="text"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("made", ["zone", "period"])
+def test_times_with_a_zone_and_periods(made: str) -> None:
+    """Days of UTC, or of the beginnings of the periods, in training and in prediction."""
+    frame = rows(400)
+    zoned = pd.date_range("2021-03-27 20:00", periods=400, freq="h", tz="Europe/Berlin")
+    when = zoned if made == "zone" else pd.period_range("2021-03", periods=400, freq="D")
+    days = (
+        when.tz_convert(None).to_numpy() if made == "zone" else when.to_timestamp().to_numpy()
+    ) - np.datetime64("1970-01-01")
+    frame["when"] = when
+    y = days / np.timedelta64(1, "D")
+    found = TuskRegressor(epsilon=1e-12).fit(frame, y)
+    assert found.predict(frame) == pytest.approx(y, abs=1e-6)
+    assert found.models_[0].feature_names[-1] == "when"
+
+
+def test_a_column_of_several_types_is_refused() -> None:
+    frame = rows(300).assign(mixed=[1, "a", None] * 100)
+    with pytest.raises(DataError, match="'mixed' of X has values of several types, int, str"):
+        TuskRegressor().fit(frame, np.arange(300.0))

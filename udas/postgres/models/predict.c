@@ -1,16 +1,21 @@
 /* predict, predict_proba and decision: compute a number from a model and the features of a row.
  *
  * A model is read once and kept as long as the next rows bring the same bytes. Usually all rows
- * of a query have one model, passed as the few bytes that say where TOAST keeps it.
+ * of a query have one model, passed as the few bytes that say where TOAST keeps it. A model that
+ * comes again after others, as rows joined with a model each bring them, is kept from its second
+ * time on, within work_mem. The columns of rows by name are found once for all models.
  */
 #include "predict.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -22,17 +27,40 @@
 
 enum argument { A_MODEL, A_FEATURES };
 
+#define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
+#define HASHED_BYTES 8192
+#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes */
+
+/* What the models of a call site read rows with. */
+typedef struct row_reader {
+    number_buffer buffer;
+    named_reader named;
+    tusk_named_rows rows;
+    MemoryContextCallback end;
+} row_reader;
+
 /* A model that has been read. */
 struct predictor {
     MemoryContext model; /* holds the bytes and what the scorer points to */
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
-    number_buffer buffer;
-    named_reader reader;
-    tusk_named_rows rows;
+    row_reader *reader;
     MemoryContextCallback end;
 };
+
+/* A model that came before. */
+typedef struct noted_model {
+    uint64 hash;
+    predictor *kept; /* NULL: it came once so far */
+} noted_model;
+
+typedef struct call_site {
+    predictor *last;    /* the model of the row before */
+    predictor *passing; /* for models that are not kept */
+    HTAB *noted;        /* by hash; NULL while there was one model only */
+    Size kept_bytes;
+} call_site;
 
 static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *sentence) {
     const char *state = s->sqlstate ? s->sqlstate : "22023";
@@ -89,26 +117,98 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
 
 static void forget(void *p) {
     tusk_forget_model(&((predictor *)p)->scorer);
-    tusk_named_free(&((predictor *)p)->rows);
 }
 
-predictor *new_predictor(MemoryContext context) {
+static void free_reader(void *reader) {
+    tusk_named_free(&((row_reader *)reader)->rows);
+}
+
+static row_reader *new_reader(MemoryContext context) {
+    row_reader *r = MemoryContextAllocZero(context, sizeof *r);
+    r->buffer.context = r->named.context = context;
+    r->end = (MemoryContextCallback){.func = free_reader, .arg = r};
+    MemoryContextRegisterResetCallback(context, &r->end);
+    return r;
+}
+
+static predictor *predictor_with(MemoryContext context, row_reader *reader) {
     predictor *p = MemoryContextAllocZero(context, sizeof *p);
     p->model = AllocSetContextCreate(context, "tuskml model", ALLOCSET_START_SMALL_SIZES);
-    p->buffer.context = p->reader.context = context;
+    p->reader = reader;
     p->end = (MemoryContextCallback){.func = forget, .arg = p};
     MemoryContextRegisterResetCallback(context, &p->end);
     return p;
 }
 
-static predictor *predictor_of(FmgrInfo *site, Datum model, enum tusk_answer answer) {
-    if (!site->fn_extra)
-        site->fn_extra = new_predictor(site->fn_mcxt);
-    predictor *p = site->fn_extra;
+predictor *new_predictor(MemoryContext context) {
+    return predictor_with(context, new_reader(context));
+}
+
+/* --- the models of a call site --- */
+
+static bool is_of(const predictor *p, const struct varlena *bytes) {
+    return p && p->bytes && p->size == VARSIZE_ANY(bytes) && memcmp(p->bytes, bytes, p->size) == 0;
+}
+
+/* Of the first bytes, in four lanes that the processor multiplies side by side. */
+static uint64 hash_of(const struct varlena *bytes) {
+    const uint64 odd = UINT64CONST(0x9E3779B97F4A7C15);
+    const char *at = (const char *)bytes;
+    Size size = VARSIZE_ANY(bytes), n = Min(size, HASHED_BYTES) & ~(Size)31;
+    uint64 lane[4] = {size, 1, 2, 3};
+    for (Size i = 0; i < n; i += sizeof lane) {
+        uint64 words[4];
+        memcpy(words, at + i, sizeof words);
+        for (int k = 0; k < 4; k++)
+            lane[k] = (lane[k] ^ words[k] ^ lane[k] >> 29) * odd;
+    }
+    uint64 rest = hash_bytes_extended((const unsigned char *)at + n, (int)Min(size - n, 31), 0);
+    return hash_bytes_extended((const unsigned char *)lane, sizeof lane, rest);
+}
+
+static noted_model *note(call_site *site, const struct varlena *bytes, MemoryContext context,
+                         bool *again) {
+    if (!site->noted) {
+        HASHCTL how = {
+            .keysize = sizeof(uint64), .entrysize = sizeof(noted_model), .hcxt = context};
+        site->noted =
+            hash_create("tuskml models", 64, &how, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    }
+    bool full = hash_get_num_entries(site->noted) >= MOST_NOTED;
+    uint64 hash = hash_of(bytes);
+    noted_model *found = hash_search(site->noted, &hash, full ? HASH_FIND : HASH_ENTER, again);
+    if (found && !*again)
+        found->kept = NULL;
+    return found;
+}
+
+/* A predictor that has the model, or is to read it. */
+static predictor *place_for(call_site *site, const struct varlena *bytes, MemoryContext context) {
+    bool again;
+    noted_model *noted = note(site, bytes, context, &again);
+    if (!noted || !again)
+        return site->passing;
+    Size more = VARSIZE_ANY(bytes) + KEPT_BYTES;
+    if (!noted->kept && site->kept_bytes + more <= (Size)work_mem * 1024) {
+        noted->kept = predictor_with(context, site->passing->reader);
+        site->kept_bytes += more;
+    }
+    bool usable = noted->kept && (!noted->kept->bytes || is_of(noted->kept, bytes));
+    return usable ? noted->kept : site->passing;
+}
+
+static predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer) {
+    call_site *site = called->fn_extra;
     const struct varlena *bytes = telling_bytes(model);
-    if (!p->bytes || p->size != VARSIZE_ANY(bytes) || memcmp(p->bytes, bytes, p->size) != 0)
-        read_model(p, bytes, answer);
-    return p;
+    if (!site) {
+        called->fn_extra = site = MemoryContextAllocZero(called->fn_mcxt, sizeof *site);
+        site->last = site->passing = new_predictor(called->fn_mcxt);
+    } else if (!is_of(site->last, bytes)) {
+        site->last = place_for(site, bytes, called->fn_mcxt);
+    }
+    if (!is_of(site->last, bytes))
+        read_model(site->last, bytes, answer);
+    return site->last;
 }
 
 /* --- scoring --- */
@@ -131,15 +231,16 @@ static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer an
 /* A row by name as ids and values. Returns false if it has no prediction. */
 static bool expand_row(predictor *p, Datum features, enum tusk_answer answer,
                        tusk_sparse_row *found) {
-    const tusk_named_chunk *row = read_named(&p->reader, features, TUSK_ANSWER_NAMES[answer]);
-    if (p->rows.column != row->column)
-        p->rows.n_matched = 0;
-    p->rows.column = row->column;
-    p->rows.n_columns = (uint32)row->schema->n_columns;
+    const tusk_named_chunk *row =
+        read_named(&p->reader->named, features, TUSK_ANSWER_NAMES[answer]);
+    if (p->reader->rows.column != row->column)
+        p->reader->rows.n_matched = 0;
+    p->reader->rows.column = row->column;
+    p->reader->rows.n_columns = (uint32)row->schema->n_columns;
     char sentence[TUSK_SENTENCE];
     bool null;
-    if (!tusk_named_match(&p->rows, &p->scorer, sentence) ||
-        !tusk_named_row(&p->rows, &p->scorer, 0, found, &null, sentence))
+    if (!tusk_named_match(&p->reader->rows, &p->scorer, sentence) ||
+        !tusk_named_row(&p->reader->rows, &p->scorer, 0, found, &null, sentence))
         refuse(&p->scorer, answer, sentence);
     return !null;
 }
@@ -159,9 +260,10 @@ static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer an
 static feature_row read_list(predictor *p, Datum features, enum feature_form form,
                              const char *name) {
     if (form == SPARSE)
-        return read_sparse(features, &p->buffer, name);
-    return p->scorer.task == TUSK_BOOSTED ? read_gaps(features, &p->buffer, name)
-                                          : read_dense(features, &p->buffer, name, "features");
+        return read_sparse(features, &p->reader->buffer, name);
+    return p->scorer.task == TUSK_BOOSTED
+               ? read_gaps(features, &p->reader->buffer, name)
+               : read_dense(features, &p->reader->buffer, name, "features");
 }
 
 NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,

@@ -1,0 +1,77 @@
+"""Rows joined with many models: each row has its own model's answer, whatever a call site keeps."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import psycopg
+import pytest
+
+GROUPS = 60
+
+
+@pytest.fixture(scope="module")
+def trained(pg: psycopg.Connection) -> psycopg.Connection:
+    pg.execute(
+        f"""CREATE TABLE joined AS SELECT i % {GROUPS} AS g, (i * 7919 % 1009)::float8 / 100 AS a,
+        (ARRAY['x', 'y', 'z'])[1 + i * 31 % 3] AS c, (i * 31 + i * 7919 % 1009 + i / 60) % 3 AS y FROM generate_series(0, 5999) AS t(i)"""
+    )
+    row = "(SELECT q FROM (SELECT a, c) AS q)"
+    wide = f"(SELECT q FROM (SELECT a, c || repeat('long level ', 30 + {GROUPS}) AS c) AS q)"
+    pg.execute(
+        f"""CREATE TABLE joined_models AS SELECT g, train_model('linear', y + g, {row}) AS by_name, train_model('linear', y + g, ARRAY[a]) AS by_list,
+        train_model('gbdt', y + g, {wide}, '{{"trees": 30}}') AS large FROM joined GROUP BY g"""
+    )
+    pg.execute("ANALYZE joined; ANALYZE joined_models")
+    return pg
+
+
+@pytest.mark.parametrize("memory", ["64kB", "200kB", "64MB"])
+@pytest.mark.parametrize(
+    ("model", "features"),
+    [
+        ("by_name", "(SELECT q FROM (SELECT a, c) AS q)"),
+        ("by_list", "ARRAY[a]"),
+        (
+            "large",
+            f"(SELECT q FROM (SELECT c || repeat('long level ', 30 + {GROUPS}) AS c, a) AS q)",
+        ),
+    ],
+)
+def test_models_that_alternate(
+    trained: psycopg.Connection, memory: str, model: str, features: str
+) -> None:
+    """The same as one group after the other, where each model is read once."""
+    ask = f"SELECT g, count(*), sum(predict({model}, {features})), sum(decision({model}, {features})) FROM {{}} GROUP BY g ORDER BY g"
+    alone = [
+        trained.execute(
+            ask.format(f"joined JOIN joined_models USING (g) WHERE g = {g}")
+        ).fetchall()[0]
+        for g in range(0, GROUPS, 7)
+    ]
+    trained.execute(
+        f"SET work_mem = '{memory}'; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0"
+    )
+    try:
+        mixed = "(SELECT * FROM joined ORDER BY a, c OFFSET 0) AS j JOIN joined_models USING (g)"
+        found = {row[0]: row for row in trained.execute(ask.format(mixed)).fetchall()}
+    finally:
+        trained.execute(
+            "RESET work_mem; RESET enable_mergejoin; RESET max_parallel_workers_per_gather"
+        )
+    assert len(found) == GROUPS
+    for row in alone:
+        assert found[row[0]] == (*row[:2], pytest.approx(row[2]), pytest.approx(row[3]))
+
+
+def test_a_changing_model_is_read_again(trained: psycopg.Connection) -> None:
+    """In PL/pgSQL a call site outlives statements."""
+    body = "DECLARE found float8[] := '{}'; m tuskml_model; k int; BEGIN FOR k IN 1..9 LOOP SELECT (by_list).* INTO m FROM joined_models WHERE g = k % 3; found := found || predict(m, ARRAY[1.0]); END LOOP; RETURN found; END"
+    trained.execute(
+        f"CREATE OR REPLACE FUNCTION predicted_in_turn() RETURNS float8[] LANGUAGE plpgsql AS $$ {body} $$"
+    )
+    ((found,),) = trained.execute("SELECT predicted_in_turn()").fetchall()
+    by_group = dict(
+        trained.execute(
+            "SELECT g, predict(by_list, ARRAY[1.0]) FROM joined_models WHERE g < 3"
+        ).fetchall()
+    )
+    assert found == [by_group[k % 3] for k in range(1, 10)]
