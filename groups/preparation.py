@@ -80,7 +80,6 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         yield Readable(groups, with_names(request))
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
-        request = replace(request, categories=prepared.categories)
         if prepared.texts(prepare.CLASSES, 0):
             refuse_text(prepared, request)
             request = of_text(request)
@@ -88,7 +87,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             refuse_names(request.options)
         if prepared.text(prepare.JSON, 0):
             names = partial(prepared.texts, prepare.NAMES)
-            request = replace(request, feature_names=names)
+            request = replace(request, feature_names=names, categories=prepared.categories)
         else:
             request = with_names(request)
         yield Readable(prepared.groups, request, prepared)

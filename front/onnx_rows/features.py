@@ -182,8 +182,8 @@ def category(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Bl
     block = Block([as_double(steps, same)], width, True, indicator)
     vectors = rows.vectors.get(rows.next_feature)
     if vectors is not None:
-        table = np.where(features[:, None] < 0, 0.0, vectors[features])  # 0: not known
-        block.vector = steps.do("Gather", steps.constant(table), place, axis=0)
+        numbers = np.where(features[:, None] < 0, 0.0, vectors[features])  # 0: not known
+        block.vector = steps.do("Gather", steps.constant(numbers), place, axis=0)
     return block
 
 

@@ -138,7 +138,7 @@ def numbers_of(
         for weights, flat in zip(found.weights, constant, strict=True)
     ]
     if alike.many is not None and alike.counts is not None:
-        weight = class_weights(options, np.empty(0), alike.loss, alike.many)
+        weight = class_weights(options, None, alike.loss, alike.many)
         for place in np.flatnonzero(constant).tolist():
             share = alike.counts[place] * (1.0 if weight is None else weight[place])
             share /= share.sum()

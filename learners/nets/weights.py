@@ -21,17 +21,23 @@ def refuse_weights_of_numbers(options: NetOptions) -> None:
 
 
 def class_weights(
-    options: NetOptions, labels: NDArray[np.void], loss: int, many: tuple[Floats, Floats] | None
+    options: NetOptions,
+    labels: NDArray[np.void] | None,
+    loss: int,
+    many: tuple[Floats, Floats] | None,
 ) -> Floats | None:
     """The weights of the losses of the classes, (G, K); None: all 1.
 
-    many: of more than two classes each group's labels and their numbers of rows, (G, K).
-    DataError where a class has no weight.
+    labels: LABELS of groups of two classes; many: of more than two each group's labels and their
+    numbers of rows, (G, K). DataError where a class has no weight.
     """
     given = options.class_weight
     if given is None or loss == SQUARED:
         return None
-    label, count = many or two_classes(options, labels)
+    if many is None:
+        assert labels is not None
+        many = two_classes(options, labels)
+    label, count = many
     k = label.shape[1]
     if given == "balanced":
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -61,7 +61,7 @@ class Block:
         """Whether a group can be trained, (G,)."""
         with np.errstate(invalid="ignore"):
             units = self.shift.sum(axis=1) + self.scale.sum(axis=1)
-            return np.isfinite(units + self.label_shift + self.label_scale)
+            return np.asarray(np.isfinite(units + self.label_shift + self.label_scale))
 
 
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:

@@ -17,7 +17,7 @@ constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is round
 template <class T, class Body>
 void each_row_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, Body &&body) {
     int64_t left = group.n_rows; // of a longer list, only the first ones
-    Levels levels(shape);
+    Levels levels(shape, tusk_is_sparse(group.kind));
     for (const tusk_segment *s = group.head; left && !cancelled(cancel_mark); s = s->next) {
         int64_t n = std::min<int64_t>(s->n_rows, left);
         const double *y = tusk_labels(s);

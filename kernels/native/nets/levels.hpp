@@ -12,9 +12,9 @@ namespace tusk {
 // table, or -1 where the row has none.
 class Levels {
 public:
-    explicit Levels(const Shape &shape)
+    Levels(const Shape &shape, bool sparse)
         : row_(shape.plain + shape.tables.size()), plain_(shape.plain) {
-        if (shape.tables.empty())
+        if (shape.tables.empty() && !sparse)
             return; // rows are read as they are
         size_t t = 0;
         for (int64_t k = 0; k < shape.features; k++) {

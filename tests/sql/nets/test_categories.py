@@ -258,6 +258,31 @@ def test_onnx_reads_the_columns(con: duckdb.DuckDBPyConnection, label: str, give
     np.testing.assert_allclose(told[-1], expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("more", [{}, {"embedding": 0}])
+def test_words_and_interactions_beside_categories(con: duckdb.DuckDBPyConnection, more: dict[str, Any]) -> None:  # fmt: skip
+    """Rows of hashed words are sparse, also without a category; the loss is that of predictions."""
+    db = Database("duck", con)
+    words = "'word' || i % 50 || ' or' || i % 40 || ' and' || i % 30"
+    for row, given in (
+        (f"{{'w': {words}, 'a': a}}", {"text": ["w"]}),
+        (f"{{'w': {words}, 'k': k, 'l': l}}", {"text": ["w"], "interactions": [["k", "l"]]}),
+    ):
+        text = json.dumps(SHORT | given | more | {"max_iter": 3})
+        db.ask_nothing("DROP TABLE IF EXISTS f")
+        db.ask_nothing(f"CREATE TABLE f AS SELECT train_model('mlp', y, {row}, '{text}') AS m FROM t")  # fmt: skip
+        loss, told = db.ask(f"SELECT any_value(m.loss), avg((predict(m, {row}) - y) ** 2) / 2 FROM t, f")[0]  # fmt: skip
+        assert told == pytest.approx(loss, rel=1e-4)
+
+
+def test_sparse_lists_are_refused_with_labels_that_are_text_too(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    with pytest.raises(duckdb.Error, match=r"features of 'mlp' are a list, got sparse\(\.\.\.\)"):
+        con.execute(
+            "SELECT train_model('mlp', 'c' || i % 2, sparse([0], [i]), '{\"objective\": \"logistic\"}') FROM range(9) r(i)"
+        )
+
+
 def test_very_many_levels_stay_sparse(con: duckdb.DuckDBPyConnection) -> None:
     """20,000 levels as inputs of their own would be 3 GB of rows."""
     con.execute("SET memory_limit = '400MB'")
