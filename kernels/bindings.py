@@ -67,6 +67,11 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_cluster_scores": (INT, [PASS, ctypes.POINTER(Robust), ADDRESS, ADDRESS]),
     "tk_classes": (INT, [PASS, INT64, *[ADDRESS] * 3]),
     "tk_softmax_gradient": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 2]),
+    "tk_softmax_sgd": (INT, [PASS, ctypes.POINTER(s.Softmax), EPOCH, INT, *[ADDRESS] * 3]),
+    "tk_softmax_scores": (
+        INT,
+        [PASS, ctypes.POINTER(s.Softmax), ctypes.POINTER(Robust), *[ADDRESS] * 2],
+    ),
     "tk_softmax_curvature": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),
     "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
     "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),

@@ -1,4 +1,4 @@
-"""Passes over rows of several classes (`kernels/native/linear/softmax.cpp`)."""
+"""Passes over rows of several classes (`kernels/native/classes`)."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import structures
+from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.robust import Robust
 
 if TYPE_CHECKING:
     from tuskml.kernels.passes import Pass
@@ -57,6 +59,44 @@ class Softmax:
         given = pointer(weights), pointer(shift), pointer(scale), pointer(out)
         check_code(library().tk_softmax_curvature(rows.struct, self.struct, *given))
         return out
+
+    def scores(
+        self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats, clustered: bool
+    ) -> tuple[Floats, NDArray[np.int64] | None]:
+        """The lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p,
+        of rows, or of clusters, and the number of these, (G,).
+        """
+        n, k, p = weights.shape
+        out = np.empty((n, k * p * (k * p + 1) // 2))
+        clusters = np.empty(n, np.int64) if clustered else None
+        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
+        how = Robust(*map(pointer, given), None, 0)
+        call = library().tk_softmax_scores
+        check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
+        return out, clusters
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Stochastic epochs over rows of several classes. reference: whether the first class keeps
+    its weights; else it keeps its intercept.
+    """
+
+    softmax: Softmax
+    rows: "Pass"
+    reference: bool
+
+    def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
+        """One epoch: updates weights (G, K p) in coordinates of z, fills average; returns the
+        summed losses (G,). No threads share a model.
+        """
+        assert not shared
+        loss = np.zeros(len(weights))
+        given = pointer(weights), pointer(average), pointer(loss)
+        call = library().tk_softmax_sgd
+        struct = self.softmax.struct
+        check_code(call(self.rows.struct, struct, epoch.struct, int(self.reference), *given))
+        return loss
 
 
 def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], list[int]]:

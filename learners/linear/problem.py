@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tuskml.kernels import segments
 from tuskml.kernels.open_rows import Open, chosen_rows
 from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.kernels.softmax import Steps
 from tuskml.learners.linear.tasks import LinearTask
 
 Index = NDArray[np.intp]
@@ -205,6 +206,15 @@ class Problem:
         if self.l1:
             total += self.l1 * np.abs(coef).sum(axis=1)
         return total
+
+    def penalty_at(self, v: Floats) -> Floats:
+        """The penalty of weights v, (G,)."""
+        return self.penalty(self.to_caller(v)[:, :-1])
+
+    @property
+    def stepped(self) -> Pass | Steps:
+        """What runs stochastic epochs on the rows."""
+        return self.rows
 
     def evaluate(self, v: Floats, curvature: bool = False) -> Found:
         """One pass over the rows at v."""

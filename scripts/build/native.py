@@ -41,6 +41,7 @@ KERNEL_FOLDERS = [
         "shared",
         "rows",
         "linear",
+        "classes",
         "spectrum",
         "hinge",
         "epochs",

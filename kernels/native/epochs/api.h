@@ -2,7 +2,7 @@
 #ifndef TUSK_EPOCHS_API_H
 #define TUSK_EPOCHS_API_H
 
-#include "../shared/api.h"
+#include "../linear/api.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +35,11 @@ typedef struct tk_epoch {
  * taken before its own update. */
 TK_API int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
                   double *loss);
+/* The same for several classes, whose weights are of shape (n_groups, n_classes, d + 1), without
+ * the mean of sparse rows, for which average gets the last weights. reference: whether the first
+ * class keeps its weights; else it keeps its intercept. */
+TK_API int tk_softmax_sgd(const tk_pass *pass, const tk_softmax *softmax, const tk_epoch *epoch,
+                          int reference, double *weights, double *average, double *loss);
 /* Like tk_sgd, but several threads update one shared model without locks. batch_size 1 is
  * HOGWILD!, larger batches are HogBatch. The average covers each thread's views of the model. */
 TK_API int tk_hogwild(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,

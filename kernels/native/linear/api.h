@@ -87,6 +87,11 @@ TK_API int tk_softmax_gradient(const tk_pass *pass, const tk_softmax *softmax,
 TK_API int tk_softmax_curvature(const tk_pass *pass, const tk_softmax *softmax,
                                 const double *weights, const double *shift, const double *scale,
                                 double *out);
+/* The lower triangle of sum(u u'), row by row, with the scores of rows or, unless clusters is
+ * NULL, their sums by cluster, as u: of each class the derivative of the loss times z. out has
+ * shape (n_groups, w (w + 1) / 2), w = n_classes (d + 1); inverse and power are not read. */
+TK_API int tk_softmax_scores(const tk_pass *pass, const tk_softmax *softmax, const tk_robust *how,
+                             double *out, int64_t *clusters);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

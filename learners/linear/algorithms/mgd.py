@@ -12,7 +12,7 @@ class Mgd(EpochAlgorithm):
     batched = True
     own_losses = True
     samples = True
-    stored = True
+    stored = multinomial = True
     streams = Streams.UNASKED
     of_sgd = 1.15
 

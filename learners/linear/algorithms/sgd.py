@@ -12,7 +12,7 @@ class Sgd(EpochAlgorithm):
     name = one_thread = "sgd"
     title = "stochastic gradient descent, a step per row"
     source = "Bottou 2012"
-    stored = True
+    stored = multinomial = True
     streams = Streams.BY_SAMPLER
 
 

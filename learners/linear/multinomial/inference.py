@@ -1,12 +1,17 @@
 """Standard errors and statuses of multinomial models."""
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.goodness import NAMES
+from tuskml.learners.linear.inference.names import CLASSIC
+from tuskml.learners.linear.inference.outcome import Members
+from tuskml.learners.linear.inference.robust import by_clusters
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -18,25 +23,38 @@ DEPENDENT = 1e-10
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 
 
-def std_errs(problem: SoftmaxProblem, state: State) -> tuple[Floats, NDArray[np.bool_]]:
-    """Standard errors (G, K, p), each class's intercept first, against the first class, whose own
-    are NaN; and which groups have features that depend on each other.
+COVARIANCES = (CLASSIC, "HC0", "HC1")
+"""Those of many classes: a row has a matrix as its leverage there."""
 
-    They are the root of the diagonal of the inverse curvature, as in statsmodels' MNLogit. NaN
-    with a penalty or class weights, and where a training did not converge.
+
+@dataclass(frozen=True)
+class Errors:
+    """std_err (G, K, p), each class's intercept first, against the first class, whose own are
+    NaN; dependent (G,): features depend on each other; clusters (G,): NaN unless asked for.
+    """
+
+    std_err: Floats
+    dependent: NDArray[np.bool_]
+    clusters: Floats
+
+
+def std_errs(problem: SoftmaxProblem, state: State) -> Errors:
+    """The root of the diagonal of the inverse curvature, as in statsmodels' MNLogit, or of the
+    sandwich (`inference/robust.py`). NaN with a penalty or class weights, and where a training did
+    not converge.
     """
     n, k, p = problem.n_groups, problem.softmax.n_classes, problem.p
-    found, dependent = np.full((n, k, p), np.nan), np.zeros(n, bool)
+    found = Errors(np.full((n, k, p), np.nan), np.zeros(n, bool), np.full(n, np.nan))
     if problem.penalised or problem.softmax.weight is not None or k * p >= MOST_WEIGHTS:
-        return found, dependent
+        return found
     for g in np.flatnonzero(state.converged).tolist():
         some = problem.of(np.array([g]))
         assert isinstance(some, SoftmaxProblem)
-        found[g], dependent[g] = _of_group(some, state.v[[g]])
-    return found, dependent
+        found.std_err[g], found.dependent[g], found.clusters[g] = _of_group(some, state.v[[g]])
+    return found
 
 
-def _of_group(problem: SoftmaxProblem, v: Floats) -> tuple[Floats, bool]:
+def _of_group(problem: SoftmaxProblem, v: Floats) -> tuple[Floats, bool, float]:
     """The same of one group."""
     k, p = problem.softmax.n_classes, problem.p
     weights = problem.blocks(problem.to_caller(v))
@@ -47,16 +65,52 @@ def _of_group(problem: SoftmaxProblem, v: Floats) -> tuple[Floats, bool]:
     size = np.linalg.eigvalsh(curvature)
     out = np.full((k, p), np.nan)
     if not len(size) or size[0] <= DEPENDENT * size[-1]:
-        return out, bool(len(size))
+        return out, bool(len(size)), math.nan
     inverse = np.zeros((k * p, k * p))
     inverse[np.ix_(free, free)] = np.linalg.inv(curvature)
+    clusters = math.nan
+    if problem.covariance != CLASSIC:
+        inverse, clusters = sandwich(problem, weights, inverse, int(free.sum()))
     units = np.diag(np.concatenate([problem.scale[0], [1.0]]))
     units[-1, :-1] = -problem.scale[0] * problem.shift[0]
     for c in range(1, k):
         block = inverse[c * p : (c + 1) * p, c * p : (c + 1) * p]
         own = np.sqrt(np.diag(units @ block @ units.T))
         out[c] = np.where(np.roll(used, 1), np.roll(own, 1), np.nan)
-    return out, False
+    return out, False, clusters
+
+
+def sandwich(
+    problem: SoftmaxProblem, weights: Floats, inverse: Floats, free: int
+) -> tuple[Floats, float]:
+    """The robust covariance (K p, K p) of a group, and its clusters; inverse: of the summed
+    curvature, free: how many weights are.
+    """
+    squares, counted = problem.squared_scores(weights)
+    n = problem.rows.weight
+    spare, factor = np.maximum(n - free, np.finfo(float).tiny), np.ones(1)
+    if counted is not None:
+        factor = by_clusters(n, spare, counted)
+    elif problem.covariance == "HC1":
+        factor = n / spare
+    clusters = math.nan if counted is None else float(counted[0])
+    return factor[0] * inverse @ squares[0] @ inverse, clusters
+
+
+def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
+    """What `model_fit` reads; counts (G, K): weights of the rows of each class."""
+    softmax, weights = problem.softmax, problem.blocks(problem.to_caller(state.v))
+    own = counts if softmax.weight is None else counts * softmax.weight
+    losses = softmax.gradient(replace(problem.rows, loss_only=True), weights)[:, 0]
+    share = own / own.sum(axis=1, keepdims=True)
+    if not problem.rows.fit_intercept:
+        share = np.full_like(own, 1 / softmax.n_classes)
+    nulls = -(own * np.log(share)).sum(axis=1)
+    used = (problem.scale > 0).sum(axis=1) + int(problem.rows.fit_intercept)
+    values = (
+        counts.sum(axis=1), (softmax.n_classes - 1.0) * used, -losses, 2 * losses, 2 * nulls
+    )  # fmt: skip
+    return {name: (np.isfinite(one), one) for name, one in zip(NAMES, values, strict=True)}
 
 
 def judge(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuskml.kernels.passes import Floats, Triangles
-from tuskml.kernels.softmax import Softmax
+from tuskml.kernels.softmax import Softmax, Steps
+from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
 
 
@@ -86,6 +87,13 @@ class SoftmaxProblem(Problem):
         """Of coefficients (G, K, d) in the caller's units."""
         return super().penalty(coef.reshape(len(coef), -1))
 
+    def penalty_at(self, v: Floats) -> Floats:
+        return self.penalty(self.blocks(self.to_caller(v))[:, :, :-1])
+
+    @property
+    def stepped(self) -> Steps:
+        return Steps(self.softmax, self.rows, not self.penalised)
+
     def evaluate(self, v: Floats, curvature: bool = False) -> Found:
         weights = self.blocks(self.to_caller(v))
         sums = self.softmax.gradient(self.rows, weights)
@@ -123,6 +131,18 @@ class SoftmaxProblem(Problem):
             more[:, :, :-1] = self.l2 * self.scale[:, None, :] ** 2
             add_to_diagonal(packed, more.reshape(len(packed), -1) * free)
         return packed
+
+    def squared_scores(self, weights: Floats) -> tuple[Floats, Floats | None]:
+        """The summed squares of rows' scores by z (G, K p, K p), or of clusters' and the number
+        of these (G,); weights: (G, K, p).
+        """
+        size, clustered = weights.shape[1] * self.p, self.covariance == CLUSTERED
+        given = self.rows, weights, self.shift, self.scale, clustered
+        packed, clusters = self.softmax.scores(*given)
+        whole = np.empty((len(weights), size, size))
+        row, column = np.tril_indices(size)
+        whole[:, row, column] = whole[:, column, row] = packed
+        return whole, None if clusters is None else clusters.astype(float)
 
     def curvature(self, weights: Floats) -> Floats:
         """The summed curvature of the loss by z, (G, K p, K p); weights: (G, K, p)."""

@@ -18,8 +18,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHO
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.inference.names import CLASSIC
-from tuskml.learners.linear.multinomial.inference import judge, std_errs
+from tuskml.learners.linear.multinomial.inference import COVARIANCES, judge, members, std_errs
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
 from tuskml.learners.linear.operators import State
@@ -28,7 +27,7 @@ from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import Lists, Models, joined, thinned
+from tuskml.learners.models import Lists, Models, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
 from tuskml.learners.validation import held_out_counts
 
@@ -103,15 +102,11 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
 
 def refuse(options: LinearOptions) -> None:
     """OptionError where options are for two classes."""
-    if options.covariance != CLASSIC:
+    if options.covariance not in COVARIANCES:
         raise OptionError(
-            f"option 'covariance' is '{options.covariance}', expected '{CLASSIC}' with more than "
-            "two classes"
+            f"option 'covariance' is '{options.covariance}', expected {one_of(COVARIANCES)} with "
+            "more than two classes"
         )
-    if options.cluster is not None:
-        raise OptionError("option 'cluster' is not available with more than two classes")
-    if options.fit:
-        raise OptionError("option 'fit' is not available with more than two classes")
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):
@@ -192,7 +187,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
         state = descend(problem, begin, held, plan, deadline, Timing())
-        return models_of(problem, state, plan, request, (given.widths, n_rows, began))
+        return models_of(problem, state, plan, request, About(given, n_rows, began))
 
 
 def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:
@@ -206,7 +201,9 @@ def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> So
         base.l2,
         base.shift,
         base.scale,
+        frequency=base.frequency if ALGORITHMS[plan.family].stochastic else None,
         gradient_unit=gradient_unit(given),
+        covariance=base.covariance,
         classes=classes,
     )
 
@@ -259,22 +256,31 @@ def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
     return problem.from_caller(np.tile(weights.ravel(), (problem.n_groups, 1)))
 
 
+@dataclass(frozen=True)
+class About:
+    """What models say of groups: n_rows (G,), with those held out; began: the training."""
+
+    given: Many
+    n_rows: NDArray[np.int64]
+    began: float
+
+
 def models_of(
     problem: SoftmaxProblem,
     state: State,
     plan: Plan,
     request: Request,
-    about: tuple[NDArray[np.int64], NDArray[np.int64], float],
+    about: About,
 ) -> Models:
-    """The models: `coef` and `std_err` class by class, each class's intercept first.
-
-    about: the groups' widths, their rows with those held out, and when the training began.
-    """
-    widths, n_rows, began = about
+    """The models: `coef` and `std_err` class by class, each class's intercept first."""
+    widths, n_rows, began = about.given.widths, about.n_rows, about.began
     groups, n = problem.rows.groups, problem.n_groups
-    errors, dependent = std_errs(problem, state)
-    status = judge(problem, state, plan, dependent)
+    seen = std_errs(problem, state)
+    errors = seen.std_err
+    status = judge(problem, state, plan, seen.dependent)
     errors[~state.converged] = np.nan
+    more = members(problem, state, about.given.counts) if request.options.fit else {}
+    more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
     weights = problem.blocks(problem.to_caller(state.v))
     if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
         weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
@@ -297,7 +303,7 @@ def models_of(
         status=status,
         plan=f"{plan_line(plan)}, {k} classes",
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=resolved(request.options, plan),
+        options=by_group(resolved(request.options, plan), n, more),
     )
 
 

@@ -182,8 +182,8 @@ def test_answers_that_there_are_not(client: Client, call: str, sentence: str) ->
     ("options", "sentence"),
     [
         (
-            {"algorithm": "sgd"},
-            "algorithm 'sgd' is not available with more than two classes, expected",
+            {"algorithm": "svrg"},
+            "algorithm 'svrg' is not available with more than two classes, expected",
         ),
         ({"class_weight": [1, 2]}, "option 'class_weight' has 2 weights and a group 3 classes"),
         ({"class_weight": {"1": 1, "2": 2}}, "option 'class_weight' has no class 5"),

@@ -80,7 +80,7 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
         v = start.copy()
         for done in range(epochs):
             epoch = epoch_of(sample, plan, step, float(done))
-            loss = sample.rows.sgd(epoch, v, None, shared=False)
+            loss = sample.stepped.sgd(epoch, v, None, shared=False)
         won = racing & np.isfinite(v).all(axis=1) & (loss < best)
         best[won], chosen[won] = loss[won], step[won]
         return won
@@ -151,7 +151,7 @@ class RunEpoch:
         if self.sampler is not None:
             drawn = self.sampler.draw(part, self.plan.batch_size, self.random)
             epoch = replace(epoch, drawn=drawn)
-        loss = part.rows.sgd(epoch, current, None if mean is current else mean, self.shared)
+        loss = part.stepped.sgd(epoch, current, None if mean is current else mean, self.shared)
         bad = ~np.isfinite(current.sum(axis=1) + loss)
         if self.shared:
             if self.loss is None:
@@ -172,7 +172,7 @@ class RunEpoch:
             n = np.maximum(part.rows.groups["n_rows"], 1)
             entry[active] = loss / n
             if part.l1 or part.l2:
-                entry[active] += part.penalty(part.to_caller(mean)[:, :-1])
+                entry[active] += part.penalty_at(mean)
             state.history.append(entry)
 
 
