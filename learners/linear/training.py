@@ -47,8 +47,8 @@ from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.validation import held_out_counts
 
-MOST_WEIGHTS = 1 << 23
-"""Weights, or entries of curvature, that train together."""
+MOST_WEIGHTS = 1 << 20
+"""Weights, or entries of curvature, that train together: copies of them stay in a cache."""
 BYTES_A_WEIGHT = 64
 """That arrays of a training come to, about, for each of these."""
 

@@ -152,7 +152,7 @@ void add_products(const tk_pass *pass, const Rows &rows, int n, int64_t d, const
 template <class E, class T>
 void add_products(const tk_pass *pass, const SparseBlock<T> &rows, int n, int64_t d,
                   const double *h, Scratch<E> &s) {
-    if (short_rows(rows, d + 1))
+    if (short_rows<E>(rows, d + 1))
         return add_products(rows, d, h, s.scale.data(), s.row, s.width, s.product.data());
     fill_panel(rows, n, d, h, s);
     multiply(pass, s, d + 1, n);

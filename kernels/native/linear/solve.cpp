@@ -1,14 +1,19 @@
 // Solves Newton's linear systems: many small symmetric systems H step = g.
 //
-// The method is Cholesky factorization, H = L L'. A coordinate whose pivot vanishes depends on
+// The method is Cholesky factorization, H = U' U. A coordinate whose pivot vanishes depends on
 // those before it, as collinear or constant features do. It is left out, like aliased coefficients
 // in R's lm, and the system of the others is solved exactly.
+//
+// U is found by blocks of rows, each of which is subtracted from all rows below it at once (Golub
+// and Van Loan, Matrix computations, 2013, 4.2.9), so that a large system is read once per block.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "../shared/pool.hpp"
+#include "../shared/simd.hpp"
 #include "../shared/working.hpp"
 #include "api.h"
 
@@ -16,85 +21,151 @@ namespace tusk {
 namespace {
 
 constexpr double DEPENDENT = 1e-13;
-constexpr int64_t LOOK_EVERY =
-    256; // entries of a row between checks: at most some million products
+constexpr int64_t BLOCK = 8;
+constexpr int64_t LOOK_EVERY = 1 << 17; // multiplications of vectors between checks
 
-struct Factor {
-    int64_t p;
-    std::vector<double> l; // (p, p), lower triangle
-    std::vector<bool> kept;
+// a[0 .. n - 1] -= by * b, for n a multiple of LANES.
+inline void subtract(double *a, const double *b, double by, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES)
+        store(a + i, load(a + i) - by * load(b + i));
+}
+
+class Factor {
+public:
+    explicit Factor(int64_t size)
+        : p(size), width((size + LANES - 1) / LANES * LANES), u(size * width), inverse(size),
+          diagonal(size), step_(width) {}
+
     int64_t rank = 0;
     double smallest = 1;
-
-    explicit Factor(int64_t size) : p(size), l(size * size), kept(size) {}
 
     // Factorizes the packed lower triangle. Calls ending() often, and returns false once that is
     // true.
     template <class Ending> bool decompose(const double *h, const Ending &ending) {
         rank = 0;
         smallest = 1;
-        for (int64_t j = 0; j < p; j++) {
-            const double *row = h + j * (j + 1) / 2;
-            double diagonal = row[j];
-            for (int64_t k = 0; k < j; k++) {
-                if (k % LOOK_EVERY == LOOK_EVERY - 1 && ending())
+        unpack(h);
+        int64_t done = 0;
+        for (int64_t first = 0; first < p; first += BLOCK) {
+            const int64_t last = std::min(first + BLOCK, p);
+            for (int64_t k = first; k < last; k++) {
+                settle_row(k);
+                for (int64_t j = k + 1; j < last; j++)
+                    subtract(from(j, j), from(k, j), u[k * width + j], width - down(j));
+            }
+            for (int64_t j = last; j < p; j++) {
+                subtract_block(first, last, j);
+                done += (last - first) * (width - down(j)) / LANES;
+                if (done < LOOK_EVERY)
+                    continue;
+                if (ending())
                     return false;
-                double s = row[k];
-                for (int64_t i = 0; i < k; i++)
-                    s -= l[j * p + i] * l[k * p + i];
-                l[j * p + k] = kept[k] ? s / l[k * p + k] : 0;
+                done = 0;
             }
-            double pivot = diagonal;
-            for (int64_t k = 0; k < j; k++)
-                pivot -= l[j * p + k] * l[j * p + k];
-            kept[j] = pivot > DEPENDENT * diagonal && std::isfinite(pivot);
-            l[j * p + j] = kept[j] ? std::sqrt(pivot) : 0;
-            if (!kept[j]) {
-                std::fill_n(l.begin() + j * p, j, 0.0);
-                continue;
-            }
-            rank++;
-            smallest = std::min(smallest, pivot / diagonal);
         }
         return true;
     }
 
-    void solve(const double *g, double *step) const {
-        for (int64_t j = 0; j < p; j++) {
-            double s = g[j];
-            for (int64_t k = 0; k < j; k++)
-                s -= l[j * p + k] * step[k];
-            step[j] = kept[j] ? s / l[j * p + j] : 0;
+    void solve(const double *g, double *step) {
+        double *s = step_.data();
+        std::copy_n(g, p, s);
+        for (int64_t k = 0; k < p; k++)
+            forward(k, s);
+        for (int64_t k = p - 1; k >= 0; k--) {
+            const double y = s[k];
+            s[k] = 0; // not counted below
+            v8d sums = {};
+            for (int64_t i = down(k); i < width; i += LANES)
+                sums += load(u.data() + k * width + i) * load(s + i);
+            s[k] = (y - sum(sums)) * inverse[k];
         }
-        for (int64_t j = p - 1; j >= 0; j--) {
-            if (!kept[j])
-                continue;
-            double s = step[j];
-            for (int64_t k = j + 1; k < p; k++)
-                s -= l[k * p + j] * step[k];
-            step[j] = s / l[j * p + j];
-        }
+        std::copy_n(s, p, step);
     }
 
-    // diag(H^-1)[j] = sum_i (L^-1)[i][j]^2
-    void inverse_diagonal(double *out) const {
-        std::vector<double> column(p);
+    // diag(H^-1)[j] = sum_i (U^-1)[j][i]^2
+    void inverse_diagonal(double *out) {
+        double *s = step_.data();
         for (int64_t j = 0; j < p; j++) {
-            if (!kept[j]) {
+            if (!inverse[j]) {
                 out[j] = std::numeric_limits<double>::quiet_NaN();
                 continue;
             }
+            std::fill(step_.begin(), step_.end(), 0.0);
+            s[j] = 1;
             double total = 0;
             for (int64_t i = j; i < p; i++) {
-                double s = i == j;
-                for (int64_t k = j; k < i; k++)
-                    s -= l[i * p + k] * column[k];
-                column[i] = kept[i] ? s / l[i * p + i] : 0;
-                total += column[i] * column[i];
+                forward(i, s);
+                total += s[i] * s[i];
             }
             out[j] = total;
         }
     }
+
+private:
+    static int64_t down(int64_t j) { return j / LANES * LANES; }
+    // The vector of row k that holds column j.
+    double *from(int64_t k, int64_t j) { return u.data() + k * width + down(j); }
+
+    // The upper triangle, and zeros in its place where a vector begins before the diagonal.
+    void unpack(const double *h) {
+        std::fill(u.begin(), u.end(), 0.0);
+        for (int64_t j = 0; j < p; j++) {
+            for (int64_t k = 0; k <= j; k++)
+                u[k * width + j] = h[k];
+            diagonal[j] = h[j];
+            h += j + 1;
+        }
+    }
+
+    // Divides row k by the root of its pivot, from which all rows above it were subtracted.
+    void settle_row(int64_t k) {
+        double *row = u.data() + k * width;
+        const double pivot = row[k];
+        if (!(pivot > DEPENDENT * diagonal[k] && std::isfinite(pivot))) {
+            inverse[k] = 0;
+            std::fill(row, row + width, 0.0);
+            return;
+        }
+        rank++;
+        smallest = std::min(smallest, pivot / diagonal[k]);
+        inverse[k] = 1 / std::sqrt(pivot);
+        std::fill(row + down(k), row + k, 0.0);
+        for (int64_t i = down(k); i < width; i += LANES)
+            store(row + i, load(row + i) * inverse[k]);
+    }
+
+    // Subtracts the products of rows first .. last - 1 from row j.
+    void subtract_block(int64_t first, int64_t last, int64_t j) {
+        if (last - first < BLOCK) {
+            for (int64_t k = first; k < last; k++)
+                subtract(from(j, j), from(k, j), u[k * width + j], width - down(j));
+            return;
+        }
+        double *row = u.data() + j * width;
+        const double *above = u.data() + first * width;
+        double by[BLOCK];
+        for (int64_t k = 0; k < BLOCK; k++)
+            by[k] = above[k * width + j];
+        for (int64_t i = down(j); i < width; i += LANES) {
+            v8d left = load(row + i);
+            for (int64_t k = 0; k < BLOCK; k++)
+                left -= by[k] * load(above + k * width + i);
+            store(row + i, left);
+        }
+    }
+
+    // One step of U' y = s: s[k] becomes y[k], and is subtracted from those behind it.
+    void forward(int64_t k, double *s) {
+        const double y = inverse[k] ? s[k] * inverse[k] : 0, *row = u.data() + k * width;
+        for (int64_t i = down(k); i < width; i += LANES)
+            store(s + i, load(s + i) - y * load(row + i));
+        s[k] = y;
+    }
+
+    const int64_t p, width;
+    std::vector<double> u;       // (p, width), upper triangle; rows without a pivot are 0
+    std::vector<double> inverse; // of the diagonal of U, 0 where there is no pivot
+    std::vector<double> diagonal, step_;
 };
 
 // Solves the systems of groups first .. last - 1. Returns false once ending() is true.

@@ -75,17 +75,17 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
     }
 }
 
-// Products of two entries of a row that are added in the time of one product of a dense panel.
-constexpr int64_t ENTRY_PRODUCTS = 8;
+// Products of a panel's columns of type E that take the time of one product of two entries.
+template <class E> constexpr int64_t ENTRY_PRODUCTS = 112 / sizeof(E);
 
 // Whether the products of the entries of all rows cost less than those of p columns.
-template <class T> bool short_rows(const SparseBlock<T> &rows, int64_t p) {
+template <class E, class T> bool short_rows(const SparseBlock<T> &rows, int64_t p) {
     int64_t products = 0;
     for (int i = 0; i < rows.n; i++) {
         const int64_t entries = rows.start[i + 1] - rows.start[i] + 1;
         products += entries * (entries + 1) / 2;
     }
-    return ENTRY_PRODUCTS * products < rows.n * (p * (p + 1) / 2);
+    return ENTRY_PRODUCTS<E> * products < rows.n * (p * (p + 1) / 2);
 }
 
 // Entries of z = (x * scale, 1) of one row in rising order of their ids, each of which occurs
@@ -109,9 +109,18 @@ public:
             sort();
         ids[n] = (int32_t)d;
         values[n++] = 1;
+        run = 1;
+        while (run < std::min<uint32_t>(n, LANES) && ids[run] == ids[0] + (int32_t)run)
+            run++;
+    }
+    // The values of the first `run` entries, whose ids follow each other, as numbers' do.
+    v8d leading() const {
+        alignas(64) double first[LANES] = {};
+        std::copy_n(values.begin(), run, first);
+        return load(first);
     }
 
-    uint32_t n = 0;
+    uint32_t n = 0, run = 0;
     std::vector<int32_t> ids;
     std::vector<double> values;
 
@@ -140,7 +149,11 @@ private:
     }
 };
 
-// Adds sum_i h[i] z_i z_i' to the lower triangle of `product`, whose rows have `width` numbers.
+// Leading entries from which on their products are added as a vector.
+constexpr uint32_t WORTH_TOGETHER = 3;
+
+// Adds sum_i h[i] z_i z_i' to the lower triangle of `product`, whose rows have `width` numbers, a
+// multiple of LANES. The upper triangle gets some of the products too.
 template <class T>
 void add_products(const SparseBlock<T> &rows, int64_t d, const double *h, const double *scale,
                   ScaledRow &z, int64_t width, double *product) {
@@ -150,10 +163,14 @@ void add_products(const SparseBlock<T> &rows, int64_t d, const double *h, const 
         z.read(sparse_row(rows, i), scale, d);
         const int32_t *ids = z.ids.data();
         const double *values = z.values.data();
+        const bool together = z.run >= WORTH_TOGETHER && ids[0] + LANES <= width;
+        const v8d leading = z.leading();
         for (uint32_t a = 0; a < z.n; a++) {
             double *out = product + ids[a] * width;
             const double by = h[i] * values[a];
-            for (uint32_t b = 0; b <= a; b++)
+            if (together)
+                store(out + ids[0], load(out + ids[0]) + by * leading);
+            for (uint32_t b = together ? z.run : 0; b <= a; b++)
                 out[ids[b]] += by * values[b];
         }
     }

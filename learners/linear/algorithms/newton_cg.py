@@ -24,7 +24,7 @@ from tuskml.learners.linear.algorithms.parts.curvature import Curvature
 from tuskml.learners.linear.algorithms.parts.search import backtrack
 from tuskml.learners.linear.estimates import spread
 from tuskml.learners.linear.estimates.costs import SEARCHED, TYPICAL, Cost, Costs
-from tuskml.learners.linear.estimates.iterations import Usual
+from tuskml.learners.linear.estimates.iterations import Usual, narrow
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
@@ -49,6 +49,8 @@ ENOUGH = 0.5
 FORCING = 0.25
 """Of the gradient, to which it is solved at least."""
 SPENT = 1e-14
+FEW = 0.75
+"""Of the groups, from which on those that are solved are left out of the products."""
 
 
 class TruncatedStep:
@@ -119,12 +121,18 @@ def conjugate_gradients(
         direction /= curvature.diagonal
         size = dots(left, direction)
     moving, errors = np.ones(len(gradient), bool), list[float]()
+    settled: list[tuple[Index, Floats]] = []
     for number in range(MOST_PRODUCTS):
         error = violation(curvature.part, left)
         moving &= error > goal
         errors.append(float((error / goal).max()))
         if not moving.any() or ended(errors):
             break
+        if number and np.count_nonzero(moving) < FEW * len(moving):
+            kept = np.flatnonzero(moving)
+            settled.append((kept, step))
+            step, left, direction, size = (one[kept] for one in (step, left, direction, size))
+            curvature, goal, moving = curvature.of(kept), goal[kept], moving[kept]
         product = curvature.times(direction)
         along = dots(direction, product)
         moving &= along > 0
@@ -138,6 +146,9 @@ def conjugate_gradients(
             continue
         grown = np.where(before > 0, size / np.where(before > 0, before, 1.0), 0.0)
         direction = ready + grown[:, None] * direction
+    for kept, whole in reversed(settled):
+        whole[kept] = step
+        step = whole
     return step
 
 
@@ -246,7 +257,7 @@ def products_of(question: Question, k: float) -> float:
     task, known = question.task.name, question.spread
     task = task if task in PRODUCTS else "logistic"
     if known is None:
-        return interpolated(PRODUCTS[task], k)
+        return interpolated(PRODUCTS[task], k) * narrow(question, k)
     return spread.by_spread(PRODUCTS_BY_SPREAD[task], known, k)
 
 

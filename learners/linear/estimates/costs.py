@@ -10,7 +10,7 @@ standard errors. Each algorithm puts its cost together from these parts.
 
 from dataclasses import dataclass
 
-from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
 from tuskml.optimizer.disk import scan_seconds
@@ -27,6 +27,8 @@ PLAIN_STEP, SYSTEM_STEP = "bgd", "newton"
 """The calibration's names for work on weights: vectors of weights, and a system of equations."""
 VECTORS = 8
 """Vectors of weights that an algorithm keeps, where it does not say otherwise."""
+ENTRY_PRODUCTS = {False: 28, True: 14}
+"""Products of columns in the time of one of two entries of a sparse row: of floats, of doubles."""
 MOMENT_ROWS = 1 << 14
 INFERENCE_FEATURES = 512
 DOUBLE = 8
@@ -51,6 +53,18 @@ class Cost:
     def total(self, iterations: float, on_sample: float = 0.0) -> float:
         """Of so many iterations, after others on the sample."""
         return self.setup + self.finish + iterations * self.iteration + on_sample * self.sampled
+
+
+def curvature_units(seen: Statistics, p: int) -> float:
+    """Products of two of p columns that a curvature's pass takes the time of.
+
+    Of short sparse rows those of their entries alone (`kernels/native/linear/sparse.hpp`).
+    """
+    whole = seen.rows * p * (p + 1) / 2
+    if not seen.sparse:
+        return whole
+    each = seen.entries / max(seen.rows, 1) + 1
+    return min(whole, ENTRY_PRODUCTS[seen.double] * seen.rows * each * (each + 1) / 2)
 
 
 class Costs:
@@ -79,7 +93,7 @@ class Costs:
         storage = seen.storage.replace("32", "64") if precise else seen.storage
         units = float(seen.entries)
         if kind == "curvature":
-            units = seen.rows * self.p * (self.p + 1) / 2
+            units = curvature_units(seen, self.p)
         each = known.entry(kind, storage, seen.n_features, self.penalised)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
+from tuskml.learners.linear.estimates.costs import curvature_units
 from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.options import parse
@@ -99,10 +100,13 @@ def once(kind: str, problem: Problem) -> Callable[[], object]:
 def row_count(kind: str, storage: str, features: int) -> tuple[int, float]:
     """How many rows to measure on, and how many units of work they are."""
     p = features + 1
+    sparse, double = storage.startswith("sparse"), storage.endswith("64")
+    each = SPARSE_ROW if sparse else features
     if kind == "curvature":
-        rows = max(256, TRIANGLES * 2 // p**2)
-        return min(rows, 1 << 16), min(rows, 1 << 16) * p * (p + 1) / 2
-    each = SPARSE_ROW if storage.startswith("sparse") else features
+        rows = min(max(256, TRIANGLES * 2 // p**2), 1 << 16)
+        return rows, curvature_units(
+            Statistics(rows, features, sparse, rows, rows * each, 1, double), p
+        )
     return ENTRIES // each, float(ENTRIES // each * each)
 
 

@@ -6,7 +6,8 @@ Poisson regression of 20 double features with the logarithm of an exposure as th
 trains from a table in DuckDB, so its time includes the packing, and computes standard errors; the
 peers have NumPy arrays already. statsmodels' GLM and glum take the offset; scikit-learn's
 PoissonRegressor has no offset and takes the same model as rates weighted by the exposure. A peer
-that is not installed is left out. The largest difference of a coefficient from tuskml's is shown.
+that is not installed is left out. Seconds are of the wall clock and, in brackets, of processors.
+The largest difference of a coefficient from tuskml's is shown.
 """
 
 from __future__ import annotations
@@ -92,20 +93,26 @@ def main() -> None:
     for name, peer in peers.items():
         if importlib.util.find_spec(name):
             calls[name] = lambda peer=peer: peer(x, y, exposure)
-    times: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     found: dict[str, Floats] = {}
     for _ in range(given.repeat):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.process_time()
             found[name] = call()
-            times[name].append(time.perf_counter() - began)
+            times[name].append((time.perf_counter() - began, time.process_time() - used))
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"{given.rows} x {given.features}, {given.threads} threads, load {load}")
-    ours = statistics.median(times["tuskml"])
-    for name, seconds in times.items():
-        median = statistics.median(seconds)
+    middle = {
+        name: [statistics.median(one[i] for one in all_) for i in (0, 1)]
+        for name, all_ in times.items()
+    }
+    for name, (wall, used) in middle.items():
+        over = [a / b for a, b in zip((wall, used), middle["tuskml"], strict=True)]
         apart = float(np.abs(found[name] - found["tuskml"]).max())
-        print(f"{name:12} {median:8.3f} s  {median / ours:6.1f}x  differs by {apart:.1e}")
+        print(
+            f"{name:12} {wall:8.3f} s ({used:.3f} s)  {over[0]:.1f}x ({over[1]:.1f}x)  "
+            f"differs by {apart:.1e}"
+        )
 
 
 if __name__ == "__main__":

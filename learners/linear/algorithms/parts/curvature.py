@@ -1,10 +1,12 @@
 """The curvature times a direction, without the curvature (`native/product.cpp`)."""
 
+import copy
+
 import numpy as np
 
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats
-from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.problem import Index, Problem
 
 ROW_BYTES = 8
 """Of what is kept for a row, but for the squared loss."""
@@ -25,6 +27,15 @@ class Curvature:
         self.n: Floats | None = None
         self.known = diagonal is not None
         self.diagonal = np.ones_like(v) if diagonal is None else diagonal
+
+    def of(self, which: Index) -> "Curvature":
+        """The same for some of the groups, once there was a product."""
+        assert self.n is not None
+        some = copy.copy(self)
+        some.part, some.offset = self.part.of(which), self.offset[which]
+        some.weights, some.diagonal = self.weights[which], self.diagonal[which]
+        some.n = self.n[which]
+        return some
 
     def times(self, u: Floats) -> Floats:
         """H u by group, (G, p). Raises Interrupted."""
