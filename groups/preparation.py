@@ -84,6 +84,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             request = of_text(request)
         else:
             refuse_names(request.options)
+        request = replace(request, by_level=prepared.levels())
         yield Readable(prepared.groups, request, prepared)
 
 
@@ -112,6 +113,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         listed(products),
         len(products),
         int(not learner_of(request.task).takes_sparse),
+        int(learner_of(request.task).numbers_levels(options)),
     )
 
 

@@ -53,7 +53,7 @@ class Preparing(ctypes.Structure):
         ("n_words", INT64),
         ("interactions", ctypes.c_char_p),
         ("n_interactions", INT64),
-        ("dense", INT32),
+        *((name, INT32) for name in ("dense", "level_numbers")),
     ]
 
 

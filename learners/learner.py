@@ -33,13 +33,15 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     """What one call of `train_model` asks for.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
-    did not ask for.
+    did not ask for; by_level: of each group, and of each of its features, 1 where values are
+    numbers of a category's levels; None: nowhere.
     """
 
     task: OneTask_co
     options: OneOptions_co
     reading: float | None = None
     unasked: str | None = None
+    by_level: tuple[bytes, ...] | None = None
 
 
 class Rounds(Protocol):
@@ -141,6 +143,10 @@ class Learner(ABC):
         """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
         `FIRST_HAS_ALL`."""
         return ALL_LEVELS
+
+    def numbers_levels(self, options: Any) -> bool:
+        """Whether a category is one feature, the number of its level, not one for each level."""
+        return False
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:

@@ -163,8 +163,8 @@ class Model:
     def from_lightgbm(cls, text: str) -> "Model":
         """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
 
-        DataError for text that is damaged, and for what tuskml's trees have not: splits of
-        categories, linear leaves, averaged trees, other objectives.
+        DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
+        averaged trees, other objectives.
         """
         found = lightgbm_read.read(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0

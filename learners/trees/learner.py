@@ -57,6 +57,9 @@ class Trees(Learner):
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return training.classifies(request.options)
 
+    def numbers_levels(self, options: TreeOptions) -> bool:
+        return options.category_encoding == "native" and not options.interactions
+
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
     ) -> Iterator[Models]:

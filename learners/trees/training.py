@@ -55,8 +55,38 @@ def train(
     with passes.watching_sigint():
         for places in together(groups):
             some = groups[places]
-            models = train_together(some, request, memory)
+            by_level = categories_of(some, places, request)
+            models = train_together(some, request, memory, by_level)
             yield models.numbered(places)
+
+
+def categories_of(
+    groups: NDArray[np.void], places: NDArray[np.intp], request: Request[Task, TreeOptions]
+) -> NDArray[np.uint8] | None:
+    """Which features of groups of one width are categories, (G, d); None: none.
+
+    places: of these groups in the request.
+    """
+    width, listed = int(groups["dim"][0]), request.options.categorical
+    if request.by_level is not None:
+        if listed:
+            raise OptionError(
+                "option 'categorical' is for features that are lists, and these rows have names, "
+                "whose columns of text are categories: expected option 'categories', the names of "
+                "columns of numbers"
+            )
+        flags = b"".join(request.by_level[place] for place in places)
+        return np.frombuffer(flags, np.uint8).reshape(len(groups), width)
+    if not listed:
+        return None
+    if listed[-1] > width:
+        raise DataError(
+            f"option 'categorical' lists feature {listed[-1]} and rows have {width} features, "
+            f"expected places from 1 to {width}"
+        )
+    found = np.zeros((len(groups), width), np.uint8)
+    found[:, np.array(listed) - 1] = 1
+    return found
 
 
 def refuse_rows(groups: NDArray[np.void]) -> None:
@@ -84,29 +114,34 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Rows:
-    """What G groups of one width and kind train on: rows, LABELS, and of more than two classes
-    their labels (G, K), rising.
+    """What G groups of one width and kind train on: rows, LABELS, of more than two classes their
+    labels (G, K), rising, and where some features are categories, which ones, (G, d).
     """
 
     groups: NDArray[np.void]
     rows: Pass
     labels: NDArray[np.void]
     classes: Floats | None = None
+    by_level: NDArray[np.uint8] | None = None
 
     def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
         """The same for some groups."""
-        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes)
+        by_level = None if self.by_level is None else np.ascontiguousarray(self.by_level[which])
+        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes, by_level)
 
 
 def train_together(
-    groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+    groups: NDArray[np.void],
+    request: Request[Task, TreeOptions],
+    memory: int,
+    by_level: NDArray[np.uint8] | None,
 ) -> Models:
     """Trains groups of one width and kind."""
     options = request.options
     threads = options.threads or budget.threads()
     mark = passes.cancel_mark()
     rows = Pass(groups, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
-    given = Rows(groups, rows, rows.labels())
+    given = Rows(groups, rows, rows.labels(), by_level=by_level)
     refuse_labels(given, request)
     parts = []
     for which, classes in by_classes(given, options):
@@ -175,7 +210,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             held = replace(rows, groups=stack.enter_context(out))
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = rules_of(options, several)
-        forests = boosted(kept, rules, memory, held, Targets(given.classes, monotone))
+        targets = Targets(given.classes, monotone, given.by_level)
+        forests = boosted(kept, rules, memory, held, targets)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
     return as_models(given, forests, request, time.monotonic() - began)
@@ -212,6 +248,11 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         row_fraction=options.row_fraction,
         shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
+        max_cat_threshold=options.max_cat_threshold,
+        max_cat_to_onehot=options.max_cat_to_onehot,
+        min_category_rows=options.min_category_rows,
+        cat_smooth=options.cat_smooth,
+        cat_l2=options.cat_l2,
     )
 
 

@@ -47,6 +47,7 @@ KERNEL_FOLDERS = [
         "factorization",
         "stored",
         "trees",
+        "trees/categories",
         "trees/losses",
         "nets",
     )

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "../shared/pool.hpp"
+#include "categories/levels.hpp"
 
 namespace tusk {
 namespace {
@@ -97,17 +98,28 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
     return out;
 }
 
-template <class T> Bins bins_of(const tusk_group &group, int most, int64_t least, int threads) {
+template <class T>
+Bins bins_of(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
+             int threads) {
     auto sample = sample_of<T>(group);
     std::vector<std::vector<double>> bounds(group.dim);
-    parallel_for(group.dim, threads,
-                 [&](int64_t f) { bounds[f] = bounds_of(sample[f], most, least); });
+    bool sampled = group.n_rows > BIN_SAMPLE;
+    parallel_for(group.dim, threads, [&](int64_t f) {
+        if (!by_level || !by_level[f])
+            bounds[f] = bounds_of(sample[f], most, least);
+        else
+            bounds[f] = sampled ? levels_in(group, (int32_t)f, most) : levels_of(sample[f], most);
+    });
     Bins bins;
+    if (by_level)
+        bins.by_level.assign(by_level, by_level + group.dim);
     bins.first.push_back(0);
     bins.missing = gaps_in<T>(group);
     for (int32_t f = 0; f < group.dim; f++) {
         bins.bound.insert(bins.bound.end(), bounds[f].begin(), bounds[f].end());
-        bins.bound.push_back(INFINITE);
+        bins.missing[f] |= bins.category(f);
+        if (!bins.category(f))
+            bins.bound.push_back(INFINITE);
         if (bins.missing[f])
             bins.bound.push_back(GAP);
         bins.first.push_back((int32_t)bins.bound.size());
@@ -138,9 +150,10 @@ template <class T> void code(const tusk_segment *s, const Bins &bins, uint8_t *o
 
 } // namespace
 
-Bins find_bins(const tusk_group &group, int most, int64_t least, int threads) {
-    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, threads)
-                                        : bins_of<float>(group, most, least, threads);
+Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
+               int threads) {
+    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, by_level, threads)
+                                        : bins_of<float>(group, most, least, by_level, threads);
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {
@@ -154,6 +167,7 @@ void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *
             code<double>(parts[i].first, bins, parts[i].second);
         else
             code<float>(parts[i].first, bins, parts[i].second);
+        code_levels(parts[i].first, group.kind, bins, parts[i].second);
     });
 }
 

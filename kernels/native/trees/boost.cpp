@@ -7,6 +7,7 @@
 
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
+#include "categories/levels.hpp"
 #include "sample.hpp"
 
 namespace tusk {
@@ -42,7 +43,9 @@ public:
 
 private:
     template <class Cell> int grow_all(Forest *out) {
-        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), threads_);
+        if (categories() && !are_levels(group_, categories()))
+            return TK_REFUSED;
+        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), categories(), threads_);
         int code = prepare(out);
         if (code)
             return code;
@@ -66,6 +69,10 @@ private:
     double positive() const { return pass_.positive ? pass_.positive[index_] : 1; }
     const double *classes() const {
         return boost_.classes ? boost_.classes + index_ * boost_.n_classes : nullptr;
+    }
+
+    const uint8_t *categories() const {
+        return boost_.categorical ? boost_.categorical + index_ * group_.dim : nullptr;
     }
 
     // Narrower bins cost time and lower no held-out loss: with leaves of at least 20 rows, of 270
@@ -220,14 +227,16 @@ void tk_forests_free(tk_forests *forests) {
 
 void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
     for (const Forest &f : forests->of) {
-        int64_t nodes = 0;
-        for (const auto &tree : f.trees)
+        int64_t nodes = 0, sets = 0;
+        for (const auto &tree : f.trees) {
             nodes += (int64_t)tree.nodes.size();
+            sets += (int64_t)tree.sets.size();
+        }
         bool held = !f.held.empty();
         double base = f.outputs() == 1 ? f.base[0] : 0;
         double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{base,  f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(),
-                            nodes, best};
+        *out++ = tk_boosted{
+            base, f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(), nodes, best, sets};
     }
 }
 
@@ -237,8 +246,15 @@ void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_a
     if (at.base)
         std::copy(f.base.begin(), f.base.end(), at.base);
     *at.start = 0;
+    int64_t sets = 0; // numbers so far
     for (const auto &tree : f.trees) {
-        at.nodes = std::copy(tree.nodes.begin(), tree.nodes.end(), at.nodes);
+        for (tk_node node : tree.nodes) {
+            if (node.missing == TK_BY_LEVEL)
+                node.value += (double)sets;
+            *at.nodes++ = node;
+        }
+        std::copy(tree.sets.begin(), tree.sets.end(), at.sets + sets);
+        sets += (int64_t)tree.sets.size();
         at.gain = std::copy(tree.gain.begin(), tree.gain.end(), at.gain);
         at.rows = std::copy(tree.rows.begin(), tree.rows.end(), at.rows);
         at.start[1] = at.start[0] + (int64_t)tree.nodes.size();

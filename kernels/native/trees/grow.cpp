@@ -3,6 +3,7 @@
 #include <new>
 
 #include "../shared/pool.hpp"
+#include "categories/category_split.hpp"
 #include "tree.hpp"
 
 namespace tusk {
@@ -48,13 +49,26 @@ template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     if (leaf.slot < 0)
         return;
     const Cell *sums = histogram(leaf.slot);
+    Limits limits{leaf.limits.low, leaf.limits.high};
     leaf.best = boost_.monotone
-                    ? best_monotone_split(*rule_, bins_, sums, leaf.sum, *features_, leaf.limits)
-                    : best_split(*rule_, bins_, sums, leaf.sum, *features_);
+                    ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
+                    : best_split(*rule_, bins_, sums, leaf.sum, numbers_);
+    for (int32_t f : categories_)
+        improve_by_levels(*rule_, bins_, sums, leaf.sum, f, limits, &leaf.best);
     if (leaf.best.feature >= 0)
         return;
     free_.push_back(leaf.slot);
     leaf.slot = -1;
+}
+
+template <class Cell> int64_t Grower<Cell>::partition(const Leaf &leaf) {
+    const Split &best = leaf.best;
+    const uint8_t *codes = rows_->codes + best.feature;
+    uint32_t *which = order_.which + leaf.begin, *scratch = order_.scratch + leaf.begin;
+    int32_t d = bins_.features();
+    return best.by_level
+               ? partition_rows(codes, d, best.set, which, scratch, leaf.n, threads_)
+               : partition_rows(codes, d, side_of(best), which, scratch, leaf.n, threads_);
 }
 
 // Only the smaller child's rows are read. The larger child's sums are the parent's less these.
@@ -80,9 +94,7 @@ void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
 template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
-    int64_t n_left = partition_rows(rows_->codes + best.feature, bins_.features(), side_of(best),
-                                    order_.which + parent.begin, order_.scratch + parent.begin,
-                                    parent.n, threads_);
+    int64_t n_left = partition(parent);
     auto node = (int32_t)made_.size();
     int64_t n_right = parent.n - n_left;
     int32_t depth = parent.depth + 1;
@@ -102,10 +114,18 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     leaves_.push_back(right);
 }
 
+template <class Cell> void Grower<Cell>::choose_features(const std::vector<int32_t> &features) {
+    numbers_.clear();
+    categories_.clear();
+    for (int32_t f : features)
+        (bins_.category(f) ? categories_ : numbers_).push_back(f);
+}
+
 template <class Cell>
 int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
                        const Order &order, const LeafValue *own, double *margins, Tree *out) {
-    rule_ = &rule, rows_ = &rows, features_ = &features;
+    rule_ = &rule, rows_ = &rows;
+    choose_features(features);
     order_ = order;
     leaves_.clear();
     made_.clear();
@@ -146,6 +166,22 @@ template <class Cell> void Grower<Cell>::add_values(double *margins) const {
     });
 }
 
+// Adds the set of a split as levels. Returns where it begins.
+template <class Cell> double Grower<Cell>::write_set(const Split &split, Tree *out) const {
+    size_t begin = out->sets.size();
+    const double *level = bins_.bound.data() + bins_.first[split.feature];
+    out->sets.push_back(0);
+    for (int32_t b = 0; b < bins_.values(split.feature); b++) {
+        if (!split.set.has((uint8_t)b))
+            continue;
+        auto at = (uint32_t)level[b];
+        out->sets.resize(std::max(out->sets.size(), begin + 2 + at / 32));
+        out->sets[begin + 1 + at / 32] += (double)(UINT32_C(1) << at % 32);
+    }
+    out->sets[begin] = (double)(out->sets.size() - begin - 1);
+    return (double)begin;
+}
+
 // Nodes in preorder. A stack in place of recursion, because a tree may be as deep as it has
 // leaves.
 template <class Cell> void Grower<Cell>::write(Tree *out) const {
@@ -164,11 +200,19 @@ template <class Cell> void Grower<Cell>::write(Tree *out) const {
             out->nodes[parent].right = place;
         bool inner = m.left >= 0;
         int32_t feature = inner ? m.split.feature : -1;
-        double value = inner ? bins_.bound[bins_.first[feature] + m.split.bin] : m.value;
-        out->nodes.push_back(tk_node{value, feature, -1, inner && m.split.missing_left});
+        bool by_level = inner && m.split.by_level;
+        double value = by_level ? write_set(m.split, out)
+                       : inner  ? bins_.bound[bins_.first[feature] + m.split.bin]
+                                : m.value;
+        int64_t missing = by_level ? TK_BY_LEVEL : inner && m.split.missing_left;
+        out->nodes.push_back(tk_node{value, feature, -1, missing});
         out->gain.push_back(inner ? (float)m.split.gain : 0);
         out->rows.push_back(m.rows);
         out->side.push_back(inner ? side_of(m.split) : Side{});
+        if (by_level) {
+            out->side.back().set = (int32_t)out->codes.size();
+            out->codes.push_back(m.split.set);
+        }
         if (!inner)
             continue;
         left_to_do.emplace_back(m.right, place);
