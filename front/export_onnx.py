@@ -71,6 +71,20 @@ class Graph:
         return output
 
 
+def refuse(model: Model) -> None:
+    """DataError for a model that no graph here can be of."""
+    if model.several and model.preparation is not None:
+        raise DataError(
+            "the model has more than two classes and rows with names, which ONNX graphs here do "
+            "not have together"
+        )
+    if model.options.get("objective") == "gini":
+        raise DataError(
+            "the model is a random forest of classes, whose margins are shares, which ONNX graphs "
+            "here do not have: expected boosted trees, or a forest of numbers"
+        )
+
+
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
@@ -82,11 +96,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
-    if model.several and model.preparation is not None:
-        raise DataError(
-            "the model has more than two classes and rows with names, which ONNX graphs here do "
-            "not have together"
-        )
+    refuse(model)
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tuskml.errors import DataError
 from tuskml.learners.trees.forest import HEAD, levels_left, set_of, splits_by_level, trees_in
-from tuskml.learners.trees.learner import TASKS as TREES
+from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model.scoring import Floats, answers
 
 if TYPE_CHECKING:
@@ -50,8 +50,13 @@ def write(model: "Model") -> str:
 
 def refuse(model: "Model") -> None:
     """DataError for a model that the format cannot hold."""
-    if model.task not in TREES:
+    if model.task not in OF_TREES:
         raise DataError(f"the model is '{model.task}', expected boosted trees")
+    if model.options.get("objective") == "gini":
+        raise DataError(
+            "the model is a random forest of classes, whose margins are shares, which LightGBM's "
+            "format cannot say: expected boosted trees, or a forest of numbers"
+        )
     kinds = json.loads(model.preparation or '{"columns": []}')["columns"]
     made = next((one for one in kinds if one["kind"] != "number"), None)
     if made is not None:

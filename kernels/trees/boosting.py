@@ -11,7 +11,7 @@ from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays
 
-SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX = range(6)
+SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = range(7)
 """Losses, `tk_objective`."""
 MOST_BINS = 255
 """Bins per feature, at most."""
@@ -48,6 +48,8 @@ class Rules:
     min_category_rows: int = 100
     cat_smooth: float = 10.0
     cat_l2: float = 10.0
+    averaged: int = 0
+    node_fraction: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class Boost(ctypes.Structure):
         ("min_category_rows", INT64),
         ("cat_smooth", DOUBLE),
         ("cat_l2", DOUBLE),
+        ("averaged", INT64),
+        ("node_fraction", DOUBLE),
     ]
 
 

@@ -1,6 +1,7 @@
 """Boosted trees as a learner."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import training
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 
 FORMULAS = {
@@ -18,6 +20,7 @@ FORMULAS = {
     "logistic": "log(1 + exp(-y m))",
     "poisson": "exp(m) - y m",
     "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
+    "gini": "1/2 (m - [y is the class])^2",
     "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
 }
 TASKS = built_in(
@@ -29,6 +32,19 @@ TASKS = built_in(
         classes_by_option=True,
     )
 )
+
+
+FORESTS = built_in(
+    Task(
+        "random_forest",
+        "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity",
+        features="a list",
+        weighs_features=False,
+        classes_by_option=True,
+    )
+)
+OF_TREES = TASKS | FORESTS
+"""The tasks whose models are trees."""
 
 
 class Trees(Learner):
@@ -69,19 +85,34 @@ class Trees(Learner):
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
     ) -> Iterator[str]:
         options = request.options
-        training.refuse_rows(groups)
+        training.refuse_rows(groups, request.task.name)
         for group in np.split(groups, len(groups)):
             formula = f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
-            found = document(
-                group, request.task.name, formula, request.reading, plan=plan(options)
-            )
+            how = plan(options, request.task.name)
+            found = document(group, request.task.name, formula, request.reading, plan=how)
             yield written(found, options.format)
 
 
-def plan(options: TreeOptions) -> dict[str, object]:
+class Forests(Trees):
+    """Random forests, whose trees are those of gradient boosting on constant margins."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return FORESTS
+
+    @property
+    def options(self) -> OptionTable[Any]:
+        return FOREST_OPTIONS
+
+    @property
+    def sizes(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+
+def plan(options: TreeOptions, task: str) -> dict[str, object]:
     """How the trees grow."""
     return {
-        "algorithm": "gbdt",
+        "algorithm": task,
         "description": training.plan_of(options),
         "because": "trees have one algorithm",
         "order": "rows as they come, which changes no bit",

@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, MOST_BINS, POISSON, QUANTILE, SQUARED
+from tuskml.kernels.trees.boosting import (
+    GINI,
+    HUBER,
+    LOGISTIC,
+    MOST_BINS,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+)
 from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 
@@ -14,8 +22,11 @@ OBJECTIVES = {
     "poisson": POISSON,
     "quantile": QUANTILE,
     "huber": HUBER,
+    "gini": GINI,
 }
 """By name the loss that trees lower, as the kernels number it."""
+BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
+"""The objectives of boosted trees."""
 
 
 def _signs(value: Any) -> tuple[int, ...]:
@@ -87,7 +98,7 @@ OPTIONS = OptionTable(
     (
         Option(
             "objective",
-            choice(*OBJECTIVES),
+            choice(*BOOSTED),
             "squared",
             "the loss that the trees lower; logistic: labels are two classes or more; poisson: "
             "labels are counts; quantile and huber: as the tasks of these names",

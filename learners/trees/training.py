@@ -19,7 +19,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
 from tuskml.kernels.structures import OFFSETS
-from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
+from tuskml.kernels.trees.boosting import GINI, LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -32,6 +32,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
@@ -51,7 +52,7 @@ def train(
     groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
-    refuse_rows(groups)
+    refuse_rows(groups, request.task.name)
     with passes.watching_sigint():
         for places in together(groups):
             some = groups[places]
@@ -89,18 +90,18 @@ def categories_of(
     return found
 
 
-def refuse_rows(groups: NDArray[np.void]) -> None:
+def refuse_rows(groups: NDArray[np.void], task: str) -> None:
     """DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
-        raise DataError("features of 'gbdt' are a list, got sparse(...)")
+        raise DataError(f"features of '{task}' are a list, got sparse(...)")
     if (groups["extras"] & OFFSETS).any():
         raise OptionError(
-            "offset is not available with task 'gbdt', expected (task, label, features, options, "
-            "weight)"
+            f"offset is not available with task '{task}', expected (task, label, features, "
+            "options, weight)"
         )
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
-        raise DataError(f"a group has {most:,} rows, 'gbdt' takes at most {MOST_ROWS:,}")
+        raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
 
 
 def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
@@ -210,6 +211,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             held = replace(rows, groups=stack.enter_context(out))
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = rules_of(options, several)
+        if isinstance(options, ForestOptions):
+            rules = averaged(rules, options, int(given.groups["dim"][0]))
         targets = Targets(given.classes, monotone, given.by_level)
         forests = boosted(kept, rules, memory, held, targets)
     n_rows = int(given.groups["n_rows"].sum())
@@ -219,7 +222,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
 
 def classifies(options: TreeOptions) -> bool:
     """Whether labels are classes."""
-    return OBJECTIVES[options.objective] == LOGISTIC
+    return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
 
 
 def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
@@ -244,7 +247,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         l1=options.l1,
         l2=options.l2,
         learning_rate=options.learning_rate,
-        feature_fraction=options.feature_fraction,
+        feature_fraction=options.feature_fraction or 1.0,
         row_fraction=options.row_fraction,
         shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
@@ -253,6 +256,21 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         min_category_rows=options.min_category_rows,
         cat_smooth=options.cat_smooth,
         cat_l2=options.cat_l2,
+    )
+
+
+def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
+    """The rules of a random forest, which draws features for each split."""
+    few = n_features**-0.5 if classifies(options) else 1 / 3
+    share = options.feature_fraction or few
+    least = 1 / max(n_features, 1)  # draws one feature at least
+    return replace(
+        rules,
+        objective=OBJECTIVES[options.objective],
+        learning_rate=1 / options.trees,
+        feature_fraction=1.0,
+        averaged=1,
+        node_fraction=min(max(share, least), 1.0),
     )
 
 
@@ -307,8 +325,10 @@ def constants(
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
     loss = np.array([f.loss[f.iterations - 1] if f.trees else f.base_loss for f in forests])
     if lone.any():
-        base = np.where(lone, margin_of_one_class(options, labels), base)
-        loss = np.where(lone, np.log1p(np.exp(-np.abs(base))), loss)
+        odds = margin_of_one_class(options, labels)
+        shares = options.objective == "gini"
+        base = np.where(lone, np.sign(odds) / 2 if shares else odds, base)
+        loss = np.where(lone, 0.0 if shares else np.log1p(np.exp(-np.abs(odds))), loss)
     return base, np.where(np.isfinite(loss), loss, np.nan)
 
 
@@ -345,6 +365,11 @@ def classes_of(given: Rows, options: TreeOptions) -> Lists:
 def plan_of(options: TreeOptions) -> str:
     """What runs, in words."""
     threads = options.threads or budget.threads()
+    if isinstance(options, ForestOptions):
+        return (
+            f"random forest, {options.objective} loss, {options.trees} trees, "
+            f"{threads} thread{'s' if threads > 1 else ''}"
+        )
     return (
         f"histogram boosting, {options.objective} loss, {options.trees} trees of at most "
         f"{options.num_leaves} leaves, {threads} thread{'s' if threads > 1 else ''}"
@@ -353,7 +378,8 @@ def plan_of(options: TreeOptions) -> str:
 
 def resolved(options: TreeOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
+    table = FOREST_OPTIONS if isinstance(options, ForestOptions) else OPTIONS
+    chosen = {name: getattr(options, name) for name in table.by_name if name not in UNTOLD}
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 

@@ -48,6 +48,7 @@ KERNEL_FOLDERS = [
         "stored",
         "trees",
         "trees/categories",
+        "trees/forest",
         "trees/losses",
         "nets",
     )

@@ -2,7 +2,7 @@
 CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF (model).task = 'gbdt' THEN RETURN (model).coef; END IF;
+    IF (model).task IN ('gbdt', 'random_forest') THEN RETURN (model).coef; END IF;
     RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
         USING ERRCODE = 'invalid_parameter_value';
 END

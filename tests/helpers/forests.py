@@ -7,6 +7,7 @@ from rows import block
 
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import (
+    GINI,
     LOGISTIC,
     SOFTMAX,
     SQUARED,
@@ -58,8 +59,9 @@ def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Fores
     monotone = given.pop("monotone", None)
     categorical = given.pop("categorical", None)
     rules = Rules(**(RULES.__dict__ | given))
-    rows = rows_of(x, y, threads, rules.objective == LOGISTIC, weight)
-    classes = np.unique(y)[None] if rules.objective == SOFTMAX else None
+    rows = rows_of(x, y, threads, rules.objective in (LOGISTIC, GINI), weight)
+    many = rules.objective == SOFTMAX or (rules.objective == GINI and len(np.unique(y)) > 2)
+    classes = np.unique(y)[None] if many else None
     signs = None if monotone is None else np.array(monotone, np.int8)
     levels = None if categorical is None else np.zeros((1, x.shape[1]), np.uint8)
     if levels is not None:

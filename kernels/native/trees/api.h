@@ -38,6 +38,7 @@ enum tk_objective {
     TK_QUANTILE_TREES = 3,
     TK_HUBER_TREES = 4,
     TK_SOFTMAX = 5, /* a tree of each class in each iteration */
+    TK_GINI = 6,    /* 1/2 (m - [y is the class])^2, of forests: a tree of each class of several */
 };
 
 typedef struct tk_boost {
@@ -66,6 +67,10 @@ typedef struct tk_boost {
     int64_t min_category_rows; /* rows on either side of a split by more levels */
     double cat_smooth;         /* rows that such a level needs; added to H where they are sorted */
     double cat_l2;             /* added to l2 for such splits and their children */
+    /* 1: a random forest (forest/bagging.hpp), whose learning rate is 1 / trees; its losses are
+     * out of bag. Objective TK_SQUARED or TK_GINI. */
+    int64_t averaged;
+    double node_fraction; /* of the features, drawn anew for each split; 1: all */
 } tk_boost;
 
 /* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.

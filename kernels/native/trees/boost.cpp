@@ -8,6 +8,7 @@
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
 #include "categories/levels.hpp"
+#include "forest/bagging.hpp"
 #include "sample.hpp"
 
 namespace tusk {
@@ -15,15 +16,6 @@ namespace {
 
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-
-struct Forest {
-    std::vector<double> base; // a margin for each class of more than two, or one
-    double base_loss = 0;
-    std::vector<Tree> trees;
-    std::vector<double> loss, held; // mean, after each iteration
-
-    int64_t outputs() const { return (int64_t)base.size(); }
-};
 
 // Boosting of one group.
 class Boosting {
@@ -203,7 +195,10 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
         }
         std::vector<int> codes(pass->n_groups, TK_OK);
         auto run = [&](int64_t g, int threads) {
-            codes[g] = tusk::Boosting(*pass, *boost, g, threads, memory).run(&forests->of[g]);
+            codes[g] =
+                boost->averaged
+                    ? tusk::grow_forest({*pass, *boost, g, threads, memory}, &forests->of[g])
+                    : tusk::Boosting(*pass, *boost, g, threads, memory).run(&forests->of[g]);
         };
         for (int64_t g : large)
             run(g, pass->threads);

@@ -4,6 +4,7 @@
 
 #include "../shared/pool.hpp"
 #include "categories/category_split.hpp"
+#include "sampling.hpp"
 #include "tree.hpp"
 
 namespace tusk {
@@ -44,17 +45,33 @@ template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
         made_[leaf.node].value = boost_.learning_rate * own(order_.which + leaf.begin, leaf.n);
 }
 
+template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf) {
+    const Cell *sums = histogram(leaf.slot);
+    Limits limits{leaf.limits.low, leaf.limits.high};
+    Split best = boost_.monotone
+                     ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
+                     : best_split(*rule_, bins_, sums, leaf.sum, numbers_);
+    for (int32_t f : categories_)
+        improve_by_levels(*rule_, bins_, sums, leaf.sum, f, limits, &best);
+    return best;
+}
+
+// Features are drawn, twice as many where none of them splits the leaf.
+template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
+    uint64_t seed = seed_of(seed_, leaf.node);
+    for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
+        choose_features(draw_features(bins_.features(), share, seed));
+        Split best = best_of(leaf);
+        if (best.feature >= 0 || share >= 1)
+            return best;
+    }
+}
+
 template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot < 0)
         return;
-    const Cell *sums = histogram(leaf.slot);
-    Limits limits{leaf.limits.low, leaf.limits.high};
-    leaf.best = boost_.monotone
-                    ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
-                    : best_split(*rule_, bins_, sums, leaf.sum, numbers_);
-    for (int32_t f : categories_)
-        improve_by_levels(*rule_, bins_, sums, leaf.sum, f, limits, &leaf.best);
+    leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
     if (leaf.best.feature >= 0)
         return;
     free_.push_back(leaf.slot);
@@ -121,6 +138,38 @@ template <class Cell> void Grower<Cell>::choose_features(const std::vector<int32
         (bins_.category(f) ? categories_ : numbers_).push_back(f);
 }
 
+// The leaf that gains most first.
+template <class Cell> int Grower<Cell>::split_best() {
+    while ((int32_t)leaves_.size() < boost_.num_leaves) {
+        auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
+        auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
+        if (best->best.feature < 0)
+            break;
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        split(*best);
+    }
+    return TK_OK;
+}
+
+// The same tree where the number of leaves is no limit: each leaf at once, which needs the memory
+// of one path alone.
+template <class Cell> int Grower<Cell>::split_all() {
+    std::vector<size_t> to_do{0};
+    while (!to_do.empty()) {
+        size_t leaf = to_do.back();
+        to_do.pop_back();
+        if (leaves_[leaf].best.feature < 0)
+            continue;
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        split(leaves_[leaf]);
+        to_do.push_back(leaves_.size() - 1);
+        to_do.push_back(leaf);
+    }
+    return TK_OK;
+}
+
 template <class Cell>
 int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
                        const Order &order, const LeafValue *own, double *margins, Tree *out) {
@@ -137,21 +186,16 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     made_.push_back(Made{{}, -1, -1, order.n, value_of(root)});
     search(root);
     leaves_.push_back(root);
-    while ((int32_t)leaves_.size() < boost_.num_leaves) {
-        auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
-        auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
-        if (best->best.feature < 0)
-            break;
-        if (cancelled(cancel_mark_))
-            return TK_CANCELLED;
-        split(*best);
-    }
+    bool all = boost_.num_leaves >= order.n / std::max<int64_t>(boost_.min_child_rows, 1);
+    if (int code = all ? split_all() : split_best())
+        return code;
     for (const Leaf &leaf : leaves_)
         if (leaf.slot >= 0)
             free_.push_back(leaf.slot);
     if (own)
         renew(*own);
-    add_values(margins);
+    if (margins)
+        add_values(margins);
     write(out);
     return TK_OK;
 }

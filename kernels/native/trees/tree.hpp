@@ -56,10 +56,12 @@ public:
     Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
            tusk_memory *memory);
 
-    // Grows a tree on the rows of an order and adds its values to their margins. own: NULL, or
-    // what leaves say. Returns a tk_code.
+    // Grows a tree on the rows of an order and adds its values to their margins, unless these are
+    // NULL. own: NULL, or what leaves say. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
              const Order &order, const LeafValue *own, double *margins, Tree *out);
+    // The seed of the features that are drawn for each split, if not all are.
+    void draw_features_by(uint64_t seed) { seed_ = seed; }
 
 private:
     struct Leaf {
@@ -71,6 +73,10 @@ private:
     };
 
     bool may_split(const Leaf &leaf) const;
+    Split best_of(const Leaf &leaf);
+    Split best_of_drawn(const Leaf &leaf);
+    int split_best();
+    int split_all();
     void search(Leaf &leaf);
     double value_of(const Leaf &leaf) const;
     void renew(const LeafValue &own);
@@ -107,6 +113,7 @@ private:
     const Rows *rows_ = nullptr;
     std::vector<int32_t> numbers_, categories_; // the tree's features
     Order order_{};
+    uint64_t seed_ = 0;
 };
 
 // Moves the rows that go left before the others; both keep their order. codes: the first row's of

@@ -135,7 +135,17 @@ OF_NETS = {
 """The same of neural nets."""
 OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}
 """The same of boosted trees."""
-OF_OTHERS = {"matrix_factorization": OF_FACTORIZATION, "mlp": OF_NETS, "gbdt": OF_TREES}
+OF_FORESTS = OF_TREES | {
+    "objective": ("logistic", "'squared' or 'gini'"),
+    "num_leaves": (1, "a whole number from 2 to 2147483647"),
+}
+"""The same of random forests."""
+OF_OTHERS = {
+    "matrix_factorization": OF_FACTORIZATION,
+    "mlp": OF_NETS,
+    "gbdt": OF_TREES,
+    "random_forest": OF_FORESTS,
+}
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
     (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name
