@@ -23,9 +23,9 @@ CASES = {
         train(task="'linaer'"),
         "train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest' or 'mlp'; did you mean 'linear'?",
     ),
-    "task like none": (
+    "task cut short": (
         train(task="'forest'"),
-        "train_model: task is 'forest', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest' or 'mlp'",
+        "train_model: task is 'forest', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest' or 'mlp'; did you mean 'random_forest'?",
     ),
     "task in capitals": (
         train(task="'SVM'"),
