@@ -82,13 +82,14 @@ def test_forged_nodes_do_no_harm(
     assert {NO_TREES, WIDTH} <= set(told)
 
 
+@pytest.mark.parametrize("right", [0.0, 0.5])
 def test_a_child_that_is_its_own_parent_is_refused(
-    con: duckdb.DuckDBPyConnection, payload: bytes
+    con: duckdb.DuckDBPyConnection, payload: bytes, right: float
 ) -> None:
-    """The first node's right child is the node itself; the row goes right."""
+    """The first node's right child is the node itself, or rounds to it; the row goes right."""
     several = HEAD.unpack(payload[: HEAD.size])[4] & 32  # TUSK_HAS_LABELS
     first = HEAD.size + 8 * (3 + 3 + 3 + 9 if several else 3 + 3)
     forged = bytearray(payload)
-    forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, 0.0)
+    forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, right)
     with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
         answer(con, signed(bytes(forged)))

@@ -106,7 +106,7 @@ typedef struct tree_at {
             if (node[MISSING] == BY_LEVEL)                                                       \
                 left = tusk_level_goes_left(tree->s->coef, tree->s->n_coef, node[VALUE], value); \
             next = left ? next : right;                                                          \
-            if (!(next > (double)at && next < (double)tree->n))                                  \
+            if (!(next >= (double)(at + 1) && next < (double)tree->n))                           \
                 return false;                                                                    \
             at = (uint64_t)next;                                                                 \
         }                                                                                        \
