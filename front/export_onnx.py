@@ -9,6 +9,7 @@ functions, to rounding; a user or item below 0, which those refuse, gets NaN.
 """
 
 import json
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
+from tuskml.model.onnx_trees import ensemble
 from tuskml.model.scoring import answers, classes_of
 from tuskml.onnx_rows.columns import derives, prepared_inputs, prepared_margins
 from tuskml.onnx_rows.features import prepared_features
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 """Of ONNX 1.12, 2022: what the runtimes in use read."""
-ML, ML_OPSET, SUM = "ai.onnx.ml", 5, 1
-"""The operators of trees, of ONNX 1.16, 2024, and their number of the sum."""
+ML, ML_OPSET = "ai.onnx.ml", 5
+"""The operators of trees, of ONNX 1.16, 2024."""
 RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 """The operator of a response to the margin."""
 
@@ -82,6 +84,15 @@ class Graph:
         return output
 
 
+def refuse(model: Model) -> None:
+    """DataError for a model that no graph here can be of."""
+    if model.options.get("objective") == "gini":
+        raise DataError(
+            "the model is a random forest of classes, whose margins are shares, which ONNX graphs "
+            "here do not have: expected boosted trees, or a forest of numbers"
+        )
+
+
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
@@ -93,6 +104,7 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    refuse(model)
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)
@@ -199,7 +211,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
     elif model.task in NETS:
         net(graph, model.weights())
     else:
-        sum_of_trees(graph, trees_in(model.weights()))
+        sum_of_trees(graph, model.weights())
     if not found.classifies and found.response == "identity":
         graph.add("Squeeze", ["margins", "second"], "prediction")
         return ["prediction"]
@@ -277,10 +289,10 @@ ACTIVATED = (relu, tanh, gelu)
 """By the number of an activation."""
 
 
-def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
+def sum_of_trees(graph: Graph, coef: Sequence[float]) -> None:
     """The margins of trees, which have an answer for missing features too."""
-    if trees:
-        graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees, 1))
+    if len(coef):
+        graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(coef, 1))
         graph.add("Add", ["of_trees", "intercept"], "margins")
         return
     graph.constant("none", np.array(0.0))
@@ -294,59 +306,12 @@ def sum_of_trees(graph: Graph, trees: list[Floats]) -> None:
 def trees_of_classes(graph: Graph, model: Model) -> None:
     """The margins of more than two classes; tree t is of class t modulo their number."""
     n = len(model.classes or ())
-    trees, bases = trees_in(model.weights()), np.array(model.weights()[HEAD : HEAD + n])
-    if not trees:
+    coef, bases = model.weights(), np.array(model.weights()[HEAD : HEAD + n])
+    if not trees_in(coef):
         raise DataError("the model has no tree, expected one whose status is 'ok'")
     graph.intercept(bases)
-    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(trees, n))
+    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(coef, n))
     graph.add("Add", ["of_trees", "intercept"], "margins")
-
-
-def ensemble(trees: list[Floats], outputs: int) -> dict[str, Any]:
-    """The attributes of ONNX's operator TreeEnsemble, which keeps splits and leaves apart.
-
-    A tree of a single leaf is a split whose branches both lead to that leaf.
-    """
-    from onnx import numpy_helper
-
-    splits: list[tuple[int, float, int, int, int, int, int]] = []
-    roots: list[int] = []
-    leaves: list[float] = []
-    targets: list[int] = []
-    for number, nodes in enumerate(trees):
-        inner = nodes[:, 0] >= 0
-        roots.append(len(splits))
-        place = np.where(inner, len(splits) + np.cumsum(inner) - 1, 0)
-        place = np.where(inner, place, len(leaves) + np.cumsum(~inner) - 1).astype(int)
-        leaves += nodes[~inner, 1].tolist()
-        targets += [number % outputs] * int((~inner).sum())
-        for at in np.flatnonzero(inner).tolist():
-            left, right = at + 1, int(nodes[at, 2])
-            children = int(place[left]), int(place[right])
-            are_leaves = int(not inner[left]), int(not inner[right])
-            gaps = int(nodes[at, 5])
-            splits.append((int(nodes[at, 0]), float(nodes[at, 1]), *children, *are_leaves, gaps))
-        if not inner.any():
-            splits.append((0, 0.0, len(leaves) - 1, len(leaves) - 1, 1, 1, 0))
-    parts = map(list, zip(*splits, strict=True))
-    feature, value, true, false, true_leaf, false_leaf, gaps_left = parts
-    n = len(splits)
-    return {
-        "aggregate_function": SUM,
-        "post_transform": 0,
-        "n_targets": outputs,
-        "tree_roots": roots,
-        "nodes_featureids": feature,
-        "nodes_modes": numpy_helper.from_array(np.zeros(n, np.uint8), "modes"),  # at most
-        "nodes_splits": numpy_helper.from_array(np.array(value, np.float64), "splits"),
-        "nodes_truenodeids": true,
-        "nodes_falsenodeids": false,
-        "nodes_missing_value_tracks_true": gaps_left,
-        "nodes_trueleafs": true_leaf,
-        "nodes_falseleafs": false_leaf,
-        "leaf_targetids": targets,
-        "leaf_weights": numpy_helper.from_array(np.array(leaves, np.float64), "leaves"),
-    }
 
 
 def classified(graph: Graph, low: float, high: float) -> None:

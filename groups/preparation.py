@@ -90,6 +90,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             request = replace(request, feature_names=names, categories=prepared.categories)
         else:
             request = with_names(request)
+        request = replace(request, by_level=prepared.levels())
         yield Readable(prepared.groups, request, prepared)
 
 
@@ -125,6 +126,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(products),
         None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).stays_dense(options)),
+        int(learner_of(request.task).numbers_levels(options)),
     )
 
 

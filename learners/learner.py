@@ -36,9 +36,10 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
-    where features have names; near: weights (G, d + 1) in the caller's units, the intercept last,
-    from which a training of dense rows may start, by the groups' field `place`; NaN where there
-    are none.
+    where features have names; by_level: of each group, and of each of its features, 1 where values
+    are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
+    units, the intercept last, from which a training of dense rows may start, by the groups' field
+    `place`; NaN where there are none.
     """
 
     task: OneTask_co
@@ -48,6 +49,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
     feature_names: Callable[[int], tuple[str, ...]] | None = None
     near: Floats | None = None
+    by_level: tuple[bytes, ...] | None = None
 
 
 class Rounds(Protocol):
@@ -166,6 +168,10 @@ class Learner(ABC):
         """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
         `FIRST_HAS_ALL`."""
         return ALL_LEVELS
+
+    def numbers_levels(self, options: Any) -> bool:
+        """Whether a category is one feature, the number of its level, not one for each level."""
+        return False
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:

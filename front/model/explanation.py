@@ -8,7 +8,7 @@ models: coefficient times value.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuskml.learners.trees.learner import TASKS as TREES
+from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model import scoring
 from tuskml.model.scoring import Floats
 
@@ -51,7 +51,7 @@ def features_of(model: "Model") -> int:
     """The features that contributions are of; none of a model that is a constant."""
     if not model.coef:
         return 0
-    return int(model.coef[0]) if model.task in TREES else model.width
+    return int(model.coef[0]) if model.task in OF_TREES else model.width
 
 
 def names_of(model: "Model", d: int) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 LightGBM sends a row left where its value is at most the threshold, as tuskml does. Bits 2 and 3 of
 a split's `decision_type` say what is missing: 0 nothing (NaN counts as 0), 1 zeros and NaN, 2 NaN;
-bit 1 says whether missing values go left, and bit 0 that the split is of categories. Children
+bit 1 says whether missing values go left. Bit 0 says that the split is of a category. Its
+threshold is then the number of a set of levels that go left, whose words of 32 bits are those of
+`cat_threshold` between two of `cat_boundaries`. Children
 below 0 are leaves, of which -1 is leaf 0. The format is that of LightGBM's `Tree::ToString` and
 `GBDT::SaveModelToString`.
 """
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuskml.errors import DataError, one_of
-from tuskml.learners.trees.forest import NODE
+from tuskml.kernels.trees.boosting import BY_LEVEL
+from tuskml.learners.trees.forest import MISSING, NODE, VALUE, splits_by_level
 from tuskml.model.scoring import Floats
 
 OBJECTIVES = {
@@ -34,7 +37,8 @@ Fields = Mapping[str, str]
 @dataclass(frozen=True)
 class Booster:
     """What a text says. trees: their nodes as in `learners.trees.forest.trees_in`, those of one
-    round one behind the other; margins: one, or one for each of more than two classes.
+    round one behind the other; margins: one, or one for each of more than two classes; sets: of
+    levels, behind each other, in which the values of splits by level are places.
     """
 
     objective: str
@@ -42,6 +46,7 @@ class Booster:
     margins: int
     classifies: bool
     trees: list[Floats]
+    sets: list[float]
 
     @property
     def coef(self) -> list[float]:
@@ -49,12 +54,15 @@ class Booster:
         bases = [0.0] * (self.margins if self.margins > 1 else 0)
         head = [float(len(self.features)), float(len(self.trees)), float(len(bases)), *bases]
         head += [float(len(tree)) for tree in self.trees]
-        return head + [float(one) for tree in self.trees for one in tree.ravel()]
+        nodes = np.concatenate(self.trees) if self.trees else np.empty((0, NODE))
+        by_level = splits_by_level(nodes)
+        nodes[by_level, VALUE] = len(self.sets) - nodes[by_level, VALUE]
+        return head + nodes.ravel().tolist() + self.sets
 
 
 def read(text: str) -> Booster:
     """What a text says. DataError for text that is damaged, or has what tuskml's trees have not:
-    splits of categories, linear leaves, averages of trees, other objectives.
+    linear leaves, averages of trees, other objectives.
     """
     if not isinstance(text, str):
         raise DataError(f"the text is of type {type(text).__qualname__}, {EXPECTED}")
@@ -97,8 +105,9 @@ def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
     if "tree_sizes" in head and len(head["tree_sizes"].split()) != len(sections):
         raise ValueError("the trees are not as many as tree_sizes")
     classifies = OBJECTIVES[objective] == "logistic"
-    trees = [tree_of(section, len(features), factor) for section in sections]
-    return Booster(OBJECTIVES[objective], features, margins, classifies, trees)
+    sets: list[float] = []
+    trees = [tree_of(section, len(features), factor, sets) for section in sections]
+    return Booster(OBJECTIVES[objective], features, margins, classifies, trees, sets)
 
 
 def objective_of(head: Fields) -> tuple[str, float, int]:
@@ -120,15 +129,15 @@ def objective_of(head: Fields) -> tuple[str, float, int]:
     return name, factor, margins
 
 
-def tree_of(given: Fields, n_features: int, factor: float) -> Floats:
-    """A tree in preorder, (nodes, 6); its leaves are multiplied by a factor."""
+def tree_of(given: Fields, n_features: int, factor: float, sets: list[float]) -> Floats:
+    """A tree in preorder, (nodes, 6); its leaves are multiplied by a factor. Adds to the sets."""
     refuse_kinds(given)
     leaves = int(given["num_leaves"])
     values = numbers(given, "leaf_value", leaves) * factor
     counts = numbers(given, "leaf_count", leaves) if "leaf_count" in given else np.zeros(leaves)
     if leaves == 1:
         return np.array([[-1.0, values[0], 0.0, 0.0, counts[0], 0.0]])
-    splits = splits_of(given, leaves - 1, n_features)
+    splits = splits_of(given, leaves - 1, n_features, sets)
     children = np.stack([numbers(given, f"{side}_child", leaves - 1) for side in SIDES], axis=1)
     table, taken = np.zeros((2 * leaves - 1, NODE)), 0
     waiting = [(0, -1)]  # nodes, and the split whose right child they are
@@ -154,33 +163,51 @@ SIDES = ("left", "right")
 
 def refuse_kinds(given: Fields) -> None:
     """DataError for a tree of another kind."""
-    if int(given.get("num_cat", "0")):
-        raise DataError(
-            "a tree splits by categories, expected splits by numbers: train with a column of 0 "
-            "and 1 for each category"
-        )
     if int(given.get("is_linear", "0")):
         raise DataError(
             "a tree has linear leaves, expected one number per leaf: linear_tree=false"
         )
 
 
-def splits_of(given: Fields, n: int, n_features: int) -> Floats:
-    """The splits as rows of a tree's table, (n, 6)."""
+def splits_of(given: Fields, n: int, n_features: int, sets: list[float]) -> Floats:
+    """The splits as rows of a tree's table, (n, 6). Adds to the sets."""
     feature, threshold = (numbers(given, name, n) for name in ("split_feature", "threshold"))
     gain = numbers(given, "split_gain", n) if "split_gain" in given else np.zeros(n)
     kinds = numbers(given, "decision_type", n).astype(int)
     if not ((feature >= 0) & (feature < n_features)).all() or np.isnan(threshold).any():
         raise ValueError("a split has no feature or no threshold")
     zero_left, default_left, missing = threshold >= 0, (kinds >> 1) & 1, (kinds >> 2) & 3
-    if ((missing == 1) & (default_left != zero_left)).any():
+    by_level = kinds & 1 == 1
+    if (~by_level & (missing == 1) & (default_left != zero_left)).any():
         raise DataError(
             "a split sends zeros to another side than their value, expected a model without "
             "zero_as_missing"
         )
     zeros = np.zeros(n)
     left = np.where(missing == 0, zero_left, default_left)
-    return np.stack([feature, threshold, zeros, gain, zeros, left], axis=1).astype(float)
+    table = np.stack([feature, threshold, zeros, gain, zeros, left], axis=1).astype(float)
+    table[by_level, MISSING] = BY_LEVEL
+    table[by_level, VALUE] = sets_of(given, threshold[by_level], sets)
+    return table
+
+
+def sets_of(given: Fields, numbers_of_sets: Floats, sets: list[float]) -> list[int]:
+    """Adds the sets of a tree's splits of categories. Returns where each begins."""
+    begins: list[int] = []
+    if not len(numbers_of_sets):
+        return begins
+    boundary = [int(word) for word in given["cat_boundaries"].split()]
+    words = [int(word) for word in given["cat_threshold"].split()]
+    for number in numbers_of_sets.astype(int):
+        first, end = boundary[number], boundary[number + 1]
+        chosen = words[first:end]
+        if number < 0 or not 0 <= first < end <= len(words) or min(chosen) < 0:
+            raise ValueError("a split has no set of levels")
+        if max(chosen) >= 2**32:
+            raise ValueError("a word of a set of levels has more than 32 bits")
+        begins.append(len(sets))
+        sets += [float(len(chosen)), *map(float, chosen)]
+    return begins
 
 
 def numbers(given: Fields, name: str, n: int) -> Floats:

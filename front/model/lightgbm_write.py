@@ -1,8 +1,8 @@
 """Boosted trees in LightGBM's text format (version 4), which `lightgbm.Booster` reads.
 
 The margin before the first tree is added to the leaves of the first tree, as LightGBM itself does.
-Missing values are NaN, on the side that training chose. The format has no labels: classes are
-0, 1, ... in it.
+Missing values are NaN, on the side that training chose. Splits of categories are by the numbers of
+their levels. The format has no labels: classes are 0, 1, ... in it.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tuskml.errors import DataError
-from tuskml.learners.trees.forest import HEAD, trees_in
-from tuskml.learners.trees.learner import TASKS as TREES
+from tuskml.learners.trees.forest import HEAD, levels_left, set_of, splits_by_level, trees_in
+from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model.scoring import Floats, answers
 
 if TYPE_CHECKING:
     from tuskml.model.model import Model
 
-NAN_IS_MISSING, DEFAULT_LEFT = 8, 2
+NAN_IS_MISSING, DEFAULT_LEFT, BY_CATEGORY = 8, 2, 1
 """Bits of a split's `decision_type`."""
 
 
@@ -30,7 +30,8 @@ def write(model: "Model") -> str:
     classes = len(model.classes or ())
     margins = classes if model.many_classes else 1
     trees = trees_with_base(model, margins)
-    sections = [section(number, tree) for number, tree in enumerate(trees)]
+    coef = model.coef or []
+    sections = [section(number, tree, coef) for number, tree in enumerate(trees)]
     names = [re.sub(r"\s+", "_", name) for name in feature_names(model)]
     head = {
         "version": "v4",
@@ -49,8 +50,13 @@ def write(model: "Model") -> str:
 
 def refuse(model: "Model") -> None:
     """DataError for a model that the format cannot hold."""
-    if model.task not in TREES:
+    if model.task not in OF_TREES:
         raise DataError(f"the model is '{model.task}', expected boosted trees")
+    if model.options.get("objective") == "gini":
+        raise DataError(
+            "the model is a random forest of classes, whose margins are shares, which LightGBM's "
+            "format cannot say: expected boosted trees, or a forest of numbers"
+        )
     kinds = json.loads(model.preparation or '{"columns": []}')["columns"]
     made = next((one for one in kinds if one["kind"] != "number"), None)
     if made is not None:
@@ -89,20 +95,31 @@ def trees_with_base(model: "Model", margins: int) -> list[Floats]:
     return trees
 
 
-def section(number: int, tree: Floats) -> str:
+def categories(splits: Floats, coef: Sequence[float]) -> dict[str, list[int]]:
+    """The lines about sets of levels, which splits name by their order; coef: the model's."""
+    boundaries, words = [0], []
+    for split in splits[splits_by_level(splits)]:
+        words += [int(word) for word in set_of(levels_left(coef, split[1]))[1:]]
+        boundaries.append(len(words))
+    return {"cat_boundaries": boundaries, "cat_threshold": words} if words else {}
+
+
+def section(number: int, tree: Floats, coef: Sequence[float]) -> str:
     """The lines of a tree. Its splits and leaves are numbered in preorder."""
     is_leaf = tree[:, 0] < 0
     name = np.where(is_leaf, -1 * np.cumsum(is_leaf), np.cumsum(np.logical_not(is_leaf)) - 1)
     splits, leaves = tree[~is_leaf], tree[is_leaf]
     left, right = name[np.flatnonzero(~is_leaf) + 1], name[splits[:, 2].astype(int)]
+    by_level = splits_by_level(splits)
     kinds = NAN_IS_MISSING + DEFAULT_LEFT * (splits[:, 5] == 1)
+    thresholds = np.where(by_level, np.cumsum(by_level) - 1, splits[:, 1])
     lines = {
         "num_leaves": [len(leaves)],
-        "num_cat": [0],
+        "num_cat": [int(by_level.sum())],
         "split_feature": splits[:, 0].astype(int),
         "split_gain": splits[:, 3],
-        "threshold": splits[:, 1],
-        "decision_type": kinds,
+        "threshold": thresholds,
+        "decision_type": np.where(by_level, BY_CATEGORY, kinds),
         "left_child": left,
         "right_child": right,
         "leaf_value": leaves[:, 1],
@@ -111,6 +128,7 @@ def section(number: int, tree: Floats) -> str:
         "internal_value": np.zeros(len(splits), int),
         "internal_weight": splits[:, 4],
         "internal_count": splits[:, 4].astype(int),
+        **categories(splits, coef),
         "is_linear": [0],
         "shrinkage": [1],
     }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tuskml.errors import DataError
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
+from tuskml.model import dependence, lightgbm_read, lightgbm_write, scorers, scoring
 from tuskml.model import file as model_file
-from tuskml.model import lightgbm_read, lightgbm_write, scorers, scoring
 from tuskml.model.explanation import Explanation, explained
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
@@ -165,8 +165,8 @@ class Model:
     def from_lightgbm(cls, text: str) -> "Model":
         """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
 
-        DataError for text that is damaged, and for what tuskml's trees have not: splits of
-        categories, linear leaves, averaged trees, other objectives.
+        DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
+        averaged trees, other objectives.
         """
         found = lightgbm_read.read(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
@@ -303,6 +303,22 @@ class Model:
         models in a store.
         """
         return explained(self, X)
+
+    def permutation_importance(
+        self, X: Any, y: Any, repeats: int = 5, seed: int = 0
+    ) -> dependence.Importance:
+        """How much the loss of rows rises if a column is shuffled; X as in `decision`.
+
+        y: (n,), their labels. For what the model knows, not what it has learned by heart, give
+        rows that it was not trained on.
+        """
+        return dependence.permutation_importance(self, X, y, repeats, seed)
+
+    def partial_dependence(
+        self, X: Any, feature: str | int, points: int = 50
+    ) -> dependence.Dependence:
+        """The mean prediction of rows where one column has the same value in all of them."""
+        return dependence.partial_dependence(self, X, feature, points)
 
     def summary(self) -> Summary:
         """How the model was trained, and a table of estimates, standard errors, z or t, and p."""

@@ -147,7 +147,7 @@ def source_kinds(preparation: str) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for column in json.loads(preparation)["columns"]:
         if column["kind"] != "product":
-            text = column["kind"] in ("category", "words") and not column.get("numbers")
+            text = column["kind"] in ("category", "levels", "words") and not column.get("numbers")
             kinds[column.get("column", column["name"])] = "text" if text else "number"
     return kinds
 

@@ -15,7 +15,7 @@ from tuskml.kernels.rows.structures import Preparing
 REFUSED = 6
 """`TK_REFUSED`."""
 ERROR_SIZE = 1024
-NAMES, JSON, CLASSES = 0, 1, 2
+NAMES, JSON, CLASSES, LEVELS = 0, 1, 2, 3
 """Texts of a prepared group."""
 
 
@@ -38,6 +38,15 @@ class Prepared:
         at = ctypes.c_void_p()
         size = library().tk_prepared_text(self.handle, which, group, ctypes.byref(at))
         return ctypes.string_at(at.value or 0, size).decode() if size else ""
+
+    def levels(self) -> tuple[bytes, ...] | None:
+        """Of each group a byte for each feature, 1 where values are numbers of levels; None: none
+        of any group."""
+        texts = [self.text(LEVELS, group) for group in range(len(self.groups))]
+        if not any(texts):
+            return None
+        width = self.groups["dim"].tolist()
+        return tuple(text.encode() or bytes(n) for text, n in zip(texts, width, strict=True))
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
         """The names in such a text."""

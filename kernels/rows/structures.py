@@ -29,6 +29,7 @@ class Preparing(ctypes.Structure):
         ("n_interactions", INT64),
         ("cluster", ctypes.c_char_p),
         ("dense", INT32),
+        ("level_numbers", INT32),
     ]
 
 

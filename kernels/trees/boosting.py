@@ -1,19 +1,26 @@
 """Gradient boosting of the groups of a pass (`kernels/native/trees/api.h` has the objective)."""
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import DataError
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays
 
-SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX = range(6)
+SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = range(7)
 """Losses, `tk_objective`."""
 MOST_BINS = 255
 """Bins per feature, at most."""
+MOST_LEVEL = 65535
+"""The greatest number of a level, `TK_MOST_LEVEL`."""
+BY_LEVEL = 2
+"""Of a node's `missing`: a set of levels goes left, `TK_BY_LEVEL`."""
+REFUSED = 6
+"""`TK_REFUSED`."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,13 @@ class Rules:
     row_fraction: float
     shape: float
     seed: int
+    max_cat_threshold: int = 32
+    max_cat_to_onehot: int = 4
+    min_category_rows: int = 100
+    cat_smooth: float = 10.0
+    cat_l2: float = 10.0
+    averaged: int = 0
+    node_fraction: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,8 @@ class Forest:
     base: (K,) the margins before the first tree; base_loss: the mean training loss there; start:
     (trees + 1,) int64, the first node of each tree; nodes: NODE of shape (nodes,), a
     tree's in preorder; gain: (nodes,) float32, 0 at leaves; rows: (nodes,) int64, rows that reach
-    a node; loss, held: mean loss of training and held-out rows after each iteration.
+    a node; loss, held: mean loss of training and held-out rows after each iteration; sets: (sets,)
+    the levels that splits by level send left, as `tk_forest_arrays` has them.
     """
 
     base: Floats
@@ -56,6 +71,7 @@ class Forest:
     rows: NDArray[np.int64]
     loss: Floats
     held: Floats
+    sets: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def trees(self) -> int:
@@ -72,11 +88,13 @@ class Targets:
     """What trees of some groups are grown for, beside the rules.
 
     classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 where margins
-    must rise with a feature, -1 where they must fall.
+    must rise with a feature, -1 where they must fall; categorical: (G, d) uint8, 1 where values
+    are levels of a category.
     """
 
     classes: Floats | None = None
     monotone: NDArray[np.int8] | None = None
+    categorical: NDArray[np.uint8] | None = None
 
     @property
     def outputs(self) -> int:
@@ -96,7 +114,8 @@ def boosted(
     """The trees of each group of dense rows.
 
     memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups.
-    Raises Interrupted, MemoryError and TuskError.
+    Raises Interrupted, MemoryError, TuskError, and DataError for a category's values that are no
+    levels.
     """
     boost = Boost(
         **{name: getattr(rules, name) for name in Rules.__dataclass_fields__},
@@ -104,10 +123,17 @@ def boosted(
         classes=pointer(targets.classes),
         n_classes=targets.outputs,
         monotone=pointer(targets.monotone),
+        categorical=pointer(targets.categorical),
     )
     handle = ctypes.c_void_p()
     kernels = library()
-    check_code(kernels.tk_boost_groups(rows.struct, boost, memory, ctypes.byref(handle)))
+    code = kernels.tk_boost_groups(rows.struct, boost, memory, ctypes.byref(handle))
+    if code == REFUSED:
+        raise DataError(
+            "a feature that option 'categorical' lists has a value that is no level, expected "
+            f"whole numbers from 0 to {MOST_LEVEL:,}"
+        )
+    check_code(code)
     try:
         about = np.empty(len(rows.groups), BOOSTED)
         kernels.tk_forests_about(handle, pointer(about))
@@ -132,8 +158,10 @@ def _forest(
         np.empty(n, np.int64),
         np.empty(grown),
         np.empty(grown if held and not np.isnan(about["held_loss"]) else 0),
+        np.empty(int(about["sets"])),
     )
     arrays = (forest.base, forest.start, forest.nodes, forest.gain, forest.rows, forest.loss)
-    to = ForestArrays(*map(pointer, arrays), pointer(forest.held) if len(forest.held) else None)
+    kept = pointer(forest.held) if len(forest.held) else None
+    to = ForestArrays(*map(pointer, arrays), kept, pointer(forest.sets))
     library().tk_forests_copy(handle, group, to)
     return forest

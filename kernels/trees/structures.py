@@ -18,6 +18,7 @@ BOOSTED = np.dtype(
         ("grown", np.int64),
         ("nodes", np.int64),
         ("held_loss", np.float64),
+        ("sets", np.int64),
     ]
 )
 """`tk_boosted`."""
@@ -47,6 +48,14 @@ class Boost(ctypes.Structure):
         ("classes", ADDRESS),
         ("n_classes", INT64),
         ("monotone", ADDRESS),
+        ("categorical", ADDRESS),
+        ("max_cat_threshold", INT32),
+        ("max_cat_to_onehot", INT32),
+        ("min_category_rows", INT64),
+        ("cat_smooth", DOUBLE),
+        ("cat_l2", DOUBLE),
+        ("averaged", INT64),
+        ("node_fraction", DOUBLE),
     ]
 
 
@@ -54,7 +63,8 @@ class ForestArrays(ctypes.Structure):
     """`tk_forest_arrays`."""
 
     _fields_ = [
-        (name, ADDRESS) for name in ("base", "start", "nodes", "gain", "rows", "loss", "held")
+        (name, ADDRESS)
+        for name in ("base", "start", "nodes", "gain", "rows", "loss", "held", "sets")
     ]
 
 

@@ -24,6 +24,7 @@ FORMULAS = {
     "logistic": "log(1 + exp(-y m))",
     "poisson": "exp(m) - y m",
     "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
+    "gini": "1/2 (m - [y is the class])^2",
     "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
 }
 SAMPLE = 1 << 22
@@ -39,21 +40,32 @@ BIN_SAMPLE, NEAR, LARGE = 200_000, 1 << 18, 1 << 21
 
 def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
     """What would run for one group, and the seconds and the memory that it should take."""
-    options = request.options
     return document(
         group,
         request.task.name,
-        f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees",
+        formula(request.options),
         request.reading,
-        plan=plan(options),
+        plan=plan(request),
         candidates=[candidate(group, request, memory)],
     )
 
 
-def plan(options: TreeOptions) -> dict[str, object]:
+def without_seconds(group: NDArray[np.void], request: Request[Task, TreeOptions]) -> Document:
+    """What would run for one group."""
+    how = plan(request)
+    return document(group, request.task.name, formula(request.options), request.reading, plan=how)
+
+
+def formula(options: TreeOptions) -> str:
+    """The objective."""
+    return f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
+
+
+def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
     """How the trees grow."""
+    options = request.options
     return {
-        "algorithm": "gbdt",
+        "algorithm": request.task.name,
         "description": training.plan_of(options),
         "because": "trees have one algorithm",
         "order": "rows as they come, which changes no bit",

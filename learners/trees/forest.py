@@ -5,17 +5,24 @@ first tree that follow, one for each of more than two classes, otherwise 0; the 
 each tree; and for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the
 leaf, right child, gain, rows, and whether rows whose feature is missing go left. With B classes,
 tree t is of class t % B.
+
+Where the last of these is 2, a set of levels of a category goes left, and what is missing goes
+right. Sets are behind the nodes: a number of words, and the words, of 32 bits each, the lowest for
+level 0. The threshold says how far before the end of the whole list a set begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.trees.boosting import Forest
+from tuskml.kernels.trees.boosting import BY_LEVEL, Forest
 
 NODE = 6
 """Numbers of a node."""
+VALUE, MISSING = 1, 5
+"""Places in a node."""
 HEAD = 3
 """Numbers before the margins before the first tree."""
 
@@ -39,7 +46,9 @@ def as_numbers(forest: Forest, n_features: int) -> Floats:
         )
     ):
         nodes[:, column] = values
-    return np.concatenate([head, nodes.ravel()])
+    by_level = nodes[:, MISSING] == BY_LEVEL
+    nodes[by_level, VALUE] = len(forest.sets) - nodes[by_level, VALUE]
+    return np.concatenate([head, nodes.ravel(), forest.sets])
 
 
 def trees_in(numbers: Sequence[float]) -> list[Floats]:
@@ -51,5 +60,30 @@ def trees_in(numbers: Sequence[float]) -> list[Floats]:
         return []
     trees, first = int(table[1]), HEAD + int(table[2])
     sizes = table[first : first + trees].astype(int)
-    nodes = table[first + trees :].reshape(-1, NODE)
+    begin = first + trees
+    nodes = table[begin : begin + NODE * sizes.sum()].reshape(-1, NODE)
     return np.split(nodes, np.cumsum(sizes)[:-1]) if trees else []
+
+
+def splits_by_level(tree: Floats) -> NDArray[np.bool_]:
+    """Which nodes of a tree send a set of levels left."""
+    found: NDArray[np.bool_] = tree[:, MISSING] == BY_LEVEL
+    return found
+
+
+def levels_left(numbers: Sequence[float], threshold: float) -> list[int]:
+    """The levels that a split by level sends left, rising; numbers: the whole `coef`."""
+    begin = len(numbers) - int(threshold)
+    words = numbers[begin + 1 : begin + 1 + int(numbers[begin])]
+    return [
+        32 * k + bit for k, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1
+    ]
+
+
+def set_of(levels: Iterable[int]) -> list[float]:
+    """The numbers of a set of levels: how many words, and the words."""
+    chosen = sorted(set(levels))
+    words = [0] * (chosen[-1] // 32 + 1 if chosen else 0)
+    for level in chosen:
+        words[level // 32] |= 1 << level % 32
+    return [float(len(words)), *map(float, words)]

@@ -1,6 +1,7 @@
 """Boosted trees as a learner."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import TASKS as TASKS_BY_NAME
 from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import explanation, training
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 
 TASKS = built_in(
@@ -22,6 +24,19 @@ TASKS = built_in(
         classes_by_option=True,
     )
 )
+
+
+FORESTS = built_in(
+    Task(
+        "random_forest",
+        "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity",
+        features="a list",
+        weighs_features=False,
+        classes_by_option=True,
+    )
+)
+OF_TREES = TASKS | FORESTS
+"""The tasks whose models are trees."""
 
 
 class Trees(Learner):
@@ -63,6 +78,9 @@ class Trees(Learner):
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return training.classifies(request.options)
 
+    def numbers_levels(self, options: TreeOptions) -> bool:
+        return options.category_encoding == "native" and not options.interactions
+
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
     ) -> Iterator[Models]:
@@ -71,6 +89,33 @@ class Trees(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
     ) -> Iterator[str]:
-        training.refuse_rows(groups)
+        training.refuse_rows(groups, request.task.name)
         for group in np.split(groups, len(groups)):
             yield written(explanation.explain(group, request, memory), request.options.format)
+
+
+class Forests(Trees):
+    """Random forests, whose trees are those of gradient boosting on constant margins."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return FORESTS
+
+    @property
+    def options(self) -> OptionTable[Any]:
+        return FOREST_OPTIONS
+
+    @property
+    def sizes(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    @property
+    def classifying(self) -> Mapping[str, str]:
+        return {"objective": "gini"}
+
+    def explain(
+        self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
+    ) -> Iterator[str]:
+        training.refuse_rows(groups, request.task.name)
+        for group in np.split(groups, len(groups)):
+            yield written(explanation.without_seconds(group, request), request.options.format)

@@ -1,10 +1,19 @@
 """The options of boosted trees, with their defaults."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, MOST_BINS, POISSON, QUANTILE, SQUARED
-from tuskml.learners.options.kinds import MISSING, Option, choice, integer, real
+from tuskml.kernels.trees.boosting import (
+    GINI,
+    HUBER,
+    LOGISTIC,
+    MOST_BINS,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+)
+from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.trees.signs import SIGNS, ByName
 
@@ -14,8 +23,21 @@ OBJECTIVES = {
     "poisson": POISSON,
     "quantile": QUANTILE,
     "huber": HUBER,
+    "gini": GINI,
 }
 """By name the loss that trees lower, as the kernels number it."""
+BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
+"""The objectives of boosted trees."""
+
+
+def _places(value: Any) -> tuple[int, ...]:
+    given = value if isinstance(value, list) else []
+    if not given or any(type(one) is not int or one < 1 for one in given):
+        raise ValueError
+    return tuple(sorted(set(given)))
+
+
+PLACES = Kind("a list of places of features, the first being 1, such as [2, 5]", _places)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +59,13 @@ class TreeOptions(Options):
     quantile: float
     delta: float
     monotone: tuple[int, ...] | ByName | None
+    categorical: tuple[int, ...] | None
+    category_encoding: str
+    max_cat_threshold: int
+    max_cat_to_onehot: int
+    min_category_rows: int
+    cat_smooth: float
+    cat_l2: float
     max_bins: int
     patience: int
 
@@ -48,6 +77,13 @@ def _check(options: TreeOptions) -> None:
             "option 'monotone' is not available with objective 'quantile', whose leaves are "
             "quantiles: leave one of them out"
         )
+    signs = options.monotone or ()
+    both = next((f for f in options.categorical or () if f <= len(signs) and signs[f - 1]), None)
+    if both is not None:
+        raise OptionError(
+            f"option 'monotone' has a sign for feature {both}, which option 'categorical' lists: "
+            "the levels of a category have no order, expected 0"
+        )
 
 
 OPTIONS = OptionTable(
@@ -55,7 +91,7 @@ OPTIONS = OptionTable(
     (
         Option(
             "objective",
-            choice(*OBJECTIVES),
+            choice(*BOOSTED),
             "squared",
             "the loss that the trees lower; logistic: labels are two classes or more; poisson: "
             "labels are counts; quantile and huber: as the tasks of these names",
@@ -103,6 +139,46 @@ OPTIONS = OptionTable(
             "for each feature whether predictions may only rise with it (1), only fall (-1), or "
             "either (0); by name, features that are left out have 0",
         ),
+        Option(
+            "categorical",
+            PLACES,
+            None,
+            "for lists: which features are categories, whose values are numbers of levels from 0 "
+            "to 65,535; splits send sets of levels to either side",
+        ),
+        Option(
+            "category_encoding",
+            choice("native", "one_hot"),
+            "native",
+            "for rows by name: `native` splits a category by sets of its levels; `one_hot` makes "
+            "a feature of each level, as always with `interactions`",
+        ),
+        Option(
+            "max_cat_threshold",
+            integer(1, MOST_BINS),
+            32,
+            "the most levels of a category on the left of a split",
+        ),
+        Option(
+            "max_cat_to_onehot",
+            integer(0, MOST_BINS),
+            4,
+            "a category of at most so many levels is split by one level against the others",
+        ),
+        Option(
+            "min_category_rows",
+            integer(1, 2**31 - 1),
+            100,
+            "the least rows on either side of a split by a set of levels",
+        ),
+        Option(
+            "cat_smooth",
+            real(0),
+            10.0,
+            "the rows that a level needs to be in a set, and what is added to the second "
+            "derivatives by which levels are sorted",
+        ),
+        Option("cat_l2", real(0), 10.0, "what splits by sets of levels add to `l2`"),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
         Option(
             "patience",

@@ -19,7 +19,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
 from tuskml.kernels.structures import OFFSETS
-from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
+from tuskml.kernels.trees.boosting import GINI, LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -32,6 +32,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
 from tuskml.learners.trees.signs import by_signs, listed
 from tuskml.learners.validation import held_out_counts
@@ -52,26 +53,56 @@ def train(
     groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
-    refuse_rows(groups)
+    refuse_rows(groups, request.task.name)
     with passes.watching_sigint():
         for alike, chosen in by_signs(groups, request):
             for places in together(groups[alike]):
-                models = train_together(groups[alike[places]], chosen, memory)
-                yield models.numbered(alike[places])
+                own = alike[places]
+                by_level = categories_of(groups[own], own, request)
+                yield train_together(groups[own], chosen, memory, by_level).numbered(own)
 
 
-def refuse_rows(groups: NDArray[np.void]) -> None:
+def categories_of(
+    groups: NDArray[np.void], places: NDArray[np.intp], request: Request[Task, TreeOptions]
+) -> NDArray[np.uint8] | None:
+    """Which features of groups of one width are categories, (G, d); None: none.
+
+    places: of these groups in the request.
+    """
+    width, listed = int(groups["dim"][0]), request.options.categorical
+    if request.by_level is not None:
+        if listed:
+            raise OptionError(
+                "option 'categorical' is for features that are lists, and these rows have names, "
+                "whose columns of text are categories: expected option 'categories', the names of "
+                "columns of numbers"
+            )
+        flags = b"".join(request.by_level[place] for place in places)
+        return np.frombuffer(flags, np.uint8).reshape(len(groups), width)
+    if not listed:
+        return None
+    if listed[-1] > width:
+        raise DataError(
+            f"option 'categorical' lists feature {listed[-1]} and rows have {width} features, "
+            f"expected places from 1 to {width}"
+        )
+    found = np.zeros((len(groups), width), np.uint8)
+    found[:, np.array(listed) - 1] = 1
+    return found
+
+
+def refuse_rows(groups: NDArray[np.void], task: str) -> None:
     """DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
-        raise DataError("features of 'gbdt' are a list, got sparse(...)")
+        raise DataError(f"features of '{task}' are a list, got sparse(...)")
     if (groups["extras"] & OFFSETS).any():
         raise OptionError(
-            "offset is not available with task 'gbdt', expected (task, label, features, options, "
-            "weight)"
+            f"offset is not available with task '{task}', expected (task, label, features, "
+            "options, weight)"
         )
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
-        raise DataError(f"a group has {most:,} rows, 'gbdt' takes at most {MOST_ROWS:,}")
+        raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
 
 
 def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
@@ -85,29 +116,34 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Rows:
-    """What G groups of one width and kind train on: rows, LABELS, and of more than two classes
-    their labels (G, K), rising.
+    """What G groups of one width and kind train on: rows, LABELS, of more than two classes their
+    labels (G, K), rising, and where some features are categories, which ones, (G, d).
     """
 
     groups: NDArray[np.void]
     rows: Pass
     labels: NDArray[np.void]
     classes: Floats | None = None
+    by_level: NDArray[np.uint8] | None = None
 
     def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
         """The same for some groups."""
-        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes)
+        by_level = None if self.by_level is None else np.ascontiguousarray(self.by_level[which])
+        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes, by_level)
 
 
 def train_together(
-    groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+    groups: NDArray[np.void],
+    request: Request[Task, TreeOptions],
+    memory: int,
+    by_level: NDArray[np.uint8] | None,
 ) -> Models:
     """Trains groups of one width and kind."""
     options = request.options
     threads = options.threads or budget.threads()
     mark = passes.cancel_mark()
     rows = Pass(groups, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
-    given = Rows(groups, rows, rows.labels())
+    given = Rows(groups, rows, rows.labels(), by_level=by_level)
     refuse_labels(given, request)
     parts = []
     for which, classes in by_classes(given, options):
@@ -177,7 +213,10 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             held = replace(rows, groups=stack.enter_context(out))
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = rules_of(options, several)
-        forests = boosted(kept, rules, memory, held, Targets(given.classes, monotone))
+        if isinstance(options, ForestOptions):
+            rules = averaged(rules, options, int(given.groups["dim"][0]))
+        targets = Targets(given.classes, monotone, given.by_level)
+        forests = boosted(kept, rules, memory, held, targets)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
     return as_models(given, forests, request, time.monotonic() - began)
@@ -185,7 +224,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
 
 def classifies(options: TreeOptions) -> bool:
     """Whether labels are classes."""
-    return OBJECTIVES[options.objective] == LOGISTIC
+    return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
 
 
 def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
@@ -210,10 +249,30 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         l1=options.l1,
         l2=options.l2,
         learning_rate=options.learning_rate,
-        feature_fraction=options.feature_fraction,
+        feature_fraction=options.feature_fraction or 1.0,
         row_fraction=options.row_fraction,
         shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
+        max_cat_threshold=options.max_cat_threshold,
+        max_cat_to_onehot=options.max_cat_to_onehot,
+        min_category_rows=options.min_category_rows,
+        cat_smooth=options.cat_smooth,
+        cat_l2=options.cat_l2,
+    )
+
+
+def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
+    """The rules of a random forest, which draws features for each split."""
+    few = n_features**-0.5 if classifies(options) else 1 / 3
+    share = options.feature_fraction or few
+    least = 1 / max(n_features, 1)  # draws one feature at least
+    return replace(
+        rules,
+        objective=OBJECTIVES[options.objective],
+        learning_rate=1 / options.trees,
+        feature_fraction=1.0,
+        averaged=1,
+        node_fraction=min(max(share, least), 1.0),
     )
 
 
@@ -268,8 +327,10 @@ def constants(
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
     loss = np.array([f.loss[f.iterations - 1] if f.trees else f.base_loss for f in forests])
     if lone.any():
-        base = np.where(lone, margin_of_one_class(options, labels), base)
-        loss = np.where(lone, np.log1p(np.exp(-np.abs(base))), loss)
+        odds = margin_of_one_class(options, labels)
+        shares = options.objective == "gini"
+        base = np.where(lone, np.sign(odds) / 2 if shares else odds, base)
+        loss = np.where(lone, 0.0 if shares else np.log1p(np.exp(-np.abs(odds))), loss)
     return base, np.where(np.isfinite(loss), loss, np.nan)
 
 
@@ -306,6 +367,11 @@ def classes_of(given: Rows, options: TreeOptions) -> Lists:
 def plan_of(options: TreeOptions) -> str:
     """What runs, in words."""
     threads = options.threads or budget.threads()
+    if isinstance(options, ForestOptions):
+        return (
+            f"random forest, {options.objective} loss, {options.trees} trees, "
+            f"{threads} thread{'s' if threads > 1 else ''}"
+        )
     return (
         f"histogram boosting, {options.objective} loss, {options.trees} trees of at most "
         f"{options.num_leaves} leaves, {threads} thread{'s' if threads > 1 else ''}"
@@ -314,7 +380,8 @@ def plan_of(options: TreeOptions) -> str:
 
 def resolved(options: TreeOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
+    table = FOREST_OPTIONS if isinstance(options, ForestOptions) else OPTIONS
+    chosen = {name: getattr(options, name) for name in table.by_name if name not in UNTOLD}
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 

@@ -48,6 +48,8 @@ KERNEL_FOLDERS = [
         "factorization",
         "stored",
         "trees",
+        "trees/categories",
+        "trees/forest",
         "trees/losses",
         "nets",
         "nets/arithmetic",

@@ -186,12 +186,22 @@ SELECT unnest(tuskml_trained) FROM query(coalesce(
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
-    CASE WHEN model.task = 'gbdt' THEN model.coef
+    CASE WHEN model.task IN ('gbdt', 'random_forest') THEN model.coef
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
--- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
+-- The names of the levels of a category that a model has as numbers, from 0 on, or NULL for another feature.
+CREATE OR REPLACE TEMP MACRO _tusk_level_names(preparation, feature) AS
+    list_filter(from_json(json_extract(preparation, '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"], "missing": "BOOLEAN"}]'),
+                lambda c: c.kind = 'levels' AND c.name = feature)[1];
+-- The levels that a split sends left: the set that begins so far before the end of a model's numbers.
+CREATE OR REPLACE TEMP MACRO _tusk_levels_left(numbers, from_end) AS
+    list_filter(range(32 * CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 1] AS BIGINT)),
+                lambda b: (CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 2 + b // 32] AS BIGINT) >> (b % 32)) & 1 = 1);
+
+-- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
 CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
-WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names, _tusk_model(model).class_names AS class_names),
+WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names, _tusk_model(model).class_names AS class_names,
+                      _tusk_model(model).preparation AS preparation),
 items AS MATERIALIZED (SELECT unnest(numbers) AS item, generate_subscripts(numbers, 1) AS i FROM given),
 trees AS (
     SELECT max(item) FILTER (i = 2)::BIGINT AS n, 3 + max(item) FILTER (i = 3)::BIGINT AS head,
@@ -205,18 +215,24 @@ nodes AS (
            max(item) FILTER ((i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER ((i - head - 1 - n) % 6 = 3) AS gain,
            max(item) FILTER ((i - head - 1 - n) % 6 = 4) AS n_rows,
            max(item) FILTER ((i - head - 1 - n) % 6 = 5) AS missing
-    FROM items, trees WHERE i > head + n GROUP BY place)
+    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY place)
 SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
        CASE WHEN feature >= 0
             THEN coalesce((SELECT names FROM given)[feature::BIGINT + 1], 'x' || (feature::BIGINT + 1)) END AS feature,
-       CASE WHEN feature >= 0 THEN value END AS threshold,
+       CASE WHEN feature >= 0 AND missing < 2 THEN value END AS threshold,
        CASE WHEN feature >= 0 THEN (place - before + 1)::BIGINT END AS left_child,
        CASE WHEN feature >= 0 THEN right_child::BIGINT END AS right_child,
        CASE WHEN feature < 0 THEN value END AS value,
        CASE WHEN feature >= 0 THEN gain END AS gain, n_rows::BIGINT AS n_rows,
        CASE WHEN feature >= 0 THEN missing = 1 END AS missing_left,
-       CASE WHEN outputs > 1 THEN (SELECT class_names FROM given)[(tree - 1) % outputs + 1] END AS class
-FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
+       CASE WHEN outputs > 1 THEN (SELECT class_names FROM given)[(tree - 1) % outputs + 1] END AS class,
+       CASE WHEN missing = 2
+            THEN list_transform(chosen, lambda l:
+                 coalesce(names.levels[l + 1], CASE WHEN l = len(names.levels) THEN 'missing' END, CAST(l AS VARCHAR))) END AS levels
+FROM trees CROSS JOIN (
+         SELECT nodes.*, CASE WHEN missing = 2 THEN _tusk_level_names(preparation, given.names[feature::BIGINT + 1]) END AS names,
+                CASE WHEN missing = 2 THEN _tusk_levels_left(numbers, value) END AS chosen FROM nodes, given) AS nodes
+     JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE

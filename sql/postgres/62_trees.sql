@@ -2,16 +2,27 @@
 CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF (model).task = 'gbdt' THEN RETURN (model).coef; END IF;
+    IF (model).task IN ('gbdt', 'random_forest') THEN RETURN (model).coef; END IF;
     RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
         USING ERRCODE = 'invalid_parameter_value';
 END
 $$;
 
--- One row a node: splits send rows of up to `threshold` to the left, leaves add `value` to the margin.
+-- The levels that a split sends left, by name: the set that begins so far before the end of a model's numbers. names: those of
+-- levels from 0 on.
+CREATE FUNCTION _tuskml_levels_left(numbers float8[], from_end float8, names jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT array_agg(coalesce(names->>l, CASE WHEN l = jsonb_array_length(names) THEN 'missing' END, l::text) ORDER BY l)
+FROM (SELECT 1 + cardinality(numbers) - from_end::integer AS first) AS s,
+     generate_series(0, 32 * numbers[first]::integer - 1) AS t (l)
+WHERE (numbers[first + 1 + l / 32]::bigint >> (l % 32)) & 1 = 1
+$$;
+
+-- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the
+-- margin.
 CREATE FUNCTION tree_dump(model tuskml_model)
 RETURNS TABLE (tree bigint, node bigint, feature text, threshold float8, left_child bigint, right_child bigint,
-               value float8, gain float8, n_rows bigint, missing_left boolean, class text)
+               value float8, gain float8, n_rows bigint, missing_left boolean, class text, levels text[])
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH items AS MATERIALIZED (
     SELECT item, i FROM unnest(@extschema@._tuskml_trees_of('tree_dump', model)) WITH ORDINALITY AS t (item, i)),
@@ -27,16 +38,19 @@ nodes AS (
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 3) AS gain,
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 4) AS n_rows,
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 5) AS missing
-    FROM items, trees WHERE i > head + n GROUP BY 1)
+    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1)
 SELECT tree, (place - before)::bigint,
        CASE WHEN feature >= 0 THEN coalesce((model).features[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
-       CASE WHEN feature >= 0 THEN value END,
+       CASE WHEN feature >= 0 AND missing < 2 THEN value END,
        CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
        CASE WHEN feature >= 0 THEN right_child::bigint END,
        CASE WHEN feature < 0 THEN value END,
        CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
        CASE WHEN feature >= 0 THEN missing = 1 END,
-       CASE WHEN outputs > 1 THEN (model).class_names[(tree - 1) % outputs + 1] END
+       CASE WHEN outputs > 1 THEN (model).class_names[(tree - 1) % outputs + 1] END,
+       CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left((model).coef, value,
+            (SELECT c->'levels' FROM jsonb_array_elements((model).preparation::jsonb->'columns') AS t (c)
+             WHERE c->>'kind' = 'levels' AND c->>'name' = (model).features[feature::bigint + 1])) END
 FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2
 $$;
 

@@ -7,6 +7,7 @@ from rows import block
 
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import (
+    GINI,
     LOGISTIC,
     SOFTMAX,
     SQUARED,
@@ -36,6 +37,9 @@ RULES = Rules(
 )
 
 
+EMPTY = np.empty(0)
+
+
 def rows_of(
     x: np.ndarray,
     y: np.ndarray,
@@ -50,14 +54,19 @@ def rows_of(
 
 
 def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Forest:
-    """The trees of one group; weight: (n,), of its rows."""
+    """The trees of one group; weight: (n,), of its rows; categorical: places of features."""
     weight = given.pop("weight", None)
     monotone = given.pop("monotone", None)
+    categorical = given.pop("categorical", None)
     rules = Rules(**(RULES.__dict__ | given))
-    rows = rows_of(x, y, threads, rules.objective == LOGISTIC, weight)
-    classes = np.unique(y)[None] if rules.objective == SOFTMAX else None
+    rows = rows_of(x, y, threads, rules.objective in (LOGISTIC, GINI), weight)
+    many = rules.objective == SOFTMAX or (rules.objective == GINI and len(np.unique(y)) > 2)
+    classes = np.unique(y)[None] if many else None
     signs = None if monotone is None else np.array(monotone, np.int8)
-    return boosted(rows, rules, 0, None, Targets(classes, signs))[0]
+    levels = None if categorical is None else np.zeros((1, x.shape[1]), np.uint8)
+    if levels is not None:
+        levels[0, categorical] = 1
+    return boosted(rows, rules, 0, None, Targets(classes, signs, levels))[0]
 
 
 def trees_of(forest: Forest) -> list[np.ndarray]:
@@ -65,13 +74,24 @@ def trees_of(forest: Forest) -> list[np.ndarray]:
     return [forest.nodes[a:b] for a, b in zip(forest.start[:-1], forest.start[1:], strict=True)]
 
 
-def leaves(tree: np.ndarray, x: np.ndarray) -> np.ndarray:
+def left_of(sets: np.ndarray, begin: float) -> set[int]:
+    """The levels of a set."""
+    words = sets[int(begin) + 1 :][: int(sets[int(begin)])]
+    return {
+        32 * k + bit for k, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1
+    }
+
+
+def leaves(tree: np.ndarray, x: np.ndarray, sets: np.ndarray = EMPTY) -> np.ndarray:
     """The leaf that each row comes to, (n,)."""
     at = np.zeros(len(x), np.intp)
     while (inner := tree["feature"][at] >= 0).any():
         feature = np.maximum(tree["feature"][at], 0)
         value = x[np.arange(len(x)), feature]
         left = np.where(np.isnan(value), tree["missing"][at] == 1, value <= tree["value"][at])
+        for node in np.unique(at[inner & (tree["missing"][at] == 2)]):
+            here = at == node
+            left[here] = np.isin(value[here], list(left_of(sets, tree["value"][node])))
         at = np.where(inner, np.where(left, at + 1, tree["right"][at]), at)
     return at
 
@@ -80,5 +100,5 @@ def margins(forest: Forest, x: np.ndarray) -> np.ndarray:
     """What the trees say of each row: (n,), or (n, K) of more than two classes."""
     out = np.tile(forest.base, (len(x), 1))
     for number, tree in enumerate(trees_of(forest)):
-        out[:, number % len(forest.base)] += tree["value"][leaves(tree, x)]
+        out[:, number % len(forest.base)] += tree["value"][leaves(tree, x, forest.sets)]
     return out[:, 0] if len(forest.base) == 1 else out

@@ -61,7 +61,7 @@ static void to_answers(const tusk_scorer *s, enum tusk_answer answer, double *ou
     if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
         tusk_to_predictions(s, out, n);
     else if (answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(out, n);
+        tusk_to_probabilities(s, out, n);
 }
 
 static bool score(tusk_scorer *s, enum tusk_answer answer, const tusk_rows *rows, double *out,

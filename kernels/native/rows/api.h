@@ -111,6 +111,7 @@ typedef struct tk_preparing {
     int64_t n_interactions;   /* names, with the empty ones */
     const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
     int32_t dense;            /* whether rows stay dense where few of their features are not 0 */
+    int32_t level_numbers;    /* whether a category is one feature, the number of its level */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024
@@ -121,7 +122,8 @@ typedef struct tk_prepared tk_prepared;
 TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);
 /* A text of a group and its length. which: 0 the names of the features and 2 those of the
- * classes, each name with a 0 behind it; 1 the preparation as JSON. */
+ * classes, each name with a 0 behind it; 1 the preparation as JSON; 3 a byte for each feature, 1
+ * where values are numbers of levels, or nothing if there are none. */
 TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                                 const char **text);
 /* The categories of a group that have a feature per level, *n of them: of each the first feature

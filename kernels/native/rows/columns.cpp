@@ -95,23 +95,6 @@ int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns
     });
 }
 
-// Which levels stay: frequent ones, and of these the most frequent.
-std::vector<bool> kept_levels(const Seen &seen, const tk_preparing *how) {
-    std::vector<bool> kept(seen.count.size());
-    std::vector<size_t> order;
-    for (size_t k = 0; k < kept.size(); k++)
-        if (seen.count[k] >= how->min_count)
-            order.push_back(k);
-    if (how->max_categories && order.size() > (size_t)how->max_categories) {
-        std::stable_sort(order.begin(), order.end(),
-                         [&](size_t a, size_t b) { return seen.count[a] > seen.count[b]; });
-        order.resize((size_t)how->max_categories);
-    }
-    for (size_t k : order)
-        kept[k] = true;
-    return kept;
-}
-
 // Drops rare levels; place, by part and code, becomes NONE for them. Returns whether there are
 // any.
 bool drop_rare(Column &c, const std::vector<bool> &kept) {
@@ -237,7 +220,7 @@ int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) 
 }
 
 bool needs_look(const Columns &columns, const tk_preparing *how) {
-    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1;
+    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers;
     for (const Column &c : columns.columns)
         look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;
     return look;
@@ -258,9 +241,13 @@ int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, Column &
         place_number(c, next);
         return TK_OK;
     }
+    if (c.kind == Kind::LEVELS) {
+        place_levels(c, seen->count, how, next);
+        return TK_OK;
+    }
     bool rare = false;
     if (seen) {
-        std::vector<bool> kept = kept_levels(*seen, how);
+        std::vector<bool> kept = kept_levels(seen->count, how);
         rare = drop_rare(c, kept);
         c.fill_level = usual_level(c, *seen, kept);
     }
@@ -288,6 +275,22 @@ std::string_view level_text(const tusk_levels &l, uint32_t code) {
     return {l.text + begin, l.end[code] - begin};
 }
 
+std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_preparing *how) {
+    std::vector<bool> kept(count.size());
+    std::vector<size_t> order;
+    for (size_t k = 0; k < kept.size(); k++)
+        if (count[k] >= how->min_count)
+            order.push_back(k);
+    if (how->max_categories && order.size() > (size_t)how->max_categories) {
+        std::stable_sort(order.begin(), order.end(),
+                         [&](size_t a, size_t b) { return count[a] > count[b]; });
+        order.resize((size_t)how->max_categories);
+    }
+    for (size_t k : order)
+        kept[k] = true;
+    return kept;
+}
+
 int refuse_levels(const std::string &name, size_t n, std::string *error) {
     *error = "column '" + name.substr(0, 200) + "' has " + std::to_string(n) +
              " distinct values in a group, at most " + std::to_string(MOST_LEVELS) +
@@ -302,6 +305,7 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
     if (how->cluster)
         if (int code = refuse_unclustered(group, how, *out, error))
             return code;
+    number_levels(how, out);
     if (int code = find_levels(group, how, out))
         return code;
     if (how->n_classes && !out->label.levels.empty())

@@ -22,7 +22,8 @@ constexpr size_t MOST_LEVELS = 100000;
 // A number: one feature. A category: one per level. A cycle: sine and cosine of a part of a date.
 // A product: one per combination of its factors' features that occurs. Words: one per bucket that
 // occurs.
-enum class Kind { NUMBER, CATEGORY, CYCLE, PRODUCT, WORDS };
+// Levels: a category as one number, that of its level, the most frequent one first.
+enum class Kind { NUMBER, CATEGORY, CYCLE, PRODUCT, WORDS, LEVELS };
 
 // A value of a column and one of a row may both be in two features at once: a cycle's.
 struct Entries {
@@ -89,7 +90,7 @@ struct Column {
     double fill = 0;           // for a missing number
     int32_t fill_level = NONE; // for a missing category, the place in levels
 
-    bool is_category() const { return kind == Kind::CATEGORY; }
+    bool is_category() const { return kind == Kind::CATEGORY || kind == Kind::LEVELS; }
     int32_t feature_of_level(int32_t level) const {
         return level == NONE || (reference && level == 0) ? NONE : first + level - reference;
     }
@@ -98,9 +99,21 @@ struct Column {
                           : feature[p][(size_t)x];
     }
 
+    // The number of the level of a value, NaN for a rare one.
+    double level_number(double x, size_t p) const {
+        int32_t level = !std::isnan(x)    ? code_of(x, p)
+                        : missing == NONE ? fill_level
+                                          : (int32_t)levels.size();
+        return level == NONE ? std::nan("") : level;
+    }
+
     // The features of a value; NaN for a NULL. Not of products and words.
     Entries entries_of(double x, size_t p) const {
         Entries e;
+        if (kind == Kind::LEVELS) {
+            e.put(first, level_number(x, p));
+            return e;
+        }
         if (kind == Kind::CATEGORY) {
             e.put(!std::isnan(x)    ? code_of(x, p)
                   : missing != NONE ? missing
@@ -160,6 +173,17 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
 // Decides about a group. Returns a tk_code, with a sentence in error if the data are refused.
 int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                    std::string *error);
+
+// Which levels stay: frequent ones, and of these the most frequent. count: by level.
+std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_preparing *how);
+
+// Makes categories numbers of their levels, if the caller asks for that.
+void number_levels(const tk_preparing *how, Columns *out);
+// Gives such a category its feature. count: the rows of each of its levels.
+void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
+                  int32_t *next);
+// A byte for each feature, 1 where values are numbers of levels; nothing if there are none.
+std::string levels_of(const Columns &columns);
 
 // Gives products and words their features, once those of all other columns are known.
 int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,

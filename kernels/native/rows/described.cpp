@@ -115,25 +115,27 @@ void add_category(std::string &out, const Column &c) {
 std::string names_of(const Columns &columns) {
     std::string out;
     for (const Column &c : columns.columns) {
-        if (c.kind == Kind::NUMBER)
+        if (c.kind == Kind::NUMBER || c.kind == Kind::LEVELS)
             out.append(c.name) += '\0';
         if (c.kind == Kind::CYCLE) {
             add_name(out, c, "sin");
             add_name(out, c, "cos");
         }
-        for (size_t k = c.reference; k < c.levels.size(); k++)
+        bool each = c.kind == Kind::CATEGORY;
+        for (size_t k = c.reference; each && k < c.levels.size(); k++)
             add_name(out, c, c.levels[k]);
         add_keys(out, columns, c);
-        if (c.other != NONE)
+        if (each && c.other != NONE)
             add_name(out, c, "other");
-        if (c.missing != NONE || c.indicator != NONE)
+        if ((each && c.missing != NONE) || c.indicator != NONE)
             add_name(out, c, "missing");
     }
     return out;
 }
 
 static void add_column(std::string &out, const Column &c, const tk_preparing *how) {
-    static const char *const KINDS[] = {"number", "category", "cycle", "product", "words"};
+    static const char *const KINDS[] = {"number",  "category", "cycle",
+                                        "product", "words",    "levels"};
     out.append("{\"name\":");
     add_json_text(out, c.name);
     out.append(",\"kind\":\"").append(KINDS[(int)c.kind]).append("\"");

@@ -9,8 +9,8 @@
 #include "columns.hpp"
 
 struct tk_prepared {
-    std::vector<std::string> names, json, classes; // one item per group
-    std::vector<std::vector<int32_t>> categories;  // first features and numbers of features
+    std::vector<std::string> names, json, classes, levels; // one item per group
+    std::vector<std::vector<int32_t>> categories; // first features and numbers of features
 };
 
 namespace tusk {
@@ -246,6 +246,7 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
         b.texts->names[g] = names_of(columns);
         b.texts->json[g] = json_of(columns, b.how);
         b.texts->categories[g] = categories_of(columns);
+        b.texts->levels[g] = levels_of(columns);
     }
     b.texts->classes[g] = classes_of(columns);
     return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
@@ -273,6 +274,7 @@ int prepare(const Batch &b, int64_t n, std::string *error) {
     b.texts->json.resize(n);
     b.texts->categories.resize(n);
     b.texts->classes.resize(n);
+    b.texts->levels.resize(n);
     Failure failure;
     int threads = b.how->threads;
     bool many = n >= 2 * threads;
@@ -313,7 +315,10 @@ int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how, tus
 
 int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                          const char **text) {
-    const auto &all = which == 0 ? texts->names : which == 1 ? texts->json : texts->classes;
+    const auto &all = which == 0   ? texts->names
+                      : which == 1 ? texts->json
+                      : which == 2 ? texts->classes
+                                   : texts->levels;
     *text = all[group].data();
     return (int64_t)all[group].size();
 }

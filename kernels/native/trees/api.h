@@ -8,6 +8,11 @@
  * T(G_l)^2 / (H_l + l2) + T(G_r)^2 / (H_r + l2) - T(G)^2 / (H + l2). Trees grow leaf by leaf, the
  * largest gain first, and the sums of the larger of two siblings are differences (Ke et al.,
  * LightGBM, NIPS 2017).
+ *
+ * A feature may be a category, whose values are numbers of levels. A split by one sends a set of
+ * levels left: those with the least or the greatest G / (H + cat_smooth). Of all sets, one of this
+ * kind has the least squared error (Fisher, On grouping for maximum homogeneity, Journal of the
+ * American Statistical Association 53, 1958).
  */
 #ifndef TUSK_TREES_API_H
 #define TUSK_TREES_API_H
@@ -19,6 +24,7 @@ extern "C" {
 #endif
 
 #define TK_MOST_BINS 255
+#define TK_MOST_LEVEL 65535 /* of a category; levels are numbers from 0 on */
 
 /* Losses of a margin m and a label y: 1/2 (m - y)^2; log(1 + exp(-y m)); exp(m) - y m; max(t r,
  * (t - 1) r) with r = y - m; r^2 / 2 up to |r| = delta and linear beyond; log sum_k exp(m_k) -
@@ -32,6 +38,7 @@ enum tk_objective {
     TK_QUANTILE_TREES = 3,
     TK_HUBER_TREES = 4,
     TK_SOFTMAX = 5, /* a tree of each class in each iteration */
+    TK_GINI = 6,    /* 1/2 (m - [y is the class])^2, of forests: a tree of each class of several */
 };
 
 typedef struct tk_boost {
@@ -53,16 +60,30 @@ typedef struct tk_boost {
     const double *classes;  /* (n_groups, n_classes) of TK_SOFTMAX, rising; or NULL */
     int64_t n_classes;
     const int8_t *monotone; /* (d,) 1: rises with the feature, -1: falls, 0: either; or NULL */
+    /* (n_groups, d) 1: values are levels of a category; or NULL. TK_REFUSED for other values. */
+    const uint8_t *categorical;
+    int32_t max_cat_threshold; /* levels on the left of a split, at most */
+    int32_t max_cat_to_onehot; /* up to so many levels, splits send a single one left */
+    int64_t min_category_rows; /* rows on either side of a split by more levels */
+    double cat_smooth;         /* rows that such a level needs; added to H where they are sorted */
+    double cat_l2;             /* added to l2 for such splits and their children */
+    /* 1: a random forest (forest/bagging.hpp), whose learning rate is 1 / trees; its losses are
+     * out of bag. Objective TK_SQUARED or TK_GINI. */
+    int64_t averaged;
+    double node_fraction; /* of the features, drawn anew for each split; 1: all */
 } tk_boost;
 
 /* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
- * A row goes left if its feature is at most `value`. */
+ * A row goes left if its feature is at most `value`, or, where `missing` is TK_BY_LEVEL, if its
+ * level is in the set that begins at `value` in the sets of its tree. */
 typedef struct tk_node {
     double value;    /* threshold, or of a leaf what it adds to the margin */
     int32_t feature; /* -1: a leaf */
     int32_t right;   /* number of the right child within its tree */
-    int64_t missing; /* 1: rows whose feature is NaN go left; 0: they go right */
+    int64_t
+        missing; /* 1: rows whose feature is NaN go left; 0: they go right; TK_BY_LEVEL: right */
 } tk_node;
+#define TK_BY_LEVEL 2
 
 /* What one group's boosting gave. */
 typedef struct tk_boosted {
@@ -72,6 +93,7 @@ typedef struct tk_boosted {
     int64_t grown;    /* iterations that were made */
     int64_t nodes;    /* of all kept trees */
     double held_loss; /* lowest mean held-out loss; NaN without held-out rows */
+    int64_t sets;     /* numbers of the sets of all kept trees */
 } tk_boosted;
 
 typedef struct tk_forests tk_forests;
@@ -91,6 +113,9 @@ typedef struct tk_forest_arrays {
     int64_t *rows;  /* (nodes,) rows that reach a node */
     double *loss;   /* (grown,) the mean training loss after each iteration */
     double *held;   /* (grown,) the held-out one, or NULL */
+    /* (sets,) of each set a number of words and the words, of 32 bits, the lowest for level 0;
+     * values of nodes count from the first set of all trees. */
+    double *sets;
 } tk_forest_arrays;
 TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);
 

@@ -8,6 +8,7 @@
 
 #include "../shared/pool.hpp"
 #include "../shared/sorting.hpp"
+#include "categories/levels.hpp"
 
 namespace tusk {
 namespace {
@@ -114,19 +115,31 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
     return out;
 }
 
-template <class T> Bins bins_of(const tusk_group &group, int most, int64_t least, int threads) {
+template <class T>
+Bins bins_of(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
+             int threads) {
     auto sample = sample_of<T>(group);
     std::vector<std::vector<double>> bounds(group.dim);
+    bool sampled = group.n_rows > BIN_SAMPLE;
     parallel_for(group.dim, threads, [&](int64_t f) {
+        if (by_level && by_level[f] && sampled) {
+            bounds[f] = levels_in(group, (int32_t)f, most);
+            return;
+        }
         std::vector<T> values = values_of(sample, (int32_t)f);
-        bounds[f] = bounds_of(values, most, least);
+        bounds[f] =
+            by_level && by_level[f] ? levels_of(values, most) : bounds_of(values, most, least);
     });
     Bins bins;
+    if (by_level)
+        bins.by_level.assign(by_level, by_level + group.dim);
     bins.first.push_back(0);
     bins.missing = gaps_in<T>(group);
     for (int32_t f = 0; f < group.dim; f++) {
         bins.bound.insert(bins.bound.end(), bounds[f].begin(), bounds[f].end());
-        bins.bound.push_back(INFINITE);
+        bins.missing[f] |= bins.category(f);
+        if (!bins.category(f))
+            bins.bound.push_back(INFINITE);
         if (bins.missing[f])
             bins.bound.push_back(GAP);
         bins.first.push_back((int32_t)bins.bound.size());
@@ -223,15 +236,18 @@ void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *ou
         parts.emplace_back(s, out);
         out += (size_t)s->n_rows * group.dim;
     }
-    parallel_for((int64_t)parts.size(), threads,
-                 [&](int64_t i) { code(parts[i].first, bins, lookup, parts[i].second); });
+    parallel_for((int64_t)parts.size(), threads, [&](int64_t i) {
+        code(parts[i].first, bins, lookup, parts[i].second);
+        code_levels(parts[i].first, group.kind, bins, parts[i].second);
+    });
 }
 
 } // namespace
 
-Bins find_bins(const tusk_group &group, int most, int64_t least, int threads) {
-    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, threads)
-                                        : bins_of<float>(group, most, least, threads);
+Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
+               int threads) {
+    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, by_level, threads)
+                                        : bins_of<float>(group, most, least, by_level, threads);
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {

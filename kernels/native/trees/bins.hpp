@@ -15,19 +15,24 @@ struct Bins {
     std::vector<double> bound;    // feature by feature; of a bin of missing values NaN
     std::vector<int32_t> first;   // (d + 1,) where the bounds of each feature begin
     std::vector<uint8_t> missing; // (d,) 1: the last bin has the missing values
+    // (d,) 1: a category. `bound` has the level of each bin, rising, and the last bin has all
+    // other levels and missing values. Empty: there is none.
+    std::vector<uint8_t> by_level;
 
     int32_t features() const { return (int32_t)first.size() - 1; }
     int32_t count(int32_t f) const { return first[f + 1] - first[f]; }
     int32_t values(int32_t f) const { return count(f) - missing[f]; }
     int32_t total() const { return first.back(); }
+    bool category(int32_t f) const { return !by_level.empty() && by_level[f]; }
 };
 
 // Bounds of nearly equal numbers of rows, half-way between neighbouring values. They are exact for
 // up to BIN_SAMPLE rows. Of larger groups a sample is read, chosen by a hash of the rows' content,
 // so the bounds do not depend on the order of the rows.
 constexpr int64_t BIN_SAMPLE = 200000;
-// most: bins of a feature. least: rows of a bin.
-Bins find_bins(const tusk_group &group, int most, int64_t least, int threads);
+// most: bins of a feature. least: rows of a bin. by_level: (d,) 1: a category; or NULL.
+Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
+               int threads);
 
 // The bins of all rows, shape (n_rows, d).
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out);

@@ -7,6 +7,8 @@
 
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
+#include "categories/levels.hpp"
+#include "forest/bagging.hpp"
 #include "sample.hpp"
 
 namespace tusk {
@@ -14,15 +16,6 @@ namespace {
 
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-
-struct Forest {
-    std::vector<double> base; // a margin for each class of more than two, or one
-    double base_loss = 0;
-    std::vector<Tree> trees;
-    std::vector<double> loss, held; // mean, after each iteration
-
-    int64_t outputs() const { return (int64_t)base.size(); }
-};
 
 // Boosting of one group.
 class Boosting {
@@ -42,7 +35,9 @@ public:
 
 private:
     template <class Cell> int grow_all(Forest *out) {
-        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), threads_);
+        if (categories() && !are_levels(group_, categories()))
+            return TK_REFUSED;
+        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), categories(), threads_);
         int code = prepare(out);
         if (code)
             return code;
@@ -66,6 +61,10 @@ private:
     double positive() const { return pass_.positive ? pass_.positive[index_] : 1; }
     const double *classes() const {
         return boost_.classes ? boost_.classes + index_ * boost_.n_classes : nullptr;
+    }
+
+    const uint8_t *categories() const {
+        return boost_.categorical ? boost_.categorical + index_ * group_.dim : nullptr;
     }
 
     // Narrower bins cost time and lower no held-out loss: with leaves of at least 20 rows, of 270
@@ -196,7 +195,10 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
         }
         std::vector<int> codes(pass->n_groups, TK_OK);
         auto run = [&](int64_t g, int threads) {
-            codes[g] = tusk::Boosting(*pass, *boost, g, threads, memory).run(&forests->of[g]);
+            codes[g] =
+                boost->averaged
+                    ? tusk::grow_forest({*pass, *boost, g, threads, memory}, &forests->of[g])
+                    : tusk::Boosting(*pass, *boost, g, threads, memory).run(&forests->of[g]);
         };
         for (int64_t g : large)
             run(g, pass->threads);
@@ -220,14 +222,16 @@ void tk_forests_free(tk_forests *forests) {
 
 void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
     for (const Forest &f : forests->of) {
-        int64_t nodes = 0;
-        for (const auto &tree : f.trees)
+        int64_t nodes = 0, sets = 0;
+        for (const auto &tree : f.trees) {
             nodes += (int64_t)tree.nodes.size();
+            sets += (int64_t)tree.sets.size();
+        }
         bool held = !f.held.empty();
         double base = f.outputs() == 1 ? f.base[0] : 0;
         double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{base,  f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(),
-                            nodes, best};
+        *out++ = tk_boosted{
+            base, f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(), nodes, best, sets};
     }
 }
 
@@ -237,8 +241,15 @@ void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_a
     if (at.base)
         std::copy(f.base.begin(), f.base.end(), at.base);
     *at.start = 0;
+    int64_t sets = 0; // numbers so far
     for (const auto &tree : f.trees) {
-        at.nodes = std::copy(tree.nodes.begin(), tree.nodes.end(), at.nodes);
+        for (tk_node node : tree.nodes) {
+            if (node.missing == TK_BY_LEVEL)
+                node.value += (double)sets;
+            *at.nodes++ = node;
+        }
+        std::copy(tree.sets.begin(), tree.sets.end(), at.sets + sets);
+        sets += (int64_t)tree.sets.size();
         at.gain = std::copy(tree.gain.begin(), tree.gain.end(), at.gain);
         at.rows = std::copy(tree.rows.begin(), tree.rows.end(), at.rows);
         at.start[1] = at.start[0] + (int64_t)tree.nodes.size();

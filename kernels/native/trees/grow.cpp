@@ -3,6 +3,8 @@
 #include <new>
 
 #include "../shared/pool.hpp"
+#include "categories/category_split.hpp"
+#include "sampling.hpp"
 #include "tree.hpp"
 
 namespace tusk {
@@ -43,18 +45,47 @@ template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
         made_[leaf.node].value = boost_.learning_rate * own(order_.which + leaf.begin, leaf.n);
 }
 
+template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf) {
+    const Cell *sums = histogram(leaf.slot);
+    Limits limits{leaf.limits.low, leaf.limits.high};
+    Split best = boost_.monotone
+                     ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
+                     : best_split(*rule_, bins_, sums, leaf.sum, numbers_);
+    for (int32_t f : categories_)
+        improve_by_levels(*rule_, bins_, sums, leaf.sum, f, limits, &best);
+    return best;
+}
+
+// Features are drawn, twice as many where none of them splits the leaf.
+template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
+    uint64_t seed = seed_of(seed_, leaf.node);
+    for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
+        choose_features(draw_features(bins_.features(), share, seed));
+        Split best = best_of(leaf);
+        if (best.feature >= 0 || share >= 1)
+            return best;
+    }
+}
+
 template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot < 0)
         return;
-    const Cell *sums = histogram(leaf.slot);
-    leaf.best = boost_.monotone
-                    ? best_monotone_split(*rule_, bins_, sums, leaf.sum, *features_, leaf.limits)
-                    : best_split(*rule_, bins_, sums, leaf.sum, *features_);
+    leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
     if (leaf.best.feature >= 0)
         return;
     free_.push_back(leaf.slot);
     leaf.slot = -1;
+}
+
+template <class Cell> int64_t Grower<Cell>::partition(const Leaf &leaf) {
+    const Split &best = leaf.best;
+    const uint8_t *codes = rows_->codes + best.feature;
+    uint32_t *which = order_.which + leaf.begin, *scratch = order_.scratch + leaf.begin;
+    int32_t d = bins_.features();
+    return best.by_level
+               ? partition_rows(codes, d, best.set, which, scratch, leaf.n, threads_)
+               : partition_rows(codes, d, side_of(best), which, scratch, leaf.n, threads_);
 }
 
 // Only the smaller child's rows are read. The larger child's sums are the parent's less these.
@@ -80,9 +111,7 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
     bool last = (int32_t)leaves_.size() + 1 == boost_.num_leaves;
-    int64_t n_left = partition_rows(rows_->codes + best.feature, bins_.features(), side_of(best),
-                                    order_.which + parent.begin, order_.scratch + parent.begin,
-                                    parent.n, threads_);
+    int64_t n_left = partition(parent);
     auto node = (int32_t)made_.size();
     int64_t n_right = parent.n - n_left;
     int32_t depth = parent.depth + 1;
@@ -105,10 +134,50 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     leaves_.push_back(right);
 }
 
+template <class Cell> void Grower<Cell>::choose_features(const std::vector<int32_t> &features) {
+    numbers_.clear();
+    categories_.clear();
+    for (int32_t f : features)
+        (bins_.category(f) ? categories_ : numbers_).push_back(f);
+}
+
+// The leaf that gains most first.
+template <class Cell> int Grower<Cell>::split_best() {
+    while ((int32_t)leaves_.size() < boost_.num_leaves) {
+        auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
+        auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
+        if (best->best.feature < 0)
+            break;
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        split(*best);
+    }
+    return TK_OK;
+}
+
+// The same tree where the number of leaves is no limit: each leaf at once, which needs the memory
+// of one path alone.
+template <class Cell> int Grower<Cell>::split_all() {
+    std::vector<size_t> to_do{0};
+    while (!to_do.empty()) {
+        size_t leaf = to_do.back();
+        to_do.pop_back();
+        if (leaves_[leaf].best.feature < 0)
+            continue;
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        split(leaves_[leaf]);
+        to_do.push_back(leaves_.size() - 1);
+        to_do.push_back(leaf);
+    }
+    return TK_OK;
+}
+
 template <class Cell>
 int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
                        const Order &order, const LeafValue *own, double *margins, Tree *out) {
-    rule_ = &rule, rows_ = &rows, features_ = &features;
+    rule_ = &rule, rows_ = &rows;
+    choose_features(features);
     order_ = order;
     leaves_.clear();
     made_.clear();
@@ -120,21 +189,16 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     made_.push_back(Made{{}, -1, -1, order.n, value_of(root)});
     search(root);
     leaves_.push_back(root);
-    while ((int32_t)leaves_.size() < boost_.num_leaves) {
-        auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
-        auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
-        if (best->best.feature < 0)
-            break;
-        if (cancelled(cancel_mark_))
-            return TK_CANCELLED;
-        split(*best);
-    }
+    bool all = boost_.num_leaves >= order.n / std::max<int64_t>(boost_.min_child_rows, 1);
+    if (int code = all ? split_all() : split_best())
+        return code;
     for (const Leaf &leaf : leaves_)
         if (leaf.slot >= 0)
             free_.push_back(leaf.slot);
     if (own)
         renew(*own);
-    add_values(margins);
+    if (margins)
+        add_values(margins);
     write(out);
     return TK_OK;
 }
@@ -147,6 +211,22 @@ template <class Cell> void Grower<Cell>::add_values(double *margins) const {
              row < order_.which + leaf.begin + leaf.n; row++)
             margins[*row] += value;
     });
+}
+
+// Adds the set of a split as levels. Returns where it begins.
+template <class Cell> double Grower<Cell>::write_set(const Split &split, Tree *out) const {
+    size_t begin = out->sets.size();
+    const double *level = bins_.bound.data() + bins_.first[split.feature];
+    out->sets.push_back(0);
+    for (int32_t b = 0; b < bins_.values(split.feature); b++) {
+        if (!split.set.has((uint8_t)b))
+            continue;
+        auto at = (uint32_t)level[b];
+        out->sets.resize(std::max(out->sets.size(), begin + 2 + at / 32));
+        out->sets[begin + 1 + at / 32] += (double)(UINT32_C(1) << at % 32);
+    }
+    out->sets[begin] = (double)(out->sets.size() - begin - 1);
+    return (double)begin;
 }
 
 // Nodes in preorder. A stack in place of recursion, because a tree may be as deep as it has
@@ -167,11 +247,19 @@ template <class Cell> void Grower<Cell>::write(Tree *out) const {
             out->nodes[parent].right = place;
         bool inner = m.left >= 0;
         int32_t feature = inner ? m.split.feature : -1;
-        double value = inner ? bins_.bound[bins_.first[feature] + m.split.bin] : m.value;
-        out->nodes.push_back(tk_node{value, feature, -1, inner && m.split.missing_left});
+        bool by_level = inner && m.split.by_level;
+        double value = by_level ? write_set(m.split, out)
+                       : inner  ? bins_.bound[bins_.first[feature] + m.split.bin]
+                                : m.value;
+        int64_t missing = by_level ? TK_BY_LEVEL : inner && m.split.missing_left;
+        out->nodes.push_back(tk_node{value, feature, -1, missing});
         out->gain.push_back(inner ? (float)m.split.gain : 0);
         out->rows.push_back(m.rows);
         out->side.push_back(inner ? side_of(m.split) : Side{});
+        if (by_level) {
+            out->side.back().set = (int32_t)out->codes.size();
+            out->codes.push_back(m.split.set);
+        }
         if (!inner)
             continue;
         left_to_do.emplace_back(m.right, place);

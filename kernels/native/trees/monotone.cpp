@@ -85,6 +85,7 @@ Split best_monotone_split(const Rule &rule, const Bins &bins, const Addend *hist
 ChildLimits limits_behind(const Rule &rule, const Split &split, const Sum &right,
                           const Limits &limits) {
     ChildLimits found{limits, limits};
+    found.left.l2 = found.right.l2 = split.l2;
     int8_t direction = rule.boost->monotone ? rule.boost->monotone[split.feature] : (int8_t)0;
     if (!direction)
         return found;

@@ -20,7 +20,7 @@ double Rule::score(double gradient, double curvature) const {
 }
 
 double Rule::value(const Sum &s, const Limits &limits) const {
-    double h = curvature(s) + boost->l2;
+    double h = curvature(s) + boost->l2 + limits.l2;
     return std::clamp(h > 0 ? -shrunk(gradient(s)) / h : 0, limits.low, limits.high);
 }
 

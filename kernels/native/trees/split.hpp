@@ -5,17 +5,29 @@
 
 namespace tusk {
 
+// A set of bins of one feature.
+struct CodeSet {
+    uint64_t words[4] = {0, 0, 0, 0};
+
+    bool has(uint8_t code) const { return words[code >> 6] >> (code & 63) & 1; }
+    void add(uint8_t code) { words[code >> 6] |= UINT64_C(1) << (code & 63); }
+};
+
 struct Split {
     double gain = 0; // 0: there is none
     int32_t feature = -1;
     int32_t bin = -1;          // rows up to this bin go left
     bool missing_left = false; // where rows with a missing value go
     Sum left{0, 0, 0};
+    bool by_level = false; // rows of the bins in `set` go left, and `bin` says nothing
+    CodeSet set{};
+    double l2 = 0; // what the children have beside the option's
 };
 
 // What the values of a leaf may be, in units of the margin without the learning rate.
 struct Limits {
     double low = -__builtin_huge_val(), high = __builtin_huge_val();
+    double l2 = 0; // added to the option's
 };
 
 // The rules that a split must keep, and what sums stand for.

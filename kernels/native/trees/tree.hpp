@@ -13,6 +13,7 @@ namespace tusk {
 // Which coded rows go left: those up to a bin, and those of the bin of missing values, `also`.
 struct Side {
     int16_t bin, also; // also -1: missing values go right
+    int32_t set = -1;  // place of a set of bins that go left instead
 
     bool left(uint8_t code) const { return (code <= bin) | (code == also); }
 };
@@ -23,13 +24,18 @@ struct Tree {
     std::vector<float> gain;
     std::vector<int64_t> rows;
     std::vector<Side> side;
+    std::vector<CodeSet> codes; // of the sides by level
+    std::vector<double> sets;   // the same as levels, as in tk_forest_arrays
 
     // What the tree adds to the margin of a coded row.
-    double of(const uint8_t *codes) const {
+    double of(const uint8_t *row) const {
         int32_t at = 0;
         while (nodes[at].feature >= 0)
-            at = side[at].left(codes[nodes[at].feature]) ? at + 1 : nodes[at].right;
+            at = goes_left(side[at], row[nodes[at].feature]) ? at + 1 : nodes[at].right;
         return nodes[at].value;
+    }
+    bool goes_left(Side one, uint8_t code) const {
+        return one.set < 0 ? one.left(code) : codes[one.set].has(code);
     }
 };
 
@@ -50,10 +56,12 @@ public:
     Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
            tusk_memory *memory);
 
-    // Grows a tree on the rows of an order and adds its values to their margins. own: NULL, or
-    // what leaves say. Returns a tk_code.
+    // Grows a tree on the rows of an order and adds its values to their margins, unless these are
+    // NULL. own: NULL, or what leaves say. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
              const Order &order, const LeafValue *own, double *margins, Tree *out);
+    // The seed of the features that are drawn for each split, if not all are.
+    void draw_features_by(uint64_t seed) { seed_ = seed; }
 
 private:
     struct Leaf {
@@ -65,6 +73,10 @@ private:
     };
 
     bool may_split(const Leaf &leaf) const;
+    Split best_of(const Leaf &leaf);
+    Split best_of_drawn(const Leaf &leaf);
+    int split_best();
+    int split_all();
     void search(Leaf &leaf);
     double value_of(const Leaf &leaf) const;
     void renew(const LeafValue &own);
@@ -72,6 +84,9 @@ private:
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
     Side side_of(const Split &split) const;
+    int64_t partition(const Leaf &leaf);
+    void choose_features(const std::vector<int32_t> &features);
+    double write_set(const Split &split, Tree *out) const;
     Cell *histogram(int32_t slot) { return sums_[slot]->data(); }
     void write(Tree *out) const;
     void add_values(double *margins) const;
@@ -96,13 +111,16 @@ private:
     std::vector<Made> made_;
     const Rule *rule_ = nullptr;
     const Rows *rows_ = nullptr;
-    const std::vector<int32_t> *features_ = nullptr;
+    std::vector<int32_t> numbers_, categories_; // the tree's features
     Order order_{};
+    uint64_t seed_ = 0;
 };
 
 // Moves the rows that go left before the others; both keep their order. codes: the first row's of
 // the split's feature, of rows of d codes. Returns how many go left.
 int64_t partition_rows(const uint8_t *codes, int32_t d, Side side, uint32_t *which,
+                       uint32_t *scratch, int64_t n, int threads);
+int64_t partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, uint32_t *which,
                        uint32_t *scratch, int64_t n, int threads);
 
 } // namespace tusk

@@ -70,6 +70,25 @@ def by_pandas(con: Any, groups: int) -> tuple[float, int, dict[int, float]]:
     return time.perf_counter() - began, len(frame), best
 
 
+def ours(con: Any, args: argparse.Namespace) -> tuple[float, float]:
+    """Seconds of the search beside sixty queries, printed with what memory it took."""
+    configurations = [{"l2": l2, "class_weight": w} for l2 in L2 for w in ("balanced", [1, 1])]
+    trained(con, configurations[0])
+    single = [trained(con, one) for one in configurations]
+    alone = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    search = sorted(trained(con, OPTIONS) for _ in range(args.repeat))[args.repeat // 2]
+    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sixty = [FOLDS * 0.8 * sum(part) for part in zip(*single, strict=True)]
+    print(f"{args.rows:,} rows x {D}, {args.groups:,} groups, {len(configurations)} x {FOLDS}")
+    print(f"search                {search[0]:8.2f} s  {search[1]:8.2f} s of processors")
+    print(
+        f"sixty queries         {sixty[0]:8.2f} s  {sixty[1]:8.2f} s, each 4/5 of one on all rows"
+    )
+    print(f"ratio                 {sixty[0] / search[0]:8.2f}    {sixty[1] / search[1]:8.2f}")
+    print(f"peak memory           {whole:8.0f} MB, after one training {alone:.0f} MB")
+    return search
+
+
 def main() -> None:
     """Prints seconds, ratios, memory and the mean of the winners' metrics."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -80,41 +99,18 @@ def main() -> None:
     args = parser.parse_args()
     con = tuskml.connect(threads=2)
     table(con, args.rows, args.groups)
-    configurations = [{"l2": l2, "class_weight": w} for l2 in L2 for w in ("balanced", [1, 1])]
-    trained(con, configurations[0])
-    single = [trained(con, one) for one in configurations]
-    alone = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    search = sorted(trained(con, OPTIONS) for _ in range(args.repeat))[args.repeat // 2]
-    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sixty = [FOLDS * 0.8 * sum(part) for part in zip(*single, strict=True)]
-    print(
-        f"{args.rows:,} rows x {D}, {args.groups:,} groups, {len(configurations)} x {FOLDS} trials"
-    )
-    print(f"search                {search[0]:8.2f} s  {search[1]:8.2f} s of processors")
-    print(
-        f"sixty queries         {sixty[0]:8.2f} s  {sixty[1]:8.2f} s, "
-        "each counted as 4/5 of one on all rows"
-    )
-    print(f"ratio                 {sixty[0] / search[0]:8.2f}    {sixty[1] / search[1]:8.2f}")
-    print(
-        f"peak memory           {whole:8.0f} MB, "
-        f"after one training {alone:.0f} MB: {whole / alone:.2f}"
-    )
+    search = ours(con, args)
     if args.no_pandas:
         return
     seconds, rows, best = by_pandas(con, args.groups)
     scaled = seconds * args.rows / rows
-    rows_of = con.execute("SELECT g, m.trials FROM r").fetchall()
-    ours = {g: json.loads(text) for g, text in rows_of}
-    mine = [ours[g]["trials"][ours[g]["chosen"]]["metric"] for g in best]
-    print(
-        f"pandas, scikit-learn  {scaled:8.2f} s, "
-        f"scaled from {rows:,} rows: {scaled / search[0]:.1f} x"
-    )
-    print(
-        f"mean best log loss    {np.mean(mine):.5f} ours, "
-        f"{np.mean(list(best.values())):.5f} theirs"
-    )
+    found = {
+        g: json.loads(text) for g, text in con.execute("SELECT g, m.trials FROM r").fetchall()
+    }
+    mine = [found[g]["trials"][found[g]["chosen"]]["metric"] for g in best]
+    print(f"pandas, scikit-learn  {scaled:8.2f} s, scaled from {rows:,} rows")
+    print(f"ratio                 {scaled / search[0]:8.2f}")
+    print(f"mean best log loss    {np.mean(mine):.5f}, theirs {np.mean(list(best.values())):.5f}")
 
 
 if __name__ == "__main__":

@@ -150,7 +150,6 @@ def recorded() -> str:
 
 
 REFUSALS = [
-    ("num_cat=0", "num_cat=1", "a tree splits by categories, expected splits by numbers"),
     ("is_linear=0", "is_linear=1", "a tree has linear leaves"),
     ("multiclass num_class:3", "lambdarank", "the objective is lambdarank, expected"),
     ("objective=multiclass num_class:3\n", "", "the objective is missing, expected"),

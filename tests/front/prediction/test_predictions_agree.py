@@ -33,6 +33,7 @@ from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.learners.trees.forest import trees_in
+from tuskml.learners.trees.learner import FORESTS
 
 ROWS = """
 CREATE TABLE seen AS
@@ -92,7 +93,7 @@ def given_of(name: str) -> dict[str, Any]:
     more = (
         {} if name == "own_side" or getattr(task, "own", None) is None else {"algorithm": "lbfgs"}
     )
-    more |= {"max_iter": 3} if name in NETS else {"l2": 0.01}
+    more |= {"max_iter": 3} if name in NETS else {} if name in FORESTS else {"l2": 0.01}
     return {"source": "seen", "label": label, "features": features, **more}
 
 
@@ -234,7 +235,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
     label = "1 + " + label if name == "gamma" else label  # which is of numbers above 0
-    penalty = {} if name in NETS else {"l2": 1.0}
+    penalty = {} if name in NETS or name in FORESTS else {"l2": 1.0}
     model = tuskml.train(seen, name, **given_of(name) | {"label": label} | penalty)
     x = rows_of(seen, ["a", "b"])
     ways = ways_of(model, x) | {"duckdb": by_sql(seen, model, "seen")}
@@ -305,7 +306,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt' or 'mlp'",
+            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest' or 'mlp'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

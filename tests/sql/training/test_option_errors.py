@@ -54,6 +54,13 @@ INVALID: dict[str, tuple[object, str]] = {
         "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
         'such as {"age": 1}',
     ),
+    "categorical": ([0], "a list of places of features, the first being 1, such as [2, 5]"),
+    "category_encoding": ("levels", "'native' or 'one_hot'"),
+    "max_cat_threshold": (0, "a whole number from 1 to 255"),
+    "max_cat_to_onehot": (-1, "a whole number from 0 to 255"),
+    "min_category_rows": (0, "a whole number from 1 to 2147483647"),
+    "cat_smooth": (-1, "a number of at least 0"),
+    "cat_l2": (-1, "a number of at least 0"),
     "max_bins": (1, "a whole number from 2 to 255"),
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
@@ -134,7 +141,17 @@ OF_NETS = {
 """The same of neural nets."""
 OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}
 """The same of boosted trees."""
-OF_OTHERS = {"matrix_factorization": OF_FACTORIZATION, "mlp": OF_NETS, "gbdt": OF_TREES}
+OF_FORESTS = OF_TREES | {
+    "objective": ("logistic", "'squared' or 'gini'"),
+    "num_leaves": (1, "a whole number from 2 to 2147483647"),
+}
+"""The same of random forests."""
+OF_OTHERS = {
+    "matrix_factorization": OF_FACTORIZATION,
+    "mlp": OF_NETS,
+    "gbdt": OF_TREES,
+    "random_forest": OF_FORESTS,
+}
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
     (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name

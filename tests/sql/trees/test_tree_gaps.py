@@ -231,7 +231,8 @@ def test_rows_by_name_stay_dense_however_wide(db: Database, task: str) -> None:
     features, table = "{'w': 'l' || (i % 60), 'x2': x2}", "gaps"
     if db.name == "post":
         features, table = "f", "gaps, LATERAL (SELECT 'l' || (i % 60) AS w, x2) AS f"
-    how = '{"missing": "skip"}'
+    more = ', "category_encoding": "one_hot"' if task == "gbdt" else ""
+    how = f'{{"missing": "skip"{more}}}'
     sql = f"SELECT train_model('{task}', y, {features}, '{how}') AS m FROM {table}"
     found = db.ask(f"SELECT (m).status, (m).n_features FROM ({sql}) AS s")
     assert found == [("ok", 61)]

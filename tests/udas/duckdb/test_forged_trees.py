@@ -18,14 +18,19 @@ from test_payload import HEAD, signed
 NUMBERS = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 7.0, 1e6, 1e300, -1e300, float("inf"), float("nan"))
 
 
-@pytest.fixture(scope="module", params=["number", "classes"])
+@pytest.fixture(scope="module", params=["number", "classes", "category"])
 def payload(request: pytest.FixtureRequest) -> bytes:
-    """Of one margin, and of three classes, whose labels are before the trees."""
+    """Of one margin, of three classes, whose labels are before the trees, and of a category."""
     with tuskml.connect(threads=1) as con:
-        label = "(i % 17) * (i % 13)" if request.param == "number" else "(i % 17) // 6"
+        label = "(i % 17) // 6" if request.param == "classes" else "(i % 17) * (i % 13)"
         rows = f"(SELECT i % 17 AS a, i % 13 AS b, {label} AS y FROM range(500) t(i))"
-        objective = "squared" if request.param == "number" else "logistic"
-        options = f'{{"trees": 3, "num_leaves": 6, "objective": "{objective}"}}'
+        objective = "logistic" if request.param == "classes" else "squared"
+        more = (
+            ', "categorical": [1, 2], "min_category_rows": 1'
+            if request.param == "category"
+            else ""
+        )
+        options = f'{{"trees": 3, "num_leaves": 6, "objective": "{objective}"{more}}}'
         return con.execute(
             f"SELECT train_model('gbdt', y, [a, b], '{options}').payload FROM {rows}"
         ).fetchall()[0][0]
@@ -77,13 +82,14 @@ def test_forged_nodes_do_no_harm(
     assert {NO_TREES, WIDTH} <= set(told)
 
 
+@pytest.mark.parametrize("right", [0.0, 0.5])
 def test_a_child_that_is_its_own_parent_is_refused(
-    con: duckdb.DuckDBPyConnection, payload: bytes
+    con: duckdb.DuckDBPyConnection, payload: bytes, right: float
 ) -> None:
-    """The first node's right child is the node itself; the row goes right."""
+    """The first node's right child is the node itself, or rounds to it; the row goes right."""
     several = HEAD.unpack(payload[: HEAD.size])[4] & 32  # TUSK_HAS_LABELS
     first = HEAD.size + 8 * (3 + 3 + 3 + 9 if several else 3 + 3)
     forged = bytearray(payload)
-    forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, 0.0)
+    forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, right)
     with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
         answer(con, signed(bytes(forged)))

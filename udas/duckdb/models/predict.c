@@ -394,6 +394,8 @@ static bool score_shared(call *c, shared r) {
     }
     if (done && (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS))
         tusk_to_predictions(s, c->out + r.row, r.n);
+    if (done && c->o->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(s, c->out + r.row, r.n);
     return done;
 }
 
@@ -440,8 +442,6 @@ void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vect
         done = score(&c);
         plan_pool_give(o->database->plans, c.plans);
     }
-    if (done && o->answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(c.out, c.n);
     tusk_named_free(&c.rows);
     scratch_free(&kept);
 }

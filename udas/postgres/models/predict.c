@@ -222,7 +222,7 @@ static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, ch
 
 static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
     if (answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(&margin, 1);
+        tusk_to_probabilities(s, &margin, 1);
     else if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
         tusk_to_predictions(s, &margin, 1);
     return margin;

@@ -24,6 +24,7 @@
 
 enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };
+#define BY_LEVEL 2   /* the split is by a set of levels (trees.c) */
 #define DEEPEST 1000 /* splits of a path; bounds the stack */
 
 /* What the row and the training rows do with the splits by a feature so far. */
@@ -34,6 +35,7 @@ typedef struct factor {
 typedef struct walk {
     const tusk_weight *nodes;
     uint64_t n; /* nodes of the tree */
+    const tusk_scorer *s;
     const double *x;
     uint64_t d;
     factor *factors;   /* [d] */
@@ -168,6 +170,8 @@ static void visit(const walk *w, uint64_t at, uint64_t depth) {
     uint64_t feature = (uint64_t)node[FEATURE];
     double value = w->x[feature], share = left_share(w, at);
     bool left = value == value ? value <= node[VALUE] : node[MISSING] == 1;
+    if (node[MISSING] == BY_LEVEL)
+        left = tusk_level_goes_left(w->s->coef, w->s->n_coef, node[VALUE], value);
     factor now = w->factors[feature];
     descend(w, feature, at + 1, (factor){now.z * share, left ? now.o : 0}, depth);
     descend(w, feature, (uint64_t)node[RIGHT], (factor){now.z * (1 - share), left ? 0 : now.o},
@@ -215,7 +219,7 @@ static void visit_all(walk *w, const tusk_scorer *s, uint64_t margins, double *o
 bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
                              char *sentence) {
     uint64_t margins = s->labels ? s->n_classes : 1, deepest = 0;
-    walk w = {.x = x, .d = d, .sentence = sentence};
+    walk w = {.s = s, .x = x, .d = d, .sentence = sentence};
     memset(out, 0, margins * (d + 1) * sizeof *out);
     for (uint64_t k = 0; k < margins; k++)
         out[k * (d + 1)] = s->labels ? s->coef[FIRST_BASE + k] : s->intercept;

@@ -162,7 +162,7 @@ static bool answers_of(judged *j, const tusk_segment *s, tusk_shape shape) {
     if (j->answer == TUSK_PREDICT)
         tusk_to_predictions(&j->scorer, j->answers, s->n_rows);
     else if (j->answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(j->answers, s->n_rows);
+        tusk_to_probabilities(&j->scorer, j->answers, s->n_rows);
     return true;
 }
 

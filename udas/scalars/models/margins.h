@@ -30,6 +30,10 @@ bool tusk_stored_class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, co
 /* Refuses with the error of the store's reader. */
 bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
 
+/* Whether the set of levels that begins so far before the end of the n coefficients of a model of
+ * trees has a level; false for a set or a level that is none. */
+bool tusk_level_goes_left(const tusk_weight *coef, uint64_t n, double from_end, double level);
+
 /* For rows and boosted trees (trees.c). */
 bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);

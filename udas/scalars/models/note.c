@@ -31,7 +31,8 @@ static bool ends_well(tusk_text status) {
 
 void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]) {
     if (is(m->task, "svm") || is(m->task, "squared_hinge") || is(m->task, "quantile") ||
-        is(m->task, "matrix_factorization") || is(m->task, "gbdt") || is(m->task, "mlp"))
+        is(m->task, "matrix_factorization") || is(m->task, "gbdt") ||
+        is(m->task, "random_forest") || is(m->task, "mlp"))
         snprintf(note, TUSK_NOTE, NONE "'%.*s' models have none", (int)m->task.length,
                  m->task.data);
     else if (m->store.data)

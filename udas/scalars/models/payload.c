@@ -33,6 +33,7 @@ static const struct known_task {
     {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
     {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
     {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
+    {"random_forest", TUSK_BOOSTED, TUSK_SHARES},
     {"mlp", TUSK_NET, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
@@ -365,7 +366,7 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
         (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response >= TUSK_RESPONSES || h->n_classes > (h->task == TUSK_FACTORIZATION ? 3 : 2) ||
+        h->response > TUSK_SHARES || h->n_classes > (h->task == TUSK_FACTORIZATION ? 3 : 2) ||
         !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;

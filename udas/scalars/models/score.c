@@ -61,8 +61,12 @@ CLONES static void probabilities(double *m, uint64_t n) {
     }
 }
 
-void tusk_to_probabilities(double *m, uint64_t n) {
-    probabilities(m, n);
+void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n) {
+    if (s->response != TUSK_SHARES)
+        probabilities(m, n);
+    else
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = m[i] >= 0.5 ? 1 : m[i] <= -0.5 ? 0 : m[i] + 0.5;
 }
 
 /* Maps each margin to the class on its side of 0; a NaN margin has no class. */

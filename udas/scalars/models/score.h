@@ -79,7 +79,13 @@ enum tusk_task {
 };
 
 /* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
-enum tusk_response { TUSK_IDENTITY, TUSK_EXP, TUSK_INVERSE_LOGIT, TUSK_RESPONSES };
+enum tusk_response {
+    TUSK_IDENTITY,
+    TUSK_EXP,
+    TUSK_INVERSE_LOGIT,
+    TUSK_RESPONSES,               /* of tasks of a user's own */
+    TUSK_SHARES = TUSK_RESPONSES, /* margins of classes are shares; of two classes less 1/2 */
+};
 
 /* The coefficients of a matrix factorization: one vector per user, then one per item. A vector
  * holds the bias, if there are biases, and the factors. Feature `row * width + k` of a store is
@@ -159,7 +165,7 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
 
 /* Turns margins into the classes or the numbers that they predict. */
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
-void tusk_to_probabilities(double *m, uint64_t n);
+void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n);
 
 /* The list_size numbers of a row, which is either sparse, or dense with d values in x, for an
  * answer that is a list. */

@@ -152,6 +152,15 @@ void tusk_to_shares(double *m, uint64_t n) {
         m[k] /= sum;
 }
 
+/* Shares of classes by different trees need not add up to 1. */
+static void scale_shares(double *m, uint64_t n) {
+    double sum = 0;
+    for (uint64_t k = 0; k < n; k++)
+        sum += m[k] = m[k] < 0 ? 0 : m[k];
+    for (uint64_t k = 0; k < n; k++)
+        m[k] = sum > 0 ? m[k] / sum : m[k] != m[k] ? m[k] : 1 / (double)n;
+}
+
 /* Two classes, or one, whose probability is that of its side. */
 static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                       uint64_t d, double *out, char *sentence) {
@@ -160,8 +169,8 @@ static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void 
                  : tusk_margins(s, x, f64, d, 1, &m, sentence)))
         return false;
     double other = -m;
-    tusk_to_probabilities(&m, 1);
-    tusk_to_probabilities(&other, 1);
+    tusk_to_probabilities(s, &m, 1);
+    tusk_to_probabilities(s, &other, 1);
     out[0] = s->n_classes == 2 ? other : m > other ? m : other;
     if (s->n_classes == 2)
         out[1] = m;
@@ -180,7 +189,10 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
     if (has_own_margins(s)) {
         if (!class_margins(s, sparse, x, f64, d, out, sentence))
             return false;
-        tusk_to_shares(out, s->n_classes);
+        if (s->response == TUSK_SHARES)
+            scale_shares(out, s->n_classes);
+        else
+            tusk_to_shares(out, s->n_classes);
         return true;
     }
     if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))

@@ -8,6 +8,11 @@
  * child is the next node, and the right child is counted from the root of its tree. Rows whose
  * feature is missing go left if `missing` is 1. With B classes, tree t adds to the margin of class
  * t % B.
+ *
+ * Where `missing` is 2, the feature is a category: rows whose level is in a set go left, all
+ * others right. Sets are behind the nodes, and the value says how far before the end of the
+ * coefficients one begins. A set has a number of words and the words, of 32 bits each, the lowest
+ * for level 0.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +24,7 @@
 
 enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };
+#define BY_LEVEL 2
 #define MOST 4503599627370496.0 /* 2^52: a count above this is no count */
 
 static bool refuse(char *sentence) {
@@ -29,6 +35,18 @@ static bool refuse(char *sentence) {
 
 static bool is_count(double x, uint64_t most) {
     return x >= 0 && x <= (double)most && x == (double)(uint64_t)x;
+}
+
+/* Whether n numbers are sets, one behind the other. */
+static bool are_sets(const tusk_weight *at, uint64_t n) {
+    while (n) {
+        if (!is_count(*at, n - 1) || *at < 1)
+            return false;
+        uint64_t size = 1 + (uint64_t)*at;
+        at += size;
+        n -= size;
+    }
+    return true;
 }
 
 bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence) {
@@ -45,31 +63,54 @@ bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, cha
             return refuse(sentence);
         nodes += (uint64_t)coef[first + t];
     }
-    return first + trees + nodes * NODE == n || refuse(sentence);
+    uint64_t used = first + trees + nodes * NODE;
+    return are_sets(coef + used, n - used) || refuse(sentence);
 }
 
-/* Adds what a tree of n nodes says of a row of d features. False if a node points at none: then
- * the walk ends, since children come behind their parents. */
-#define DEFINE_WALK(name, T)                                                                      \
-    static bool name(const tusk_weight *nodes, uint64_t n, const T *x, uint64_t d, double *sum) { \
-        uint64_t at = 0;                                                                          \
-        for (;;) {                                                                                \
-            const tusk_weight *node = nodes + at * NODE;                                          \
-            double feature = node[FEATURE];                                                       \
-            if (feature < 0) {                                                                    \
-                *sum += node[VALUE];                                                              \
-                return true;                                                                      \
-            }                                                                                     \
-            if (!(feature < (double)d))                                                           \
-                return false;                                                                     \
-            double right = node[RIGHT], next = (double)(at + 1);                                  \
-            double value = (double)x[(uint64_t)feature];                                          \
-            bool left = value == value ? value <= node[VALUE] : node[MISSING] == 1;               \
-            next = left ? next : right;                                                           \
-            if (!(next > (double)at && next < (double)n))                                         \
-                return false;                                                                     \
-            at = (uint64_t)next;                                                                  \
-        }                                                                                         \
+bool tusk_level_goes_left(const tusk_weight *coef, uint64_t n, double from_end, double level) {
+    if (!(from_end >= 1 && from_end <= (double)n))
+        return false;
+    uint64_t left = (uint64_t)from_end;
+    const tusk_weight *set = coef + n - left;
+    if (!(level >= 0 && level < 32.0 * set[0] && level < 32.0 * (double)(left - 1)))
+        return false;
+    uint64_t at = (uint64_t)level;
+    double word = set[1 + at / 32];
+    return (double)at == level && word >= 0 && word <= UINT32_MAX &&
+           ((uint32_t)word >> at % 32 & 1);
+}
+
+/* The nodes of one tree, and where their sets are. */
+typedef struct tree_at {
+    const tusk_weight *nodes;
+    uint64_t n;
+    const tusk_scorer *s;
+} tree_at;
+
+/* Adds what a tree says of a row of d features. False if a node points at none: then the walk
+ * ends, since children come behind their parents. */
+#define DEFINE_WALK(name, T)                                                                     \
+    static bool name(const tree_at *tree, const T *x, uint64_t d, double *sum) {                 \
+        uint64_t at = 0;                                                                         \
+        for (;;) {                                                                               \
+            const tusk_weight *node = tree->nodes + at * NODE;                                   \
+            double feature = node[FEATURE];                                                      \
+            if (feature < 0) {                                                                   \
+                *sum += node[VALUE];                                                             \
+                return true;                                                                     \
+            }                                                                                    \
+            if (!(feature < (double)d))                                                          \
+                return false;                                                                    \
+            double right = node[RIGHT], next = (double)(at + 1);                                 \
+            double value = (double)x[(uint64_t)feature];                                         \
+            bool left = value == value ? value <= node[VALUE] : node[MISSING] == 1;              \
+            if (node[MISSING] == BY_LEVEL)                                                       \
+                left = tusk_level_goes_left(tree->s->coef, tree->s->n_coef, node[VALUE], value); \
+            next = left ? next : right;                                                          \
+            if (!(next >= (double)(at + 1) && next < (double)tree->n))                           \
+                return false;                                                                    \
+            at = (uint64_t)next;                                                                 \
+        }                                                                                        \
     }
 
 DEFINE_WALK(walk_f32, float)
@@ -99,15 +140,15 @@ static bool add_trees(const tusk_scorer *s, const void *x, bool f64, uint64_t d,
         nodes += done * NODE;
     }
     for (; t < trees; t++) {
-        uint64_t size_of_tree = (uint64_t)s->coef[first + t];
-        uint64_t i = outputs == 1 ? tusk_tree_of_rows(nodes, size_of_tree, &rows, out) : 0;
+        tree_at tree = {nodes, (uint64_t)s->coef[first + t], s};
+        uint64_t i = outputs == 1 ? tusk_tree_of_rows(nodes, tree.n, &rows, out) : 0;
         const char *row = (const char *)x + i * size;
         double *sum = out + i * outputs + t % outputs;
         for (; i < n; i++, row += size, sum += outputs)
-            if (!(f64 ? walk_f64(nodes, size_of_tree, (const tusk_weight *)row, d, sum)
-                      : walk_f32(nodes, size_of_tree, (const float *)row, d, sum)))
+            if (!(f64 ? walk_f64(&tree, (const tusk_weight *)row, d, sum)
+                      : walk_f32(&tree, (const float *)row, d, sum)))
                 return refuse(sentence);
-        nodes += size_of_tree * NODE;
+        nodes += tree.n * NODE;
     }
     return true;
 }

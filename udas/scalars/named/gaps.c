@@ -5,7 +5,7 @@
 #include "../models/json_member.h"
 
 /* Tasks whose option `missing` is 'keep' unless given. */
-static const char *const KEEP[] = {"gbdt"};
+static const char *const KEEP[] = {"gbdt", "random_forest"};
 
 static bool is(tusk_text text, const char *word) {
     return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;

@@ -97,8 +97,8 @@ static void read_flag(json_reader *r, tusk_read_column *c, const char *key) {
 }
 
 static void read_member(json_reader *r, tusk_read_column *c) {
-    static const char *const KINDS[TUSK_BECOMES] = {"number", "category", "cycle", "product",
-                                                    "words"};
+    static const char *const KINDS[TUSK_BECOMES] = {"number",  "category", "cycle",
+                                                    "product", "words",    "levels"};
     char key[32];
     json_word(r, key);
     json_need(r, ':');

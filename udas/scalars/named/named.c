@@ -194,6 +194,11 @@ static bool refuse(const expansion *e, const tusk_preparation_column *c, const c
 static bool put_level(expansion *e, const tusk_preparation_column *c, tusk_text text,
                       tusk_entries_of *found) {
     uint32_t level = level_of(e->all, c, text);
+    if (c->becomes == TUSK_AS_LEVELS &&
+        (level < c->n_levels || c->other >= 0 || !e->head->refuse_unseen)) {
+        note(found, c->first, level < c->n_levels ? level : NAN);
+        return true;
+    }
     if (level < c->n_levels)
         note(found, level || !c->reference ? c->first + (int32_t)(level - c->reference) : -1, 1);
     else if (c->other >= 0 || !e->head->refuse_unseen)
@@ -220,7 +225,9 @@ static bool put_gap(expansion *e, const tusk_preparation_column *c, tusk_entries
     e->null |= e->head->missing == TUSK_GAP_SKIP;
     bool keeps = e->head->missing == TUSK_GAP_KEEP;
     bool own_level = keeps || e->head->missing == TUSK_GAP_LEVEL;
-    if (c->becomes == TUSK_AS_CATEGORY)
+    if (c->becomes == TUSK_AS_LEVELS)
+        note(found, c->first, c->missing >= 0 ? c->n_levels : own_level ? NAN : c->fill);
+    else if (c->becomes == TUSK_AS_CATEGORY)
         note(found, c->missing >= 0 ? c->missing : own_level ? c->other : c->fill_feature, 1);
     else if (c->becomes != TUSK_AS_WORDS)
         put_number(c, keeps ? NAN : c->fill, found);
@@ -320,7 +327,7 @@ static bool put_value(expansion *e, const tusk_preparation_column *c,
     if (text)
         return put_level(e, c, given->texts[row], found);
     double value = tusk_part_of(given->numbers[row], (enum tusk_date_part)c->part) + 0.0;
-    if (c->becomes != TUSK_AS_CATEGORY) {
+    if (!tusk_has_levels(c)) {
         put_number(c, value, found);
         return true;
     }

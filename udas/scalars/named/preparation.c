@@ -21,7 +21,7 @@ static bool check_column(tusk_text bytes, uint32_t i) {
     return fits(bytes, c.name, c.name_length) && fits(bytes, c.ends, 4ull * c.n_levels) &&
            fits(bytes, c.table, 4ull * (c.table_mask + 1ull)) && fits(bytes, c.text, 0) &&
            fits(bytes, c.keys, 8ull * c.n_keys) &&
-           (c.becomes != TUSK_AS_CATEGORY || c.n_levels <= c.table_mask);
+           (!tusk_has_levels(&c) || c.n_levels <= c.table_mask);
 }
 
 bool tusk_preparation_open(tusk_text bytes, tusk_preparation_head *head) {
@@ -54,14 +54,15 @@ static int32_t place_features(tusk_read_column *c, int32_t next) {
     bool category = p->becomes == TUSK_AS_CATEGORY;
     p->other = p->missing = p->indicator = p->fill_feature = -1;
     p->first = next;
-    next += category                       ? (int32_t)p->n_levels - (int32_t)p->reference
-            : p->becomes == TUSK_AS_NUMBER ? 1
-            : p->becomes == TUSK_AS_CYCLE  ? 2
-                                           : (int32_t)p->n_keys;
+    next += category ? (int32_t)p->n_levels - (int32_t)p->reference
+            : p->becomes == TUSK_AS_NUMBER || p->becomes == TUSK_AS_LEVELS ? 1
+            : p->becomes == TUSK_AS_CYCLE                                  ? 2
+                                                                           : (int32_t)p->n_keys;
+    bool numbered = p->becomes == TUSK_AS_LEVELS;
     if (c->has_other)
-        p->other = next++;
+        p->other = numbered ? p->first : next++;
     if (c->has_missing)
-        p->missing = next++;
+        p->missing = numbered ? p->first : next++;
     p->width = (uint32_t)(next - p->first);
     if (c->has_indicator)
         p->indicator = next++;
@@ -70,7 +71,9 @@ static int32_t place_features(tusk_read_column *c, int32_t next) {
         uint32_t begin = k ? ends[k - 1] : 0;
         bool same = c->fill.n - 1 == ends[k] - begin &&
                     memcmp(c->fill.data, c->text.data + begin, c->fill.n - 1) == 0;
-        if (same && (k || !p->reference))
+        if (same && numbered)
+            p->fill = k;
+        else if (same && (k || !p->reference))
             p->fill_feature = p->first + (int32_t)k - (int32_t)p->reference;
     }
     return next;
@@ -111,9 +114,8 @@ static bool add_column(tusk_read_column *c, tusk_bytes *out) {
     p->name_length = p->becomes == TUSK_AS_PRODUCT ? 0 : (uint32_t)name->n;
     if (!add_at(out, name, &p->name) || !add_at(out, &c->keys, &p->keys))
         return false;
-    return p->becomes != TUSK_AS_CATEGORY ||
-           (add_at(out, &c->ends, &p->ends) && add_at(out, &c->text, &p->text) &&
-            add_table(c, out));
+    return !tusk_has_levels(p) || (add_at(out, &c->ends, &p->ends) &&
+                                   add_at(out, &c->text, &p->text) && add_table(c, out));
 }
 
 bool tusk_preparation_write(tusk_preparation_head head, tusk_read_column *columns,

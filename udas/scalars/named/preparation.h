@@ -28,6 +28,7 @@ enum tusk_becomes {
     TUSK_AS_CYCLE,
     TUSK_AS_PRODUCT,
     TUSK_AS_WORDS,
+    TUSK_AS_LEVELS, /* one feature, the number of the level */
     TUSK_BECOMES
 };
 
@@ -69,8 +70,11 @@ typedef uint32_t tusk_u32 __attribute__((aligned(1)));
 typedef uint64_t tusk_u64 __attribute__((aligned(1)));
 
 /* Whether the column in the rows has to be text. */
+static inline bool tusk_has_levels(const tusk_preparation_column *c) {
+    return c->becomes == TUSK_AS_CATEGORY || c->becomes == TUSK_AS_LEVELS;
+}
 static inline bool tusk_reads_text(const tusk_preparation_column *c) {
-    return c->becomes == TUSK_AS_WORDS || (c->becomes == TUSK_AS_CATEGORY && !c->of_numbers);
+    return c->becomes == TUSK_AS_WORDS || (tusk_has_levels(c) && !c->of_numbers);
 }
 
 /* One column while its JSON is read and its bytes are written. */

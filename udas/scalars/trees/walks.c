@@ -26,7 +26,7 @@ static double bound_f64(double x) {
 static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t d) {
     double right = node[TUSK_RIGHT];
     return node[TUSK_FEATURE] < 0 ||
-           (node[TUSK_FEATURE] < (double)d && right > (double)at && right < (double)n &&
+           (node[TUSK_FEATURE] < (double)d && right >= (double)(at + 1) && right < (double)n &&
             at + 1 < n && node[TUSK_MISSING] <= 1 && node[TUSK_VALUE] == node[TUSK_VALUE]);
 }
 
@@ -105,7 +105,7 @@ static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t 
                     (value <= node[TUSK_VALUE]) | ((value != value) & (node[TUSK_MISSING] == 1)); \
                 double next = left ? here + 1 : node[TUSK_RIGHT];                                 \
                 bool sound =                                                                      \
-                    known & (next > here) & (next < sizes[i]) & (node[TUSK_MISSING] <= 1);        \
+                    known & (next >= here + 1) & (next < sizes[i]) & (node[TUSK_MISSING] <= 1);   \
                 bad |= !leaf & !sound;                                                            \
                 at[i] = (uint64_t)(!leaf & sound ? next : here);                                  \
                 going |= !leaf;                                                                   \

@@ -54,6 +54,8 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
         e.w = p.weight ? load(p.weight + at) : splat(1);
         if (labels.objective == TK_LOGISTIC)
             e.y = select<v8d>(e.y == labels.positive, splat(1), splat(-1));
+        if (labels.objective == TK_GINI)
+            e.y = select<v8d>(e.y == labels.positive, splat(1), splat(0));
         return e;
     }
     for (int i = 0; i < LANES; i++) {
@@ -61,7 +63,10 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
         double y = p.y[row];
         e.m[i] = margins[p.first + row];
         e.w[i] = p.weight ? p.weight[row] : 1;
-        e.y[i] = labels.objective != TK_LOGISTIC ? y : y == labels.positive ? 1 : -1;
+        e.y[i] = labels.objective == TK_GINI       ? y == labels.positive
+                 : labels.objective != TK_LOGISTIC ? y
+                 : y == labels.positive            ? 1
+                                                   : -1;
     }
     return e;
 }
@@ -251,7 +256,7 @@ double quantile_of_labels(const Labels &labels) {
 double best_constant(const Labels &labels) {
     if (labels.objective == TK_QUANTILE_TREES)
         return quantile_of_labels(labels);
-    bool classes = labels.objective == TK_LOGISTIC;
+    bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
     double sum = 0, n = labels.weights.total;
     for (const Piece &p : pieces_of(*labels.group))
         for (uint32_t i = 0; i < p.n; i++) {
@@ -260,7 +265,7 @@ double best_constant(const Labels &labels) {
         }
     if (labels.objective == TK_POISSON_TREES)
         return std::log(std::max(sum / n, 1e-15));
-    if (!classes)
+    if (labels.objective != TK_LOGISTIC)
         return sum / n;
     double share = std::clamp(sum / n, 1e-15, 1 - 1e-15);
     return std::log(share / (1 - share));

@@ -1,0 +1,94 @@
+"""Rows that trees can make little of: each training ends with a model and a status that says why."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import math
+from typing import Any
+
+import duckdb
+import pytest
+
+BOTH = ("gbdt", "random_forest")
+
+
+class Database:
+    """One of both databases."""
+
+    def __init__(self, name: str, session: Any) -> None:
+        self.name, self.session = name, session
+
+    def told(self, task: str, label: str, features: str, rows: int, options: str = "") -> Any:
+        """(status, loss, prediction, n_rows, n_skipped) of a model of generated rows."""
+        given = options or '{"trees": 3}'
+        source = f"(SELECT i, i::float8 AS x, NULL::float8 AS nothing FROM generate_series(1, {rows}) AS r(i)) AS t"
+        sql = (
+            f"SELECT (m).status, (m).loss, predict(m, {features}), (m).n_rows, (m).n_skipped FROM {source}, "
+            f"(SELECT train_model('{task}', {label}, {features}, '{given}') AS m FROM {source}) AS f ORDER BY i LIMIT 1"
+        )
+        return self.session.execute(sql).fetchall()[0]
+
+
+@pytest.fixture(params=["duck", "post"])
+def db(request: pytest.FixtureRequest) -> Database:
+    if request.param == "duck":
+        return Database("duck", request.getfixturevalue("con"))
+    return Database("post", request.getfixturevalue("connect")())
+
+
+CASES = {
+    "constant features": ("x", "ARRAY[1.0::float8, 2.0::float8]", 200, "no split"),
+    "one row": ("x", "ARRAY[x]", 1, "too few rows"),
+    "features that are all NULL": ("x", "ARRAY[nothing, nothing]", 200, "no split"),
+    "equal labels": ("5.0::float8", "ARRAY[x]", 200, "no split"),
+    "labels near the end of doubles": ("x * 1e300", "ARRAY[x]", 200, "out of range"),
+    "the least doubles": ("x * 5e-324", "ARRAY[x]", 200, "no split"),
+    "features at the ends of doubles": (
+        "x",
+        "ARRAY[CASE WHEN x > 100 THEN 1.7e308 ELSE -1.7e308 END::float8]",
+        200,
+        "ok",
+    ),
+    "as deep as there are rows": ("x * x", "ARRAY[x]", 200, "ok"),
+}
+
+
+@pytest.mark.parametrize("task", BOTH)
+@pytest.mark.parametrize("case", CASES)
+def test_a_status_says_what_happened(db: Database, task: str, case: str) -> None:
+    label, features, rows, status = CASES[case]
+    options = '{"trees": 3, "min_child_rows": 1, "num_leaves": 65536}' if "deep" in case else ""
+    found = db.told(task, label, features, rows, options)
+    assert found[0] == status
+    assert found[3:] == (rows, 0)
+    assert found[2] is not None
+    assert math.isfinite(found[2])
+
+
+@pytest.mark.parametrize("task", BOTH)
+def test_ten_thousand_features(con: duckdb.DuckDBPyConnection, task: str) -> None:
+    con.execute(
+        "CREATE TABLE wide AS SELECT i % 7 AS y, list_transform(range(10000), lambda j: ((i * (j + 1)) % 7)::FLOAT) AS x FROM range(60) r(i)"
+    )
+    found = con.execute(
+        f"SELECT m.status, m.n_features FROM (SELECT train_model('{task}', y, x, '{{\"trees\": 2, \"min_child_rows\": 2}}') AS m FROM wide)"
+    ).fetchall()
+    assert found == [("ok", 10000)]
+
+
+@pytest.mark.parametrize("task", BOTH)
+def test_a_category_with_a_level_per_row(con: duckdb.DuckDBPyConnection, task: str) -> None:
+    """Levels of one row each say nothing of others: a model, whatever it is, and a finite number."""
+    found = con.execute(
+        f"SELECT m.status, predict(m, {{'k': 'new'}}) FROM (SELECT train_model('{task}', i % 2, {{'k': 'level ' || i}}, '{{\"trees\": 2}}') AS m FROM range(30000) r(i))"
+    ).fetchall()[0]
+    assert found[0] in ("ok", "no split")
+    assert 0 <= found[1] <= 1
+
+
+@pytest.mark.parametrize("task", BOTH)
+def test_a_category_without_a_value(con: duckdb.DuckDBPyConnection, task: str) -> None:
+    found = con.execute(
+        f"SELECT m.status, predict(m, {{'k': NULL::VARCHAR}}), predict(m, {{'k': 'a'}}) FROM (SELECT train_model('{task}', i % 2, {{'k': NULL::VARCHAR}}, '{{\"trees\": 2}}') AS m FROM range(300) r(i))"
+    ).fetchall()[0]
+    assert found[0] == "no split"
+    assert found[1] == found[2] == pytest.approx(0.5)
