@@ -77,7 +77,7 @@ def _check(options: TreeOptions) -> None:
             "option 'monotone' is not available with objective 'quantile', whose leaves are "
             "quantiles: leave one of them out"
         )
-    signs = options.monotone or ()
+    signs = options.monotone if isinstance(options.monotone, tuple) else ()
     both = next((f for f in options.categorical or () if f <= len(signs) and signs[f - 1]), None)
     if both is not None:
         raise OptionError(

@@ -49,6 +49,18 @@ def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
     return monotone
 
 
+def refuse_signed(by_level: NDArray[np.uint8] | None, signs: tuple[int, ...] | None) -> None:
+    """DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
+    if by_level is None or not signs or len(signs) != by_level.shape[1]:
+        return
+    both = np.flatnonzero(by_level.any(axis=0) & (np.array(signs) != 0))
+    if len(both):
+        raise DataError(
+            f"option 'monotone' has a sign for feature {int(both[0]) + 1}, which is a category: "
+            "its levels have no order, leave it out or give it 0"
+        )
+
+
 def by_signs(
     groups: NDArray[np.void], request: Request[Any, Any]
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:

@@ -34,7 +34,7 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
-from tuskml.learners.trees.signs import by_signs, listed
+from tuskml.learners.trees.signs import by_signs, listed, refuse_signed
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
@@ -59,6 +59,7 @@ def train(
             for places in together(groups[alike]):
                 own = alike[places]
                 by_level = categories_of(groups[own], own, request)
+                refuse_signed(by_level, listed(chosen.options.monotone))
                 yield train_together(groups[own], chosen, memory, by_level).numbered(own)
 
 
