@@ -7,44 +7,24 @@ of the candidates of every group, until all rows are used.
 """
 
 import ctypes
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.groups.preparation import Readable, preparing, readable
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.judging import judged
-from tuskml.groups.selection.nearness import Nearness, path
+from tuskml.groups.selection.prepared import Groups, Places, Prepared, alike, prepared
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.rows.cells import Cells, deal
-from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.options.kinds import ByClass
-from tuskml.learners.registry import learner_of
-from tuskml.schedule import budget
+from tuskml.learners.models import Models, Strings
 
-Groups = NDArray[np.void]
-Places = NDArray[np.intp]
 LEAST_ROWS = 2
 """Rows that a training needs."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Candidates, by their numbers, that read the same rows, and these dealt to folds."""
-
-    numbers: tuple[int, ...]
-    seen: Readable
-    cells: Cells
-    near: Nearness
 
 
 def searched(
@@ -55,18 +35,17 @@ def searched(
     memory: address of the account that copies are charged to; library: the database's.
     """
     refuse_stores(search)
-    until = None if search.time is None else time.monotonic() + search.time
+    until = math.inf if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
         parts = [
-            stack.enter_context(_prepared(groups, search, numbers, memory))
+            stack.enter_context(prepared(groups, search, numbers, memory))
             for numbers in alike(search)
         ]
-        trials = Trials.none(search, len(groups))
-        try_all(parts, trials, library, memory, until)
+        trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
         winners = trials.winners()
         texts = trials.texts(winners)
         for part in parts:
-            yield from trained_on_all(part, search, winners, texts, memory)
+            yield from trained_on_all(part, winners, texts)
 
 
 def refuse_stores(search: Search) -> None:
@@ -78,80 +57,75 @@ def refuse_stores(search: Search) -> None:
         )
 
 
-def alike(search: Search) -> list[tuple[int, ...]]:
-    """The numbers of candidates whose rows are prepared alike."""
-    found: dict[tuple[object, ...], list[int]] = {}
-    for number, candidate in enumerate(search.candidates):
-        how = preparing(request_of(candidate))
-        key = tuple(
-            getattr(how, name)
-            for name, *_ in how._fields_
-            if name not in ("threads", "cancel_mark")
-        )
-        key += (learner_of(candidate.task).classifies(request_of(candidate)),)
-        if isinstance(candidate.options.class_weight, ByClass):
-            key += (str(candidate.options.class_weight),)
-        found.setdefault(key, []).append(number)
-    return [tuple(numbers) for numbers in found.values()]
+@dataclass(frozen=True)
+class Round:
+    """One set of rows: the number of the folds that are held out, these and the others, and how
+    many slices of the others are trained on.
+    """
+
+    number: int
+    out: Sequence[int]
+    kept: Sequence[int]
+    slices: int
 
 
-def request_of(candidate: Candidate) -> Request[Any, Any]:
-    """What a candidate asks for."""
-    return Request(candidate.task, candidate.options)
+@dataclass(frozen=True)
+class Running:
+    """Tries candidates; library: the database's; until: of `time.monotonic()`, the end."""
+
+    parts: Sequence[Prepared]
+    library: ctypes.CDLL
+    until: float
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.until
+
+    def tried(self, trials: Trials) -> Trials:
+        """All trials, or those that there was time for: of a rung that did not end, none."""
+        alive = np.ones(trials.rung.shape, bool)
+        for slices in range(1, slices_of(trials.search) + 1):
+            if slices > 1:
+                alive = better_half(trials, alive)
+                before, trials = trials, trials.without(alive)
+            for part in self.parts:
+                for one in rounds(trials.search, slices):
+                    self._try(part, trials, one, alive)
+            if self.over:
+                return before if slices > 1 else trials
+        return trials
+
+    def _try(self, part: Prepared, trials: Trials, one: Round, alive: NDArray[np.bool_]) -> None:
+        """Trains the candidates on all folds but those held out, and judges them by these."""
+        n_held = part.cells.linked(one.out)["n_rows"]
+        rows = part.cells.linked(one.kept, one.slices)
+        rows["place"] = np.arange(len(rows))
+        usable = (rows["n_rows"] >= LEAST_ROWS) & (n_held > 0)
+        part.near.forget()
+        fitted: list[tuple[int, Places, Models]] = []
+        for number in part.numbers:
+            if self.over:
+                break
+            few = np.flatnonzero(alive[number] & ~usable)
+            trials.status[number, one.number, few] = trials.code(TOO_FEW)
+            places = np.flatnonzero(alive[number] & usable)
+            trials.rung[number, places] = one.slices
+            if len(places):
+                models = part.trained(number, rows, places, part.near.of(number))
+                part.near.keep(number, places[models.group], models)
+                fitted.append((number, places[models.group], models))
+        held, search = part.cells.linked(one.out), trials.search
+        for number, places, models in fitted:
+            of = self.library, models, held[places]
+            metric = judged(*of, search.metric, search.parameter)
+            trials.put(number, one.number, places, models, metric)
 
 
-class _prepared:
-    """The rows of some candidates, for the time of a `with`."""
-
-    def __init__(
-        self, groups: Groups, search: Search, numbers: tuple[int, ...], memory: int
-    ) -> None:
-        self.groups, self.search, self.numbers, self.memory = groups, search, numbers, memory
-        self.stack = ExitStack()
-
-    def __enter__(self) -> Prepared:
-        search, request = self.search, request_of(self.search.candidates[self.numbers[0]])
-        with ExitStack() as stack:
-            seen = stack.enter_context(readable(self.groups, request, self.memory))
-            cells = stack.enter_context(
-                deal(
-                    seen.groups,
-                    search.folds,
-                    slices=slices_of(search),
-                    by_label=learner_of(request.task).classifies(request),
-                    seed=search.seed,
-                    threads=request.options.threads or budget.threads(),
-                    memory=self.memory,
-                )
-            )
-            self.stack = stack.pop_all()
-        numbers = tuple(path(search.candidates, self.numbers))
-        return Prepared(numbers, seen, cells, Nearness(search, seen.groups))
-
-    def __exit__(self, *error: Any) -> None:
-        self.stack.__exit__(*error)
-
-
-def try_all(
-    parts: Sequence[Prepared],
-    trials: Trials,
-    library: ctypes.CDLL,
-    memory: int,
-    until: float | None,
-) -> None:
-    """Tries candidates until all rungs are done, or the time is over."""
-    search, rungs = trials.search, slices_of(trials.search)
-    alive = np.ones(trials.rung.shape, bool)
-    for rung in range(1, rungs + 1):
-        if rung > 1:
-            alive = better_half(trials, alive)
-            trials.metric[np.broadcast_to(alive[:, None, :], trials.metric.shape)] = np.nan
-        for part in parts:
-            for fold, out in enumerate(search.sets):
-                if until is not None and time.monotonic() >= until:
-                    return
-                kept = [f for f in range(search.folds) if f not in out]
-                try_fold(part, trials, (fold, out, kept, rung), alive, library, memory, until)
+def rounds(search: Search, slices: int) -> Iterator[Round]:
+    """Each set of rows of a search."""
+    for number, out in enumerate(search.sets):
+        kept = [fold for fold in range(search.folds) if fold not in out]
+        yield Round(number, out, kept, slices)
 
 
 def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -163,89 +137,15 @@ def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return better
 
 
-def try_fold(
-    part: Prepared,
-    trials: Trials,
-    which: tuple[int, Sequence[int], Sequence[int], int],
-    alive: NDArray[np.bool_],
-    library: ctypes.CDLL,
-    memory: int,
-    until: float | None,
-) -> None:
-    """Trains the candidates on all folds but those held out, and judges them by these.
-
-    which: the number of the set of folds, the folds held out and kept, and how many slices.
-    """
-    fold, out, kept, rung = which
-    n_held = part.cells.linked(out)["n_rows"]
-    rows = part.cells.linked(kept, rung)
-    rows["place"] = np.arange(len(rows))
-    usable = (rows["n_rows"] >= LEAST_ROWS) & (n_held > 0)
-    part.near.forget()
-    fitted: list[tuple[int, Places, Models]] = []
-    for number in part.numbers:
-        if until is not None and time.monotonic() >= until:
-            break
-        few = np.flatnonzero(alive[number] & ~usable)
-        trials.status[number, fold, few] = trials.code(TOO_FEW)
-        places = np.flatnonzero(alive[number] & usable)
-        trials.rung[number, places] = rung
-        if len(places):
-            near = part.near.of(number)
-            models = trained(trials.search.candidates[number], part, rows, places, memory, near)
-            part.near.keep(number, places[models.group], models)
-            fitted.append((number, places[models.group], models))
-    held = part.cells.linked(out)
-    for number, places, models in fitted:
-        search = trials.search
-        metric = judged(library, models, held[places], search.metric, search.parameter)
-        trials.put(number, fold, places, models, metric)
-
-
-def trained(
-    candidate: Candidate,
-    part: Prepared,
-    groups: Groups,
-    places: Places,
-    memory: int,
-    near: Floats | None = None,
-) -> Models:
-    """A candidate's models of the groups at some places; models carry theirs among these."""
-    options = with_options_of(candidate, part)
-    asked = replace(part.seen.request, task=candidate.task, options=options, near=near)
-    parts = list(
-        learner_of(candidate.task).train(groups[places], of_places(asked, places), memory)
-    )
-    return parts[0] if len(parts) == 1 else joined(parts)
-
-
-def of_places(request: Request[Any, Any], places: Places) -> Request[Any, Any]:
-    """A request about all groups, for those at some places."""
-    categories, names, by_level = request.categories, request.feature_names, request.by_level
-    return replace(
-        request,
-        categories=None if categories is None else lambda k: categories(int(places[k])),
-        feature_names=None if names is None else lambda k: names(int(places[k])),
-        by_level=None if by_level is None else tuple(by_level[k] for k in places),
-    )
-
-
-def with_options_of(candidate: Candidate, part: Prepared) -> Any:
-    """The candidate's options, with class weights by number where labels are text."""
-    if not isinstance(candidate.options.class_weight, ByClass):
-        return candidate.options
-    return replace(candidate.options, class_weight=part.seen.request.options.class_weight)
-
-
 def trained_on_all(
-    part: Prepared, search: Search, winners: NDArray[np.intp], texts: list[str], memory: int
+    part: Prepared, winners: NDArray[np.intp], texts: list[str]
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
         places = np.flatnonzero(winners == number)
         if not len(places):
             continue
-        models = trained(search.candidates[number], part, part.seen.groups, places, memory)
+        models = part.trained(number, part.seen.groups, places)
         found = models.numbered(places[models.group])
         yield part.seen.described(replace(found, trials=texts_of(texts, found.group)))
 

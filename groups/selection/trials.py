@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,16 @@ class Trials:
         self.seconds[candidate, fold, places] = models.seconds
         self.iterations[candidate, fold, places] = models.iterations
         self.status[candidate, fold, places] = codes[models.status.code]
+
+    def without(self, again: NDArray[np.bool_]) -> "Trials":
+        """A copy for trials on more rows of the candidates in `again`, (C, G)."""
+        lost = np.broadcast_to(again[:, None, :], self.metric.shape)
+        arrays = {
+            name: getattr(self, name).copy()
+            for name in ("metric", "seconds", "iterations", "status", "rung")
+        }
+        arrays["metric"][lost] = np.nan
+        return replace(self, **arrays)
 
     def means(self) -> Floats:
         """The mean over the folds that have a metric, (C, G); NaN where none has."""

@@ -1,0 +1,111 @@
+"""The rows that candidates train on: prepared once for those that read alike, dealt to folds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.preparation import Readable, preparing, readable
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.candidates import Candidate
+from tuskml.groups.selection.nearness import Nearness, path
+from tuskml.groups.selection.trials import slices_of
+from tuskml.kernels.passes import Floats
+from tuskml.kernels.rows.cells import Cells, deal
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, joined
+from tuskml.learners.options.kinds import ByClass
+from tuskml.learners.registry import learner_of
+from tuskml.schedule import budget
+
+Groups = NDArray[np.void]
+Places = NDArray[np.intp]
+UNLIKE = ("threads", "cancel_mark")
+"""What the preparation of rows does not depend on."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Candidates, by their numbers, that read the same rows, and these dealt to folds.
+
+    memory: address of the account that trainings charge.
+    """
+
+    search: Search
+    numbers: tuple[int, ...]
+    seen: Readable
+    cells: Cells
+    near: Nearness
+    memory: int
+
+    def trained(
+        self, number: int, groups: Groups, places: Places, near: Floats | None = None
+    ) -> Models:
+        """A candidate's models of the groups at some places; models carry theirs among these."""
+        candidate = self.search.candidates[number]
+        asked = replace(
+            of_places(self.seen.request, places),
+            task=candidate.task,
+            options=self._options(candidate),
+            near=near,
+        )
+        parts = list(learner_of(candidate.task).train(groups[places], asked, self.memory))
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+    def _options(self, candidate: Candidate) -> Any:
+        """The candidate's options, with class weights by number where labels are text."""
+        if not isinstance(candidate.options.class_weight, ByClass):
+            return candidate.options
+        return replace(candidate.options, class_weight=self.seen.request.options.class_weight)
+
+
+def of_places(request: Request[Any, Any], places: Places) -> Request[Any, Any]:
+    """A request about all groups, for those at some places."""
+    categories, names, by_level = request.categories, request.feature_names, request.by_level
+    return replace(
+        request,
+        categories=None if categories is None else lambda k: categories(int(places[k])),
+        feature_names=None if names is None else lambda k: names(int(places[k])),
+        by_level=None if by_level is None else tuple(by_level[k] for k in places),
+    )
+
+
+def alike(search: Search) -> list[tuple[int, ...]]:
+    """The numbers of candidates whose rows are prepared alike."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number, candidate in enumerate(search.candidates):
+        request: Request[Any, Any] = Request(candidate.task, candidate.options)
+        how, weights = preparing(request), candidate.options.class_weight
+        key = (
+            learner_of(candidate.task).classifies(request),
+            str(weights) if isinstance(weights, ByClass) else None,
+            *(getattr(how, name) for name, *_ in how._fields_ if name not in UNLIKE),
+        )
+        found.setdefault(key, []).append(number)
+    return [tuple(numbers) for numbers in found.values()]
+
+
+@contextmanager
+def prepared(
+    groups: Groups, search: Search, numbers: tuple[int, ...], memory: int
+) -> Iterator[Prepared]:
+    """The rows of candidates that are alike; of classes each fold has its share."""
+    first = search.candidates[numbers[0]]
+    request: Request[Any, Any] = Request(first.task, first.options)
+    with (
+        readable(groups, request, memory) as seen,
+        deal(
+            seen.groups,
+            search.folds,
+            slices=slices_of(search),
+            by_label=learner_of(first.task).classifies(request),
+            seed=search.seed,
+            threads=first.options.threads or budget.threads(),
+            memory=memory,
+        ) as cells,
+    ):
+        in_order = tuple(path(search.candidates, numbers))
+        yield Prepared(search, in_order, seen, cells, Nearness(search, seen.groups), memory)
