@@ -64,6 +64,25 @@ def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any])
             )
 
 
+def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
+    """OptionError for values of option `missing` with which candidates would have other rows.
+
+    Rows are packed, and some of them skipped, before there are candidates.
+    """
+    given = plain.get("missing")
+    if isinstance(given, list) and "skip" in given:
+        raise OptionError(
+            "option 'missing' has 'skip' in its list, and all candidates train on the same rows: "
+            'expected "missing": "skip" without a list, or a list without it'
+        )
+    for spec in specs:
+        if "missing" in spec:
+            raise OptionError(
+                f"option 'missing' stands within task '{spec['task'][:60]}', and all candidates "
+                "train on the same rows: expected it beside option 'tasks'"
+            )
+
+
 def candidates_of(
     specs: Sequence[Mapping[str, Any]],
     plain: Mapping[str, Any],

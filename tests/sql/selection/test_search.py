@@ -379,6 +379,7 @@ REFUSED = {
     '{"l2": [1], "tasks": ["svm"]}': "option 'tasks' is for task 'auto'",
     '{"l2": [1, 2], "store": "s"}': "option 'store' is not available in a search",
     '{"l3": [1, 2]}': "unknown option 'l3'",
+    '{"missing": ["skip", "impute"]}': "option 'missing' has 'skip' in its list, and all candidates train on the same rows",
 }
 
 
@@ -386,6 +387,32 @@ REFUSED = {
 def test_what_cannot_be_searched_is_refused(db: Any, options: str) -> None:
     with pytest.raises(Exception, match=REFUSED[options]):
         db.ask(f"SELECT train_model('logistic', y, {{x}}, '{options}') FROM t")
+
+
+REFUSED_OF_TASKS = {
+    (
+        "poisson",
+        '{"l2": [1], "metric": "auc"}',
+    ): "option 'metric' is 'auc', which is of classes, and task 'poisson' predicts numbers: expected 'rmse'",
+    (
+        "matrix_factorization",
+        '{"rank": [1], "metric": "f1_score"}',
+    ): "task 'matrix_factorization' predicts numbers",
+    (
+        "quantile",
+        '{"quantile": [0.1, 0.9]}',
+    ): "option 'quantile' has the values 0.1, 0.9, and losses of different quantiles cannot be compared",
+    (
+        "auto",
+        '{"tasks": ["linear", {"task": "gbdt", "missing": "impute"}]}',
+    ): "option 'missing' stands within task 'gbdt'.*beside option 'tasks'",
+}
+
+
+@pytest.mark.parametrize(("task", "options"), list(REFUSED_OF_TASKS))
+def test_what_a_task_cannot_be_searched_for_is_refused(db: Any, task: str, options: str) -> None:
+    with pytest.raises(Exception, match=REFUSED_OF_TASKS[task, options]):
+        db.ask(f"SELECT train_model('{task}', y, {{x}}, '{options}') FROM t")
 
 
 def test_auto_needs_tasks(db: Any) -> None:
