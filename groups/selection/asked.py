@@ -16,6 +16,7 @@ import numpy as np
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
+    SEARCHES,
     Candidate,
     candidates_of,
     option_of,
@@ -28,8 +29,6 @@ from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.table import object_in
 from tuskml.learners.registry import all_options, task_named
 
-SEARCHES = ("search", "folds", "metric", "one_standard_error", "tasks")
-"""The options of a search itself."""
 STRATEGIES = ("grid", "random", "halving")
 FOLDS, MOST_FOLDS = 5, 100
 ANY_TASK = "auto"

@@ -15,6 +15,8 @@ from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 
+SEARCHES = ("search", "folds", "metric", "one_standard_error", "tasks")
+"""The options of a search itself."""
 MOST_CANDIDATES = 10_000
 
 
@@ -50,8 +52,12 @@ def values_of(option: Option, value: Any) -> list[Any] | Draw | None:
 
 
 def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for an option that none of several tasks has."""
+    """OptionError for an option that none of several tasks has, or that is nearly a search's."""
     if len(specs) == 1:
+        for name in plain:
+            meant = nearest(name, SEARCHES)
+            if meant and option_of(specs[0]["task"], name) is None:
+                raise OptionError(f"unknown option '{name[:60]}'{meant}")
         return  # its own sentence comes when it is read
     known = {
         name for spec in specs for name in learner_of(task_named(spec["task"])).options.by_name
