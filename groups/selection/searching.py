@@ -57,10 +57,7 @@ def searched(
     refuse_stores(search)
     until = None if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
-        parts = [
-            stack.enter_context(_prepared(groups, search, numbers, memory))
-            for numbers in alike(search)
-        ]
+        parts = prepared(stack, groups, search, memory)
         trials = Trials.none(search, len(groups))
         try_all(parts, trials, library, memory, until)
         winners = trials.winners()
@@ -100,36 +97,30 @@ def request_of(candidate: Candidate) -> Request[Any, Any]:
     return Request(candidate.task, candidate.options)
 
 
-class _prepared:
-    """The rows of some candidates, for the time of a `with`."""
+def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> list[Prepared]:
+    """The rows as candidates read them, until the stack is closed.
 
-    def __init__(
-        self, groups: Groups, search: Search, numbers: tuple[int, ...], memory: int
-    ) -> None:
-        self.groups, self.search, self.numbers, self.memory = groups, search, numbers, memory
-        self.stack = ExitStack()
-
-    def __enter__(self) -> Prepared:
-        search, request = self.search, request_of(self.search.candidates[self.numbers[0]])
-        with ExitStack() as stack:
-            seen = stack.enter_context(readable(self.groups, request, self.memory))
-            cells = stack.enter_context(
-                deal(
-                    seen.groups,
-                    search.folds,
-                    slices=slices_of(search),
-                    by_label=learner_of(request.task).classifies(request),
-                    seed=search.seed,
-                    threads=request.options.threads or budget.threads(),
-                    memory=self.memory,
-                )
-            )
-            self.stack = stack.pop_all()
-        numbers = tuple(path(search.candidates, self.numbers))
-        return Prepared(numbers, seen, cells, Nearness(search, seen.groups))
-
-    def __exit__(self, *error: Any) -> None:
-        self.stack.__exit__(*error)
+    Each row is in the same fold for all candidates, however they read it.
+    """
+    kinds = alike(search)
+    requests = [request_of(search.candidates[numbers[0]]) for numbers in kinds]
+    seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
+    by_label = any(learner_of(request.task).classifies(request) for request in requests)
+    parts = []
+    for numbers, one in zip(kinds, seen, strict=True):
+        cells = deal(
+            [one.groups, *(other.groups for other in seen if other is not one)],
+            search.folds,
+            slices=slices_of(search),
+            by_label=by_label,
+            seed=search.seed,
+            threads=one.request.options.threads or budget.threads(),
+            memory=memory,
+        )
+        ordered = tuple(path(search.candidates, numbers))
+        near = Nearness(search, one.groups)
+        parts.append(Prepared(ordered, one, stack.enter_context(cells), near))
+    return parts
 
 
 def try_all(
