@@ -190,6 +190,11 @@ SELECT contains(data_type, 'payload BLOB') FROM duckdb_columns()
 WHERE database_name = current_database() AND schema_name = 'tuskml' AND table_name = 'models'
 AND column_name = 'model'
 """
+ALL_FIELDS = """
+SELECT data_type = typeof(CAST(NULL AS {model})) FROM duckdb_columns()
+WHERE database_name = current_database() AND schema_name = 'tuskml' AND table_name = 'models'
+AND column_name = 'model'
+"""
 OLDER_REGISTRY = """
 CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
     error(asked || ': the registry holds models of an older tuskml, without a payload: '
@@ -199,7 +204,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
 RENEWED = """
 BEGIN;
 DROP VIEW IF EXISTS tuskml.deployed;
-ALTER TABLE tuskml.models ALTER COLUMN model TYPE {model} USING with_payload(model);
+ALTER TABLE tuskml.models ALTER COLUMN model TYPE {model} USING {renewed}(model);
 COMMIT;
 """
 
@@ -215,7 +220,15 @@ def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def renew_registry(connection: duckdb.DuckDBPyConnection) -> None:
-    """Gives the models of an older registry all fields that models have now."""
-    if connection.execute(REGISTRY).fetchone() == (False,):
-        fields = ", ".join(f"{field.name} {field.duckdb}" for field in MODEL_FIELDS)
-        connection.execute(RENEWED.format(model=f"STRUCT({fields})"))
+    """Gives the models of an older registry all fields that models have now.
+
+    A payload that is there stays as it is.
+    """
+    has_payload = connection.execute(REGISTRY).fetchone()
+    if has_payload is None:
+        return
+    fields = ", ".join(f"{field.name} {field.duckdb}" for field in MODEL_FIELDS)
+    model = f"STRUCT({fields})"
+    if not holds(connection, ALL_FIELDS.format(model=model)):
+        renewed = "_tusk_model" if has_payload[0] else "with_payload"
+        connection.execute(RENEWED.format(model=model, renewed=renewed))

@@ -331,6 +331,7 @@ def _value(database: Database, model: Model) -> str:
     given = asdict(model) | {
         "options": model.options_text,
         "features": list(model.features) or None,
+        "trials": None if model.trials is None else json.dumps(model.trials),
     }
     if isinstance(database, DuckDB):
         fields = "{" + ", ".join(f"'{n}': {_sql(database, given[n])}" for n in FIELDS) + "}"

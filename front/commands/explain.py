@@ -7,7 +7,6 @@ from typing import Any
 
 from tuskml.databases.opening import opened
 from tuskml.databases.sources import scope_of
-from tuskml.learners.registry import options_of, task_named
 from tuskml.terminal.rows_arguments import (
     add_training,
     by_name,
@@ -18,6 +17,7 @@ from tuskml.terminal.rows_arguments import (
 )
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
+from tuskml.training.asked import asked_for
 from tuskml.training.training import options_text, resolve
 
 EXAMPLES = """
@@ -50,22 +50,12 @@ def show_explanation(given: argparse.Namespace) -> None:
     """Asks the database, and prints what it says."""
     expressions = keys(given.group_by)
     names = key_names(expressions)
-    text = options_text(options(given.option))
-    task = task_named(given.task)
-    options_of(task, text)
+    asked = asked_for(given.task, options_text(options(given.option)))
     with opened(given.database) as database:
-        asked = resolve(
-            database,
-            task,
-            given.source,
-            given.label,
-            given.features,
-            expressions,
-            text,
-        )
-        extras = scope_of(database, asked.source).extras(given.weight, given.offset)
-        asked = replace(asked, extras=extras)
-        rows = database.fetch(asked.query(database, "explain_training"))
+        found = resolve(database, asked, given.source, given.label, given.features, expressions)
+        extras = scope_of(database, found.source).extras(given.weight, given.offset)
+        found = replace(found, extras=extras)
+        rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):
         if given.json:

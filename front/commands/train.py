@@ -11,7 +11,6 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import is_file, named
 from tuskml.databases.opening import opened
 from tuskml.databases.script import plain
-from tuskml.learners.registry import task_named
 from tuskml.model.model import Model
 from tuskml.terminal.bar import training_bar
 from tuskml.terminal.rows_arguments import (
@@ -27,7 +26,8 @@ from tuskml.terminal.rows_arguments import (
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.expressions import split
 from tuskml.text.table import shown, table
-from tuskml.training.training import resolve, train
+from tuskml.training.asked import asked_for
+from tuskml.training.training import options_text, resolve, train
 
 MOST_GROUPS = 100
 EXAMPLES = """
@@ -112,11 +112,11 @@ def number_of_groups(
         return None
     if not expressions:
         return 1
-    task = task_named(given.task)
-    asked = resolve(database, task, given.source, given.label, given.features, expressions, "{}")
-    columns = ", ".join(sql for _, sql in asked.keys)
+    asked = asked_for(given.task, options_text(options(given.option)))
+    found = resolve(database, asked, given.source, given.label, given.features, expressions)
+    columns = ", ".join(sql for _, sql in found.keys)
     (count,) = database.fetch(
-        f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {asked.source.sql})"
+        f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {found.source.sql})"
     )[0]
     return int(count)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from tuskml.databases.script import plain
 from tuskml.errors import DataError
+from tuskml.groups.selection.asked import ANY_TASK
+from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners import registry
 from tuskml.learners.options.kinds import BOOLEAN
 from tuskml.learners.registry import TASKS
@@ -35,7 +37,8 @@ def add_training(command: argparse.ArgumentParser) -> None:
     """All that a training is asked for by."""
     add = command.add_argument
     add_database(command)
-    add("--task", required=True, choices=list(TASKS), help=", ".join(TASKS), metavar="TASK")
+    tasks = [*TASKS, ANY_TASK]
+    add("--task", required=True, choices=tasks, help=", ".join(tasks), metavar="TASK")
     add_source(command)
     add("--label", required=True, metavar="SQL", help="what to predict: a column or an expression")
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")
@@ -56,10 +59,13 @@ def add_into(command: argparse.ArgumentParser, text: str) -> None:
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Each option of train_model by its own flag, as the list of options in the help says."""
-    for name, one in registry.all_options().items():
+    known = registry.all_options()
+    for name in (*known, *SEARCHES):
         flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
         truth: dict[str, Any] = (
-            {"nargs": "?", "const": (name, True)} if one.kind is BOOLEAN else {}
+            {"nargs": "?", "const": (name, True)}
+            if name in known and known[name].kind is BOOLEAN
+            else {}
         )
         command.add_argument(
             *flags,
@@ -106,7 +112,7 @@ def named_value(name: str, text: str) -> tuple[str, Any]:
 def options(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The options by name. DataError where one is given twice."""
     found: dict[str, Any] = {}
-    known = registry.all_options()
+    known = {*registry.all_options(), *SEARCHES}
     for name, value in pairs:
         if name in found:
             raise DataError(f"--option {name} is given twice, expected each option once")

@@ -18,17 +18,18 @@ from tuskml.databases.keeping import Into, is_file, keep
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
-from tuskml.errors import DataError, OptionError, nearest, one_of
+from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups import last_training
+from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import MAX_TEXT
-from tuskml.learners.registry import TASKS, all_options, learner_of, options_of, task_named
+from tuskml.learners.registry import all_options, learner_of
 from tuskml.learners.row_groups import RowGroups
-from tuskml.learners.tasks import Task
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
+from tuskml.training.asked import Asked, asked_for
 
 KEYWORDS = ("source", "label", "features", "weight", "offset", "group_by", "into", "replace")
 """What `train` takes besides options."""
@@ -57,7 +58,7 @@ class Training:
     whether labels are text; extras: SQL of the weight, or of the weight and the offset.
     """
 
-    task: Task
+    asked: Asked
     source: Source
     label: str
     features: str
@@ -76,7 +77,7 @@ class Training:
         plain = self.options == "{}" and not self.extras
         given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
         model = (
-            f"{database.function(aggregate)}({database.text(self.task.name)}, {self.label}, "
+            f"{database.function(aggregate)}({database.text(self.asked.task)}, {self.label}, "
             f"{self.features}{given})"
         )
         keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
@@ -170,13 +171,11 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    chosen = checked_task(task)
     refuse_unknown(options)
-    text = options_text(options)
-    options_of(chosen, text)
+    asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
-        training = resolve(database, chosen, rows, label, features, group_by, text)
+        training = resolve(database, asked, rows, label, features, group_by)
         extras = scope_of(database, training.source).extras(weight, offset)
         training = dataclasses.replace(training, extras=extras)
         if into is None:
@@ -202,19 +201,9 @@ def with_names(training: Training) -> Training:
     return replace(training, options=text) if len(text) <= MAX_TEXT else training
 
 
-def checked_task(task: object) -> Task:
-    """The task of a name, which stands behind the connection."""
-    if isinstance(task, str):
-        return task_named(task)
-    raise OptionError(
-        f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
-        "train(connection, task, source=..., label=..., features=...)"
-    )
-
-
 def refuse_unknown(options: Mapping[str, Any]) -> None:
     """What is nearly the name of another argument is no unknown option."""
-    for name in options.keys() - all_options().keys():
+    for name in options.keys() - all_options().keys() - set(SEARCHES):
         hint = nearest(name, KEYWORDS)
         if hint:
             raise OptionError(f"train has no argument and no option '{name}'{hint}")
@@ -253,15 +242,15 @@ def streamed(database: Database, training: Training) -> Model | None:
 
     None where the source has none, or the training must see all rows.
     """
-    request = Request(training.task, options_of(training.task, training.options))
-    source = training.source
+    source, request = training.source, training.asked.requests[0]
     if (
         training.keys
+        or training.asked.searches
         or training.extras
         or training.n_features == 0
         or training.text_label
         or not (source.files or source.table)
-        or not learner_of(training.task).streams(request)
+        or not learner_of(request.task).streams(request)
     ):
         return None
     label, features = training.label, training.features
@@ -275,7 +264,7 @@ def streamed(database: Database, training: Training) -> Model | None:
 
 def sampled(database: Postgres, training: Training) -> Model | None:
     """A model of some of a table's blocks, which the server reads and trains on."""
-    given = (training.task.name, training.label, training.features, training.options)
+    given = (training.asked.task, training.label, training.features, training.options)
     source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
     token = database.fetch(
         f"SELECT {database.function('_tuskml_sampled')}({source}, "
@@ -367,12 +356,11 @@ def plain_key(key: Any) -> Any:
 
 def resolve(
     database: Database,
-    task: Task,
+    asked: Asked,
     source: Source | FilePath | Sequence[FilePath],
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
-    options: str,
 ) -> Training:
     """Checks what a caller gave against the source's columns."""
     rows = source if isinstance(source, Source) else find_source(database, source)
@@ -380,15 +368,14 @@ def resolve(
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
     sql, n_features = scope.features(texts)
-    classifies = learner_of(task).classifies(Request(task, options_of(task, options)))
-    label_sql = scope.label(label, classifies)
+    label_sql = scope.label(label, asked.classifies)
     return Training(
-        task,
+        asked,
         rows,
         label_sql,
         sql,
         tuple(map(scope.key, keys)),
-        options,
+        asked.options,
         n_features,
         Given(tuple(texts), label, tuple(keys)),
         kind_of(scope.types([label_sql], "label")[0]) == "category",

@@ -16,19 +16,19 @@ import numpy as np
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
+    SEARCHES,
     Candidate,
     candidates_of,
     option_of,
+    refuse_other_rows,
     refuse_unknown,
     values_of,
 )
-from tuskml.groups.selection.metrics import METRICS, metric_named, usual
+from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.table import object_in
 from tuskml.learners.registry import all_options, task_named
 
-SEARCHES = ("search", "folds", "metric", "one_standard_error", "tasks")
-"""The options of a search itself."""
 STRATEGIES = ("grid", "random", "halving")
 FOLDS, MOST_FOLDS = 5, 100
 ANY_TASK = "auto"
@@ -144,6 +144,7 @@ def searched(
     if together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
     refuse_unknown(specs, plain)
+    refuse_other_rows(specs, plain)
     seed = plain.get("seed", 0)
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
     candidates = candidates_of(specs, plain, strategy, trials, random)
@@ -246,17 +247,18 @@ def nearest_share(share: float) -> tuple[int, int]:
 
 def metric_for(candidates: Sequence[Candidate], given: Any) -> tuple[str, float]:
     """The metric's name and its parameter, the candidates' own where none is given."""
-    own = {usual(one.task, one.options) for one in candidates}
+    own = {usual(one.task, one.options)[0] for one in candidates}
     if given is None:
-        if len({name for name, _ in own}) > 1:
-            names = ", ".join(sorted(name for name, _ in own))
+        if len(own) > 1:
             raise OptionError(
-                f"the tasks have the metrics {names}: expected option 'metric', one that all have"
+                f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', "
+                "one that all have"
             )
-        return next(iter(own))
+        given = next(iter(own))
     if not isinstance(given, str) or given not in METRICS:
         hint = nearest(given, METRICS) if isinstance(given, str) else ""
         raise OptionError(
             f"option 'metric' is {json.dumps(given)[:60]}, expected {one_of(list(METRICS))}{hint}"
         )
-    return metric_named(given, candidates[0].options)
+    refuse_numbers(candidates, given)
+    return given, parameter_for(candidates, given)

@@ -15,6 +15,8 @@ from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 
+SEARCHES = ("search", "folds", "metric", "one_standard_error", "tasks")
+"""The options of a search itself."""
 MOST_CANDIDATES = 10_000
 
 
@@ -50,8 +52,12 @@ def values_of(option: Option, value: Any) -> list[Any] | Draw | None:
 
 
 def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for an option that none of several tasks has."""
+    """OptionError for an option that none of several tasks has, or that is nearly a search's."""
     if len(specs) == 1:
+        for name in plain:
+            meant = nearest(name, SEARCHES)
+            if meant and option_of(specs[0]["task"], name) is None:
+                raise OptionError(f"unknown option '{name[:60]}'{meant}")
         return  # its own sentence comes when it is read
     known = {
         name for spec in specs for name in learner_of(task_named(spec["task"])).options.by_name
@@ -61,6 +67,25 @@ def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any])
             raise OptionError(
                 f"unknown option '{name[:60]}', expected one of {', '.join(sorted(known))}"
                 f"{nearest(name, known)}"
+            )
+
+
+def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
+    """OptionError for values of option `missing` with which candidates would have other rows.
+
+    Rows are packed, and some of them skipped, before there are candidates.
+    """
+    given = plain.get("missing")
+    if isinstance(given, list) and "skip" in given:
+        raise OptionError(
+            "option 'missing' has 'skip' in its list, and all candidates train on the same rows: "
+            'expected "missing": "skip" without a list, or a list without it'
+        )
+    for spec in specs:
+        if "missing" in spec:
+            raise OptionError(
+                f"option 'missing' stands within task '{spec['task'][:60]}', and all candidates "
+                "train on the same rows: expected it beside option 'tasks'"
             )
 
 

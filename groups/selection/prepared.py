@@ -1,7 +1,6 @@
 """The rows that candidates train on: prepared once for those that read alike, dealt to folds."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,24 +87,29 @@ def alike(search: Search) -> list[tuple[int, ...]]:
     return [tuple(numbers) for numbers in found.values()]
 
 
-@contextmanager
-def prepared(
-    groups: Groups, search: Search, numbers: tuple[int, ...], memory: int
-) -> Iterator[Prepared]:
-    """The rows of candidates that are alike; of classes each fold has its share."""
-    first = search.candidates[numbers[0]]
-    request: Request[Any, Any] = Request(first.task, first.options)
-    with (
-        readable(groups, request, memory) as seen,
-        deal(
-            seen.groups,
+def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> list[Prepared]:
+    """The rows as candidates read them, until the stack is closed; of classes each fold has its
+    share.
+
+    Each row is in the same fold for all candidates, however they read it.
+    """
+    kinds = alike(search)
+    first = [search.candidates[numbers[0]] for numbers in kinds]
+    requests: list[Request[Any, Any]] = [Request(one.task, one.options) for one in first]
+    seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
+    by_label = any(learner_of(request.task).classifies(request) for request in requests)
+    parts = []
+    for numbers, one in zip(kinds, seen, strict=True):
+        cells = deal(
+            [one.groups, *(other.groups for other in seen if other is not one)],
             search.folds,
             slices=slices_of(search),
-            by_label=learner_of(first.task).classifies(request),
+            by_label=by_label,
             seed=search.seed,
-            threads=first.options.threads or budget.threads(),
+            threads=one.request.options.threads or budget.threads(),
             memory=memory,
-        ) as cells,
-    ):
+        )
         in_order = tuple(path(search.candidates, numbers))
-        yield Prepared(search, in_order, seen, cells, Nearness(search, seen.groups), memory)
+        near = Nearness(search, one.groups)
+        parts.append(Prepared(search, in_order, one, stack.enter_context(cells), near, memory))
+    return parts

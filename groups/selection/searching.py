@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
-from tuskml.groups.selection.prepared import Groups, Places, Prepared, alike, prepared
+from tuskml.groups.selection.prepared import Groups, Places, Prepared, prepared
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
 
@@ -37,10 +37,7 @@ def searched(
     refuse_stores(search)
     until = math.inf if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
-        parts = [
-            stack.enter_context(prepared(groups, search, numbers, memory))
-            for numbers in alike(search)
-        ]
+        parts = prepared(stack, groups, search, memory)
         trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
         winners = trials.winners()
         texts = trials.texts(winners)

@@ -1,6 +1,7 @@
 """Rows dealt to folds and slices of folds, and sets of these without a copy of a row."""
 
-from collections.abc import Iterable
+import ctypes
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 import numpy as np
@@ -43,7 +44,7 @@ class Cells:
 
 
 def deal(
-    groups: NDArray[np.void],
+    groups: NDArray[np.void] | Sequence[NDArray[np.void]],
     folds: int,
     *,
     slices: int = 1,
@@ -55,11 +56,16 @@ def deal(
     """Copies the rows of groups (GROUP) into cells, by the content of rows and a seed alone.
 
     by_label: whether the rows of each label are dealt evenly; memory: address of the account that
-    the copies are charged to. Raises MemoryError and Interrupted.
+    the copies are charged to. Where there are several forms of the same groups, with the same rows
+    in the same order, `groups` are all of them, and the first one is dealt: the rows of each are
+    dealt alike. Raises MemoryError and Interrupted.
     """
-    cells = np.zeros((len(groups), folds * slices), GROUP)
-    how = Dealing(seed & (2**64 - 1), folds, slices, by_label)
-    given = np.ascontiguousarray(groups)
-    rows = Pass(given, 0, None, None, True, threads, cancel_mark=cancel_mark())
+    forms = [groups] if isinstance(groups, np.ndarray) else groups
+    kept = [np.ascontiguousarray(form) for form in forms]
+    cells = np.zeros((len(kept[0]), folds * slices), GROUP)
+    places = (ctypes.c_void_p * len(kept))(*map(pointer, kept))
+    at = ctypes.cast(places, ctypes.c_void_p)
+    how = Dealing(seed & (2**64 - 1), folds, slices, by_label, len(kept), at)
+    rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
     check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)))
     return Cells(cells, folds, slices)

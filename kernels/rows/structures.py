@@ -41,6 +41,8 @@ class Dealing(ctypes.Structure):
         ("folds", INT32),
         ("slices", INT32),
         ("by_label", INT32),
+        ("n_forms", INT32),
+        ("forms", ctypes.c_void_p),
     ]
 
 

@@ -46,6 +46,8 @@ typedef struct tk_dealing {
     int32_t folds;    /* of each group's rows, as equal in size as can be */
     int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
     int32_t by_label; /* whether rows of each label are dealt evenly */
+    int32_t n_forms;  /* 0, or how many forms there are of these groups, which are one of them */
+    const tusk_group *const *forms; /* each with the same rows in the same order, dealt alike */
 } tk_dealing;
 /* Copies each group's rows to cells, shape (n_groups, folds * slices); tk_unlink frees them. Which
  * row is where does not depend on the order of the input. */

@@ -24,7 +24,7 @@ int slice_of(int64_t j, int slices) {
 
 std::vector<Key> dealing_order(const tk_pass *pass, const tk_dealing *how, int64_t g,
                                int threads) {
-    std::vector<Key> keys = shuffled_keys(pass, g, how->seed, threads);
+    std::vector<Key> keys = shuffled_keys(pass, g, how->seed, threads, {how->forms, how->n_forms});
     auto label = [](const Key &k) { return tusk_labels(k.segment)[k.row]; };
     if (how->by_label)
         std::stable_sort(keys.begin(), keys.end(),

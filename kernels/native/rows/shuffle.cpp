@@ -65,6 +65,18 @@ int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
     return c ? c : n < m ? -1 : n > m;
 }
 
+// Compares weights, offsets and clusters: rows that are equal but for them are no equal rows.
+int compare_extras(const tusk_group &group, const Key &a, const Key &b) {
+    tusk_shape shape = tusk_shape_of(&group);
+    for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS}) {
+        const double *x = tusk_extra(a.segment, shape, which);
+        const double *z = tusk_extra(b.segment, shape, which);
+        if (x && x[a.row] != z[b.row])
+            return x[a.row] < z[b.row] ? -1 : 1;
+    }
+    return 0;
+}
+
 bool before(const tusk_group &group, const Key &a, const Key &b) {
     if (a.hash != b.hash)
         return a.hash < b.hash;
@@ -72,11 +84,11 @@ bool before(const tusk_group &group, const Key &a, const Key &b) {
     if (x.y != y.y)
         return x.y < y.y;
     int c = compare_bytes(x.values, x.values_size, y.values, y.values_size);
-    return c ? c < 0 : compare_bytes(x.index, x.index_size, y.index, y.index_size) < 0;
+    c = c ? c : compare_bytes(x.index, x.index_size, y.index, y.index_size);
+    return (c ? c : compare_extras(group, a, b)) < 0;
 }
 
-std::vector<Key> hash_rows(const tk_pass *pass, int64_t g, uint64_t seed, int threads) {
-    const tusk_group &group = pass->groups[g];
+std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, int threads) {
     std::vector<Key> keys(group.n_rows);
     std::vector<std::pair<const tusk_segment *, int64_t>> segments;
     int64_t rows = 0;
@@ -90,6 +102,19 @@ std::vector<Key> hash_rows(const tk_pass *pass, int64_t g, uint64_t seed, int th
             keys[at + row] = {hash_row(bytes_of(group, s, row), seed), s, row};
     });
     return keys;
+}
+
+// Makes each row's hash one of its content in all forms, whichever comes first.
+void hash_forms(std::vector<Key> &keys, Forms forms, int64_t g, uint64_t seed, int threads) {
+    for (Key &key : keys)
+        key.hash = 0;
+    for (int32_t k = 0; k < forms.n; k++) {
+        std::vector<Key> form = hash_rows(forms.groups[k][g], seed, threads);
+        for (size_t i = 0; i < keys.size(); i++)
+            keys[i].hash += form[i].hash;
+    }
+    for (Key &key : keys)
+        key.hash = mix(key.hash ^ 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u);
 }
 
 // Hashes are uniform, so buckets by their leading bits have similar sizes. Each bucket is sorted
@@ -230,9 +255,13 @@ private:
 
 } // namespace
 
-std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads) {
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads,
+                               Forms forms) {
     const tusk_group &group = pass->groups[g];
-    std::vector<Key> keys = sorted(group, hash_rows(pass, g, seed, threads), threads);
+    std::vector<Key> keys = hash_rows(group, seed, threads);
+    if (forms.n > 1)
+        hash_forms(keys, forms, g, seed, threads);
+    keys = sorted(group, std::move(keys), threads);
     return part_equals(keys) ? sorted(group, std::move(keys), threads) : keys;
 }
 

@@ -14,8 +14,16 @@ struct Key {
     uint32_t row;
 };
 
-// The rows of group g in an order that depends on their content and the seed alone.
-std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads);
+// Several forms of the same groups, whose rows and segments are in the same order.
+struct Forms {
+    const tusk_group *const *groups; // the groups of each form
+    int32_t n;
+};
+
+// The rows of group g in an order that depends on their content and the seed alone. With forms it
+// depends on the content in all of them, so that it is the same in each.
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads,
+                               Forms forms = {nullptr, 0});
 
 // Copies n rows in the order of their keys into segments of about two megabytes. A TK_ code.
 int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,

@@ -81,6 +81,36 @@ def test_models_of_an_older_registry_are_renewed(tmp_path: Path) -> None:
         assert found == [(None, [pytest.approx(2)])]
 
 
+def test_a_registry_without_trials_is_renewed(tmp_path: Path) -> None:
+    """Models with a payload, but without a field that came later, predict and are renewed."""
+    path = tmp_path / "older.duckdb"
+    source = """SELECT train_model('linear', 2 * x, [x], '{"l2": [0, 1], "folds": 3}') AS model FROM range(9) t(x)"""
+    register = (
+        f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM register_model('m', $${source}$$)"
+    )
+    trials = "SELECT count(*) FROM model_trials(deployed_model('m'))"
+    with tuskml.connect(path) as con:
+        registry.create(con)
+        fields = con.execute(
+            "SELECT typeof(model) FROM (SELECT any_value(model) AS model FROM tuskml.models)"
+        ).fetchall()[0][0]
+        older = fields.replace(", trials VARCHAR", "")
+        assert older != fields
+        con.execute("DROP VIEW tuskml.deployed")
+        con.execute(f"ALTER TABLE tuskml.models ALTER COLUMN model TYPE {older}")
+    with tuskml.connect(path) as con:
+        con.execute(register)
+        con.execute("INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('m')")
+        assert con.execute("SELECT predict('m', [4])").fetchall() == [(pytest.approx(8),)]
+        payload = con.execute("SELECT model.payload FROM tuskml.models").fetchall()
+        registry.create(con)
+        assert con.execute("SELECT predict('m', [4])").fetchall() == [(pytest.approx(8),)]
+        assert con.execute("SELECT model.payload FROM tuskml.deployed").fetchall() == payload
+        con.execute(register)
+        con.execute("INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('m')")
+        assert con.execute(trials).fetchall() == [(8,)]
+
+
 def test_an_aggregate_within_predict(make_place: Callable[[str], Any]) -> None:
     """DuckDB does not know its type yet, and takes it for a text, which is read as a model again."""
     place = make_place("duckdb")

@@ -363,33 +363,3 @@ def test_numbers_counts_and_many_classes(db: Any) -> None:
     first = [trial["metric"] for trial in by_number["trials"]["trials"]]
     assert first == pytest.approx([trial["metric"] for trial in by_name["trials"]["trials"]])
     assert first[1] < first[0] < np.log(3)
-
-
-REFUSED = {
-    '{"l2": []}': "option 'l2' is an empty list, expected its values",
-    '{"l2": [1, -1]}': "option 'l2' is -1, expected",
-    '{"l2": [1], "folds": 1}': "option 'folds' is 1, expected a whole number from 2 to 100",
-    '{"l2": [1], "metric": "aux"}': "option 'metric' is \"aux\", expected .*did you mean 'auc'",
-    '{"l2": [1], "search": {"strategy": "grids"}}': "expected 'grid', 'random' or 'halving'; did you mean 'grid'",
-    '{"l2": [1], "search": {"trial": 3}}': "option 'search' has 'trial', expected one of strategy, trials, time; did you mean 'trials'",
-    '{"l2": [1], "search": {"trials": 0}}': "'trials' in option 'search' is 0, expected a whole number",
-    '{"l2": {"log_uniform": [0, 1]}, "search": {"trials": 3}}': "expected its two ends, the lower first",
-    '{"l2": {"uniform": [0, 1]}}': "option 'l2' is a range, whose values are drawn",
-    '{"l2": [1], "one_standard_error": 1}': "option 'one_standard_error' is 1, expected true or false",
-    '{"l2": [1], "tasks": ["svm"]}': "option 'tasks' is for task 'auto'",
-    '{"l2": [1, 2], "store": "s"}': "option 'store' is not available in a search",
-    '{"l3": [1, 2]}': "unknown option 'l3'",
-}
-
-
-@pytest.mark.parametrize("options", list(REFUSED))
-def test_what_cannot_be_searched_is_refused(db: Any, options: str) -> None:
-    with pytest.raises(Exception, match=REFUSED[options]):
-        db.ask(f"SELECT train_model('logistic', y, {{x}}, '{options}') FROM t")
-
-
-def test_auto_needs_tasks(db: Any) -> None:
-    with pytest.raises(Exception, match="task 'auto' needs option 'tasks'"):
-        db.ask("SELECT train_model('auto', y, {x}) FROM t")
-    with pytest.raises(Exception, match="expected option 'metric'"):
-        db.ask("""SELECT train_model('auto', y, {x}, '{"tasks": ["logistic", "svm"]}') FROM t""")

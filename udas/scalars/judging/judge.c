@@ -29,7 +29,19 @@ typedef struct judged {
     tusk_scored scored;
     tusk_classes counted;
     char *sentence;
+    int (*cancelled)(void);
+    bool stopped;
 } judged;
+
+/* Rows between two looks whether to stop. */
+enum { LOOK = 2048 };
+
+/* Whether the judging is cancelled, asked before row i. */
+static bool stops(judged *j, uint32_t i) {
+    if (i % LOOK == 0 && j->cancelled && j->cancelled())
+        j->stopped = true;
+    return j->stopped;
+}
 
 static void *grow(void *memory, size_t bytes, void *context) {
     (void)context;
@@ -129,7 +141,19 @@ static bool answer_lists(judged *j, const tusk_segment *s, tusk_shape shape) {
                                     (const char *)tusk_sparse_values(s) + at * size, n, n};
         }
         const char *x = sparse ? row.values : (const char *)tusk_dense_values(s) + at * size;
-        if (!tusk_list(scorer, sparse ? &row : NULL, x, f64, n, out, j->sentence))
+        if (stops(j, i) || !tusk_list(scorer, sparse ? &row : NULL, x, f64, n, out, j->sentence))
+            return false;
+    }
+    return true;
+}
+
+static bool dense_margins(judged *j, const tusk_segment *s, tusk_shape shape) {
+    size_t size = tusk_value_size(shape.kind), width = (size_t)shape.dim * size;
+    const char *x = tusk_dense_values(s);
+    for (uint32_t i = 0; i < s->n_rows; i += LOOK) {
+        uint32_t n = s->n_rows - i < LOOK ? s->n_rows - i : LOOK;
+        if (stops(j, i) || !tusk_margins(&j->scorer, x + i * width, size == sizeof(double),
+                                         (uint64_t)shape.dim, n, j->answers + i, j->sentence))
             return false;
     }
     return true;
@@ -139,13 +163,12 @@ static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
     size_t size = tusk_value_size(shape.kind);
     bool f64 = size == sizeof(double);
     if (!tusk_is_sparse(shape.kind))
-        return tusk_margins(&j->scorer, tusk_dense_values(s), f64, (uint64_t)shape.dim, s->n_rows,
-                            j->answers, j->sentence);
+        return dense_margins(j, s, shape);
     for (uint32_t i = 0; i < s->n_rows; i++) {
         uint32_t at = tusk_row_starts(s)[i], n = tusk_row_starts(s)[i + 1] - at;
         tusk_sparse_row row = {tusk_indices(s) + at,
                                (const char *)tusk_sparse_values(s) + at * size, n, n};
-        if (!tusk_sparse_margin(&j->scorer, &row, f64, j->answers + i, j->sentence))
+        if (stops(j, i) || !tusk_sparse_margin(&j->scorer, &row, f64, j->answers + i, j->sentence))
             return false;
     }
     return true;
@@ -291,10 +314,13 @@ EXPORTED int tusk_judge(const tusk_models *models, const tusk_group *groups,
     which_metric which = named(how->metric);
     *why = (tusk_refusal){.sqlstate = "22023"};
     for (int64_t i = 0; i < models->n; i++) {
-        judged j = {.which = which, .parameter = how->parameter, .sentence = why->sentence};
+        judged j = {.which = which,
+                    .parameter = how->parameter,
+                    .sentence = why->sentence,
+                    .cancelled = how->cancelled};
         out[i] = NAN;
         if (!judge_model(models, i, groups + i, &j, out + i))
-            return 0;
+            return j.stopped ? -1 : 0;
     }
     return 1;
 }

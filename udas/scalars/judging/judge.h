@@ -8,14 +8,15 @@
 /* How rows are judged: by a metric's name in SQL, and its parameter if it has one. */
 typedef struct tusk_judging {
     const char *metric;
-    double parameter; /* pinball: the quantile */
+    double parameter;       /* pinball: the quantile */
+    int (*cancelled)(void); /* whether to stop; NULL: never */
 } tusk_judging;
 
 /* Whether rows can be judged by a metric of that name. */
 int tusk_judges_by(const char *metric);
 
 /* Judges model i by the rows of group i; out, of shape (n,), is NaN where the rows do not
- * determine the metric, or the model predicts NULL. Returns 0 if refused. */
+ * determine the metric, or the model predicts NULL. Returns 0 if refused, -1 if cancelled. */
 int tusk_judge(const tusk_models *models, const tusk_group *groups, const tusk_judging *how,
                double *out, tusk_refusal *why);
 

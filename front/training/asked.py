@@ -1,0 +1,43 @@
+"""What a caller of `tuskml.train` or of the command line asks for, before there is a database."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tuskml.errors import OptionError, one_of
+from tuskml.groups.selection.asked import search_of
+from tuskml.learners.learner import Request
+from tuskml.learners.options.table import MAX_TEXT
+from tuskml.learners.registry import TASKS, learner_of, options_of, task_named
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task by its name in SQL, options as JSON text, and what they ask for.
+
+    requests: one, or those of all candidates of a search.
+    """
+
+    task: str
+    options: str
+    requests: tuple[Request[Any, Any], ...]
+    searches: bool
+
+    @property
+    def classifies(self) -> bool:
+        """Whether labels are classes."""
+        return any(learner_of(one.task).classifies(one) for one in self.requests)
+
+
+def asked_for(task: object, text: str) -> Asked:
+    """What a task and the JSON text of its options ask for. Raises OptionError."""
+    if not isinstance(task, str):
+        raise OptionError(
+            f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
+            "train(connection, task, source=..., label=..., features=...)"
+        )
+    search = search_of(task, text) if len(text) <= MAX_TEXT else None
+    if search is not None:
+        candidates = tuple(Request(one.task, one.options) for one in search.candidates)
+        return Asked(task, text, candidates, searches=True)
+    found = task_named(task)
+    return Asked(task, text, (Request(found, options_of(found, text)),), searches=False)

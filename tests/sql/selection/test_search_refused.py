@@ -1,0 +1,80 @@
+"""Searches that are refused, in both databases alike, each in a sentence."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+ROWS = "CREATE TEMP TABLE rows AS SELECT i % 2 AS y, 1.0 * i AS a, 1.0 * (i % 7) AS b FROM {series} AS r(i)"
+Ask = Callable[[str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    """Runs SQL, in which {x} stands for the features of the table `rows`."""
+    here = request.param == "duckdb"
+    connection = request.getfixturevalue("con" if here else "connect")
+    connection = connection if here else connection()
+    connection.execute(ROWS.format(series="range(40)" if here else "generate_series(0, 39)"))
+    features = "[a, b]" if here else "ARRAY[a, b]::float8[]"
+    return lambda sql: list(connection.execute(sql.replace("{x}", features)).fetchall())
+
+
+REFUSED = {
+    '{"l2": []}': "option 'l2' is an empty list, expected its values",
+    '{"l2": [1, -1]}': "option 'l2' is -1, expected",
+    '{"l2": [1], "folds": 1}': "option 'folds' is 1, expected a whole number from 2 to 100",
+    '{"l2": [1], "metric": "aux"}': "option 'metric' is \"aux\", expected .*did you mean 'auc'",
+    '{"l2": [1], "search": {"strategy": "grids"}}': "expected 'grid', 'random' or 'halving'; did you mean 'grid'",
+    '{"l2": [1], "search": {"trial": 3}}': "option 'search' has 'trial', expected one of strategy, trials, time; did you mean 'trials'",
+    '{"l2": [1], "search": {"trials": 0}}': "'trials' in option 'search' is 0, expected a whole number",
+    '{"l2": {"log_uniform": [0, 1]}, "search": {"trials": 3}}': "expected its two ends, the lower first",
+    '{"l2": {"uniform": [0, 1]}}': "option 'l2' is a range, whose values are drawn",
+    '{"l2": [1], "one_standard_error": 1}': "option 'one_standard_error' is 1, expected true or false",
+    '{"l2": [1], "tasks": ["svm"]}': "option 'tasks' is for task 'auto'",
+    '{"l2": [1, 2], "store": "s"}': "option 'store' is not available in a search",
+    '{"l3": [1, 2]}': "unknown option 'l3'",
+    '{"missing": ["skip", "impute"]}': "option 'missing' has 'skip' in its list, and all candidates train on the same rows",
+    '{"l2": [1, 2], "fold": 3}': "unknown option 'fold'; did you mean 'folds'",
+}
+
+
+@pytest.mark.parametrize("options", list(REFUSED))
+def test_what_cannot_be_searched_is_refused(ask: Ask, options: str) -> None:
+    with pytest.raises(Exception, match=REFUSED[options]):
+        ask(f"SELECT train_model('logistic', y, {{x}}, '{options}') FROM rows")
+
+
+REFUSED_OF_TASKS = {
+    (
+        "poisson",
+        '{"l2": [1], "metric": "auc"}',
+    ): "option 'metric' is 'auc', which is of classes, and task 'poisson' predicts numbers: expected 'rmse'",
+    (
+        "matrix_factorization",
+        '{"rank": [1], "metric": "f1_score"}',
+    ): "task 'matrix_factorization' predicts numbers",
+    (
+        "quantile",
+        '{"quantile": [0.1, 0.9]}',
+    ): "option 'quantile' has the values 0.1, 0.9, and losses of different quantiles cannot be compared",
+    (
+        "auto",
+        '{"tasks": ["linear", {"task": "gbdt", "missing": "impute"}]}',
+    ): "option 'missing' stands within task 'gbdt'.*beside option 'tasks'",
+}
+
+
+@pytest.mark.parametrize(("task", "options"), list(REFUSED_OF_TASKS))
+def test_what_a_task_cannot_be_searched_for_is_refused(ask: Ask, task: str, options: str) -> None:
+    with pytest.raises(Exception, match=REFUSED_OF_TASKS[task, options]):
+        ask(f"SELECT train_model('{task}', y, {{x}}, '{options}') FROM rows")
+
+
+def test_auto_needs_tasks(ask: Ask) -> None:
+    with pytest.raises(Exception, match="task 'auto' needs option 'tasks'"):
+        ask("SELECT train_model('auto', y, {x}) FROM rows")
+    with pytest.raises(Exception, match="expected option 'metric'"):
+        ask("""SELECT train_model('auto', y, {x}, '{"tasks": ["logistic", "svm"]}') FROM rows""")
