@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ class Linear(BaseEstimator):  # type: ignore[misc]
     """
 
     sparse_rows = True
-    unfinished = UNFINISHED
+    unfinished: ClassVar[Mapping[str, str]] = UNFINISHED
     parameters: tuple[str, ...] = (
         "l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon",
     )  # fmt: skip

@@ -4,6 +4,7 @@ They train with the same engine, options and objective as SQL's `train_model('gb
 `train_model('random_forest', ...)`.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ class _Trees(Linear):
     """
 
     sparse_rows = False
-    unfinished: ClassVar = {
+    unfinished: ClassVar[Mapping[str, str]] = {
         "too few rows": "there are fewer than two leaves of min_child_rows rows: lower it",
         "out of range": UNFINISHED["out of range"],
     }
