@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,10 +70,12 @@ def known_names(init: Init) -> Init:
 class Linear(BaseEstimator):  # type: ignore[misc]
     """What estimators share: options, rows, margins.
 
-    sparse_rows: whether X may be sparse; parameters: the names of those that are options.
+    sparse_rows: whether X may be sparse; parameters: the names of those that are options;
+    unfinished: what to do about a training's status.
     """
 
     sparse_rows = True
+    unfinished: ClassVar[Mapping[str, str]] = UNFINISHED
     parameters: tuple[str, ...] = (
         "l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon",
     )  # fmt: skip
@@ -133,8 +135,8 @@ class Linear(BaseEstimator):  # type: ignore[misc]
             for y, given in zip(labels, settings, strict=True)
         ]
         self.n_iter_ = max(model.iterations for model in self.models_)
-        for status in sorted({model.status for model in self.models_} & set(UNFINISHED)):
-            message = f"the training ended as '{status}': {UNFINISHED[status]}"
+        for status in sorted({model.status for model in self.models_} & set(self.unfinished)):
+            message = f"the training ended as '{status}': {self.unfinished[status]}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     @property

@@ -45,9 +45,9 @@ def train_arrays(
 ) -> Model:
     """A model of rows in memory, with `train`'s options.
 
-    X: finite float32 or float64 of shape (n, d), C-contiguous, or a SciPy CSR matrix of them,
-    whose columns are feature ids. y: numbers or booleans of shape (n,). features: their names.
-    weight: of the rows, shape (n,).
+    X: finite float32 or float64 of shape (n, d), C-contiguous, where NaN is a missing value
+    (NULL), or a SciPy CSR matrix of finite numbers, whose columns are feature ids. y: numbers or
+    booleans of shape (n,). features: their names. weight: of the rows, shape (n,).
     """
     import pyarrow as pa
 
@@ -79,11 +79,13 @@ def widened(model: Model, n_features: int) -> Model:
 
 
 def dense_column(X: NDArray[Any]) -> Any:
-    """Rows as Arrow's lists of one length, which share X's memory."""
+    """Rows as Arrow's lists of one length, which share X's memory; NaN becomes NULL."""
     import pyarrow as pa
 
     n, d = X.shape
-    values = pa.array(np.ascontiguousarray(X).reshape(-1))
+    numbers = np.ascontiguousarray(X).reshape(-1)
+    gaps = numbers.size > 0 and bool(np.isnan(numbers.min()))  # NaN if any number is
+    values = pa.array(numbers, from_pandas=gaps)
     if d <= MOST_IN_AN_ARRAY:
         return pa.FixedSizeListArray.from_arrays(values, d)
     return pa.LargeListArray.from_arrays(np.arange(0, n * d + 1, d, dtype=np.int64), values)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays
+from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays, Started
 
 SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = range(7)
 """Losses, `tk_objective`."""
@@ -89,12 +89,14 @@ class Targets:
 
     classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 where margins
     must rise with a feature, -1 where they must fall; categorical: (G, d) uint8, 1 where values
-    are levels of a category.
+    are levels of a category; started: trees of before, from whose margins boosting goes on and
+    which the result lacks.
     """
 
     classes: Floats | None = None
     monotone: NDArray[np.int8] | None = None
     categorical: NDArray[np.uint8] | None = None
+    started: Forest | None = None
 
     @property
     def outputs(self) -> int:
@@ -117,6 +119,7 @@ def boosted(
     Raises Interrupted, MemoryError, TuskError, and DataError for a category's values that are no
     levels.
     """
+    before = None if targets.started is None else _started(targets.started)
     boost = Boost(
         **{name: getattr(rules, name) for name in Rules.__dataclass_fields__},
         held=None if held is None else address_of(held.groups),
@@ -124,6 +127,7 @@ def boosted(
         n_classes=targets.outputs,
         monotone=pointer(targets.monotone),
         categorical=pointer(targets.categorical),
+        **{"from": None if before is None else ctypes.addressof(before)},
     )
     handle = ctypes.c_void_p()
     kernels = library()
@@ -141,6 +145,12 @@ def boosted(
         return [_forest(handle, group, shape, row) for group, row in enumerate(about)]
     finally:
         kernels.tk_forests_free(handle)
+
+
+def _started(forest: Forest) -> Started:
+    """The trees as the kernels read them, in the memory of the forest."""
+    arrays = map(pointer, (forest.start, forest.nodes, forest.sets))
+    return Started(pointer(forest.base), forest.trees, *arrays)
 
 
 def _forest(

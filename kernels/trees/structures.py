@@ -24,6 +24,18 @@ BOOSTED = np.dtype(
 """`tk_boosted`."""
 
 
+class Started(ctypes.Structure):
+    """`tk_started`."""
+
+    _fields_ = [
+        ("base", ADDRESS),
+        ("trees", INT64),
+        ("start", ADDRESS),
+        ("nodes", ADDRESS),
+        ("sets", ADDRESS),
+    ]
+
+
 class Boost(ctypes.Structure):
     """`tk_boost`."""
 
@@ -56,6 +68,7 @@ class Boost(ctypes.Structure):
         ("cat_l2", DOUBLE),
         ("averaged", INT64),
         ("node_fraction", DOUBLE),
+        ("from", ADDRESS),
     ]
 
 
@@ -69,6 +82,7 @@ class ForestArrays(ctypes.Structure):
 
 
 STRUCTURES = {
+    "tk_started": Started,
     "tk_boost": Boost,
     "tk_node": NODE,
     "tk_boosted": BOOSTED,

@@ -16,6 +16,7 @@ from tuskml.kernels.trees.boosting import (
 from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.trees.signs import SIGNS, ByName
+from tuskml.learners.trees.warm_start import TREES_BEFORE
 
 OBJECTIVES = {
     "squared": SQUARED,
@@ -193,6 +194,12 @@ OPTIONS = OptionTable(
             "what becomes of a row with a NULL: `keep` trains on it; splits learn a side for the "
             "NULLs of a number, and those of a category are a level of its own; `skip` leaves it "
             "out; `impute`, `level` and `error` are for rows by name, as with other tasks",
+        ),
+        Option(
+            "warm_start",
+            TREES_BEFORE,
+            None,
+            "the model whose trees stay: `trees` more are grown from its margins",
         ),
         *("threads", "seed", "validation", "classes", "format"),
     ),

@@ -35,6 +35,7 @@ from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
 from tuskml.learners.trees.signs import by_signs, listed, refuse_signed
+from tuskml.learners.trees.warm_start import joined_trees, refuse_start, started
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
@@ -60,6 +61,7 @@ def train(
                 own = alike[places]
                 by_level = categories_of(groups[own], own, request)
                 refuse_signed(by_level, listed(chosen.options.monotone))
+                refuse_start(own, request, by_level)
                 yield train_together(groups[own], chosen, memory, by_level).numbered(own)
 
 
@@ -216,11 +218,17 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
         rules = rules_of(options, several)
         if isinstance(options, ForestOptions):
             rules = averaged(rules, options, int(given.groups["dim"][0]))
-        targets = Targets(given.classes, monotone, given.by_level)
+        before = started(given, options, classifies(options))
+        targets = Targets(given.classes, monotone, given.by_level, before)
         forests = boosted(kept, rules, memory, held, targets)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
-    return as_models(given, forests, request, time.monotonic() - began)
+    models = as_models(given, forests, request, time.monotonic() - began)
+    if before is None:
+        return models
+    whole = [joined_trees(before, forest) for forest in forests]
+    found = [models.status.pool[code] for code in models.status.code]
+    return replace(models, coef=numbers_of(given.groups, whole, found))
 
 
 def classifies(options: TreeOptions) -> bool:
@@ -386,5 +394,5 @@ def resolved(options: TreeOptions) -> str:
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 
-UNTOLD = ("format", "feature_names")
+UNTOLD = ("format", "feature_names", "warm_start")
 """Options that are not about the training."""

@@ -199,8 +199,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_levels_left(numbers, from_end) AS
                 lambda b: (CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 2 + b // 32] AS BIGINT) >> (b % 32)) & 1 = 1);
 
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
-CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
-WITH given AS (SELECT _tusk_trees_of('tree_dump', _tusk_model(model)) AS numbers, _tusk_model(model).features AS names, _tusk_model(model).class_names AS class_names,
+-- asked: the function that was called, which the error for another model names.
+CREATE OR REPLACE TEMP MACRO _tusk_nodes_of(asked, model) AS TABLE
+WITH given AS (SELECT _tusk_trees_of(asked, _tusk_model(model)) AS numbers, _tusk_model(model).features AS names, _tusk_model(model).class_names AS class_names,
                       _tusk_model(model).preparation AS preparation),
 items AS MATERIALIZED (SELECT unnest(numbers) AS item, generate_subscripts(numbers, 1) AS i FROM given),
 trees AS (
@@ -232,7 +233,8 @@ SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
 FROM trees CROSS JOIN (
          SELECT nodes.*, CASE WHEN missing = 2 THEN _tusk_level_names(preparation, given.names[feature::BIGINT + 1]) END AS names,
                 CASE WHEN missing = 2 THEN _tusk_levels_left(numbers, value) END AS chosen FROM nodes, given) AS nodes
-     JOIN sizes ON place >= before AND place < before + size ORDER BY tree, node;
+     JOIN sizes ON place >= before AND place < before + size;
+CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE FROM _tusk_nodes_of('tree_dump', model) ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE
@@ -240,7 +242,7 @@ WITH given AS (SELECT _tusk_model(model) AS m),
 known AS (
     SELECT coalesce(m.features[place], 'x' || place) AS feature, place
     FROM (SELECT m, unnest(range(1, m.n_features + 1)) AS place FROM given)),
-used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM tree_dump(model) WHERE feature IS NOT NULL GROUP BY feature)
+used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM _tusk_nodes_of('feature_importance', model) WHERE feature IS NOT NULL GROUP BY feature)
 SELECT feature, coalesce(gain, 0) AS gain, coalesce(splits, 0) AS splits
 FROM known LEFT JOIN used USING (feature) ORDER BY gain DESC, place;
 

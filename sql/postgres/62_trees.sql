@@ -63,7 +63,8 @@ WITH known AS (
     FROM generate_series(1, (model).n_features) AS t (place)),
 used AS (
     SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
-    FROM @extschema@.tree_dump(model) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
+    FROM @extschema@.tree_dump(  -- the error for another model names the function that was called
+             CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL THEN model END) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
 SELECT known.feature, coalesce(used.gain, 0), coalesce(used.splits, 0)
 FROM known LEFT JOIN used ON used.feature = known.feature ORDER BY 2 DESC, known.place
 $$;

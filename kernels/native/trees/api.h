@@ -41,6 +41,28 @@ enum tk_objective {
     TK_GINI = 6,    /* 1/2 (m - [y is the class])^2, of forests: a tree of each class of several */
 };
 
+/* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
+ * A row goes left if its feature is at most `value`, or, where `missing` is TK_BY_LEVEL, if its
+ * level is in the set that begins at `value` in the sets of its tree. */
+typedef struct tk_node {
+    double value;    /* threshold, or of a leaf what it adds to the margin */
+    int32_t feature; /* -1: a leaf */
+    int32_t right;   /* number of the right child within its tree */
+    int64_t
+        missing; /* 1: rows whose feature is NaN go left; 0: they go right; TK_BY_LEVEL: right */
+} tk_node;
+#define TK_BY_LEVEL 2
+
+/* Trees that boosting goes on from, the same for all groups; with K > 2 classes, tree t is of
+ * class t % K. Children are behind their parents and within their tree, and sets are there. */
+typedef struct tk_started {
+    const double *base;   /* (K,) margins before the first tree */
+    int64_t trees;        /* a multiple of K */
+    const int64_t *start; /* (trees + 1,) the first node of each tree */
+    const tk_node *nodes;
+    const double *sets; /* as in tk_forest_arrays */
+} tk_started;
+
 typedef struct tk_boost {
     /* enum tk_objective; for TK_LOGISTIC the pass says which label counts as 1 */
     int32_t objective;
@@ -70,20 +92,10 @@ typedef struct tk_boost {
     /* 1: a random forest (forest/bagging.hpp), whose learning rate is 1 / trees; its losses are
      * out of bag. Objective TK_SQUARED or TK_GINI. */
     int64_t averaged;
-    double node_fraction; /* of the features, drawn anew for each split; 1: all */
+    double node_fraction;   /* of the features, drawn anew for each split; 1: all */
+    const tk_started *from; /* trees of before, which count as iterations where rows and features
+                             * are drawn; or NULL. Not of random forests. */
 } tk_boost;
-
-/* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
- * A row goes left if its feature is at most `value`, or, where `missing` is TK_BY_LEVEL, if its
- * level is in the set that begins at `value` in the sets of its tree. */
-typedef struct tk_node {
-    double value;    /* threshold, or of a leaf what it adds to the margin */
-    int32_t feature; /* -1: a leaf */
-    int32_t right;   /* number of the right child within its tree */
-    int64_t
-        missing; /* 1: rows whose feature is NaN go left; 0: they go right; TK_BY_LEVEL: right */
-} tk_node;
-#define TK_BY_LEVEL 2
 
 /* What one group's boosting gave. */
 typedef struct tk_boosted {

@@ -9,6 +9,7 @@
 #include "../shared/pool.hpp"
 #include "categories/levels.hpp"
 #include "forest/bagging.hpp"
+#include "forest/started.hpp"
 #include "sample.hpp"
 
 namespace tusk {
@@ -82,19 +83,30 @@ private:
             code = held_->take(bins_, threads_, false, memory_);
         if (code)
             return code;
+        const tk_started *from = boost_.from;
         out->base = rows_.bases();
-        rows_.start(out->base);
+        if (from)
+            out->base.assign(from->base, from->base + out->outputs());
+        start(rows_, group_, *out);
         if (held_)
-            held_->start(out->base);
+            start(*held_, boost_.held[index_], *out);
         if (boost_.row_fraction < 1)
             keys_ = rows_.keys();
         return TK_OK;
     }
 
+    // The margins before the first tree that is grown.
+    void start(Sample &rows, const tusk_group &group, const Forest &out) {
+        rows.start(out.base);
+        if (boost_.from)
+            add_started(*boost_.from, group, out.outputs(), threads_, pass_.cancel_mark,
+                        rows.margins(0));
+    }
+
     // The trees of one iteration, one for each output.
     template <class Cell> int add_trees(Grower<Cell> &grower, Forest *out) {
         int64_t outputs = out->outputs();
-        uint64_t seed = seed_of(boost_.seed, out->loss.size());
+        uint64_t seed = seed_of(boost_.seed, before(outputs) + out->loss.size());
         int64_t n = rows_.n();
         if (keys_.empty())
             std::iota(drawn_.data(), drawn_.data() + n, 0U);
@@ -144,6 +156,11 @@ private:
             return true;
         forest->trees.erase(first, forest->trees.end());
         return false;
+    }
+
+    // Iterations of the trees that boosting goes on from.
+    size_t before(int64_t outputs) const {
+        return boost_.from ? (size_t)(boost_.from->trees / outputs) : 0;
     }
 
     static size_t best_of(const std::vector<double> &held) {

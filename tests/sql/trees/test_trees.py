@@ -235,7 +235,8 @@ def test_mistakes_have_a_sentence(db: Database, call: str, sentence: str) -> Non
 def test_other_models_have_no_trees(db: Database) -> None:
     for table in ("tree_dump", "feature_importance"):
         with pytest.raises(
-            (duckdb.Error, psycopg.Error), match="the model is 'linear', expected a model of trees"
+            (duckdb.Error, psycopg.Error),
+            match=f"{table}: the model is 'linear', expected a model of trees",
         ):
             db.ask(f"SELECT * FROM {table}((SELECT train_model('linear', y, {{x}}) FROM t))")
 
