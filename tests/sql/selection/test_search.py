@@ -382,10 +382,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("options", list(REFUSED))
-def test_what_cannot_be_searched_is_refused(db: Any, options: str) -> None:
-    with pytest.raises(Exception, match=REFUSED[options]):
-        db.ask(f"SELECT train_model('logistic', y, {{x}}, '{options}') FROM t")
+def test_what_cannot_be_searched_is_refused(db: Any) -> None:
+    for options, message in REFUSED.items():
+        with pytest.raises(Exception, match=message):
+            db.ask(f"SELECT train_model('logistic', y, {{x}}, '{options}') FROM t")
 
 
 def test_auto_needs_tasks(db: Any) -> None:
