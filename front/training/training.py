@@ -21,6 +21,7 @@ from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed
 from tuskml.errors import DataError, OptionError, nearest, one_of
 from tuskml.groups import last_training
 from tuskml.learners.learner import Request
+from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.registry import TASKS, all_options, learner_of, options_of, task_named
 from tuskml.learners.row_groups import RowGroups
@@ -379,7 +380,7 @@ def resolve(
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
-    sql, n_features = scope.features(texts)
+    sql, n_features = scope.features(texts, by_name(options))
     classifies = learner_of(task).classifies(Request(task, options_of(task, options)))
     label_sql = scope.label(label, classifies)
     return Training(
