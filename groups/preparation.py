@@ -21,6 +21,7 @@ from tuskml.kernels.rows import prepare
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
+from tuskml.learners.options.by_name import COLUMNS
 from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of
@@ -175,7 +176,7 @@ def refuse_names(options: Options) -> None:
 
 def refuse_columns(options: Options) -> None:
     """DataError for options that name columns where features are lists."""
-    for name in ("categories", "interactions", "text", "cluster"):
+    for name in COLUMNS:
         if name in options.given:
             raise DataError(
                 f"option '{name}' is for rows with names, and these features are lists: expected "

@@ -15,6 +15,7 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.script import plain
 from tuskml.databases.sources import Scope, find_source, listed, scope_of
 from tuskml.errors import DataError
+from tuskml.learners.options.by_name import ByName
 from tuskml.prediction.joining import Joined, Keys, of_columns
 from tuskml.prediction.model_tables import ModelTable, model_table
 from tuskml.prediction.prediction import NAMES, Scoring
@@ -132,8 +133,9 @@ def scoring_of(
     scope = scope_of(database, find_source(database, rows))
     pairs = key_pairs(scope, models, keys(given.group_by))
     refuse_several(database, models, [column for column, _ in pairs])
-    features, _ = scope.features(listed(given.features, "features", scope.columns))
     joined = join(models, scope, pairs, "--group-by")
+    texts = listed(given.features, "features", scope.columns)
+    features, _ = scope.features(texts, ByName(joined.by_name))
     return Scoring(database, scope, joined, features, tuple(pairs))
 
 

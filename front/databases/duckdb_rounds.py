@@ -10,7 +10,7 @@ round runs only if the caller sees a table of that size.
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -24,9 +24,10 @@ from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError
 from tuskml.learners.learner import DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
+from tuskml.learners.options.by_name import ByName, by_name
 from tuskml.learners.receiving import FINISHED, finished, standing
 from tuskml.learners.registry import learner_of, options_of, task_named
-from tuskml.text.expressions import QUOTED, split, unquoted
+from tuskml.text.expressions import QUOTED, column_named, quoted, split, unquoted
 
 FILES = re.compile(r"\s*'((?:[^']|'')+\.parquet)'\s*", re.IGNORECASE)
 QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
@@ -41,9 +42,9 @@ def statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     label, features, weight and offset are SQL expressions, the last two "" without one. Raises
     nothing that the other statement would not.
     """
-    by_name = named(Unloaded(cursor), given)
-    if by_name is not None or any(given[5:7]):
-        return by_name
+    statement_by_name = named(Unloaded(cursor), given)
+    if statement_by_name is not None or any(given[5:7]):
+        return statement_by_name
     return in_rounds(cursor, given)
 
 
@@ -91,10 +92,13 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     relation = relation_of(source)
     listed = ", ".join(f"({text}\n) AS tusk_{place}" for place, text in enumerate(texts))
     kinds = [kind_of(kind) for _, kind in database.columns(f"SELECT {listed} FROM {relation}")]
-    if {"category", "date"} & set(kinds):
+    asked = by_name(options)
+    one_row = len(kinds) == 1 and not {"boolean", "number", "category", "date"} & set(kinds)
+    if {"category", "date"} & set(kinds) or (asked.row and not one_row):
         names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
-        by_name = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
-        row = database.row(by_name) if len(by_name) == len(texts) else None
+        items = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
+        whole = len(items) == len(texts)
+        row = database.row(items | cluster_in(database, relation, asked, items)) if whole else None
     elif set(kinds) == {"boolean", "number"}:
         row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
     else:
@@ -103,6 +107,17 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     extras += [f"({offset}\n)"] if offset else []
     arguments = [database.text(task), label, row or features, database.text(options), *extras]
     return f"SELECT train_model({', '.join(arguments)}) AS tuskml_trained FROM {relation}"
+
+
+def cluster_in(
+    database: DuckDB, relation: str, asked: ByName, items: Collection[str]
+) -> dict[str, str]:
+    """The column of a row's clusters by its name, where the row lacks it and there is one."""
+    if asked.cluster is None or asked.cluster.lower() in map(str.lower, items):
+        return {}
+    columns = [name for name, _ in database.columns(f"SELECT * FROM {relation}")]
+    column = column_named(asked.cluster, columns)
+    return {} if column is None else {asked.cluster: quoted(column)}
 
 
 def relation_of(source: str) -> str:

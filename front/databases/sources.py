@@ -15,6 +15,7 @@ from tuskml.databases.database import Columns, Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.frames import Frame, LazyFrame, kind_of_frame, registered
 from tuskml.errors import DataError, nearest
+from tuskml.learners.options.by_name import LISTED, ByName
 from tuskml.text.expressions import (
     checked_text,
     column_named,
@@ -279,9 +280,12 @@ class Scope:
         self.types([sql], "group_by")
         return name or column_named(text, self.columns) or expression, sql
 
-    def features(self, texts: Sequence[str]) -> tuple[str, int | None]:
+    def features(self, texts: Sequence[str], asked: ByName = LISTED) -> tuple[str, int | None]:
         """One array, what `sparse` returns or a row with names; how many features, where they are
-        an array of what is listed, and 0 for a row."""
+        an array of what is listed, and 0 for a row.
+
+        asked: whether columns are a row whatever they are, and with which column for clusters.
+        """
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
         sql = [self.sql(text, "features") for text in texts]
@@ -295,9 +299,20 @@ class Scope:
                     f"feature {text!r} is of type {kind}, expected a number, a boolean, text or a "
                     "date, or one array alone"
                 )
-        if {"category", "date"} & set(found):
+        if asked.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
-            return self.database.row(dict(zip(names, sql, strict=True))), 0
+            return self.database.row(self.clustered(dict(zip(names, sql, strict=True)), asked)), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
+
+    def clustered(self, row: dict[str, str], asked: ByName) -> dict[str, str]:
+        """A row's expressions by name, with the column of its clusters."""
+        if asked.cluster is None:
+            return row
+        column = column_named(asked.cluster, self.columns)
+        if column is None and asked.cluster not in row:
+            raise DataError(self.no_column(asked.cluster, "option 'cluster'"))
+        if column is None or column in row:
+            return row
+        return {**row, asked.cluster: quoted(column)}

@@ -28,7 +28,7 @@ class Joined:
     alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
     them, '' or None where that is not known; nulls: whether a key of theirs is NULL; constant: SQL
     of the one model that a caller gave; options: of one of them; classifies: whether any has
-    classes; several: whether any has more than two.
+    classes; several: whether any has more than two; by_name: whether they read rows with names.
     """
 
     sql: str
@@ -41,6 +41,7 @@ class Joined:
     options: Mapping[str, Any] = field(default_factory=dict)
     classifies: bool = False
     several: bool = False
+    by_name: bool = False
 
     def answers(self) -> Answers:
         """How they predict. DataError where their task is unknown."""
@@ -97,6 +98,7 @@ def of_model(database: Database, model: Model) -> Joined:
         options=model.options,
         classifies=bool(model.classes),
         several=model.many_classes,
+        by_name=model.preparation is not None,
     )
 
 
@@ -131,6 +133,7 @@ def of_mapping(
         options=known[0].options,
         classifies=any(model.classes for model in known),
         several=any(model.many_classes for model in known),
+        by_name=any(model.preparation is not None for model in known),
     )
 
 
@@ -216,4 +219,14 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
     null = " OR ".join(f"{column} IS NULL" for column in columns) or "false"
     nulls = database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {null} LIMIT 1")
     sql = f"(SELECT {', '.join(shown)} FROM {table.source.sql}) AS models"
-    return Joined(sql, tuple(alike), nulls=bool(nulls))
+    return Joined(sql, tuple(alike), nulls=bool(nulls), by_name=reads_names(database, table))
+
+
+def reads_names(database: Database, table: ModelTable) -> bool:
+    """Whether models of a table read rows with names."""
+    model = quoted(table.model)
+    ((_, kind),) = database.columns(f"SELECT {model} FROM {table.source.sql}")
+    if kind.startswith("STRUCT") and "preparation VARCHAR" not in kind.replace('"', ""):
+        return False  # of a version that had no rows with names
+    known = f"({model}).preparation IS NOT NULL"
+    return bool(database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {known} LIMIT 1"))

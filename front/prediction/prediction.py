@@ -14,6 +14,7 @@ from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
+from tuskml.learners.options.by_name import ByName
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.scoring import Answers, Kind
 from tuskml.prediction.curves import curve_names, fetch_curve
@@ -303,5 +304,6 @@ def resolve(
         raise DataError(
             "features is not given, and the model does not know its own: give features"
         )
-    sql, _ = scope.features(listed(given, "features", scope.columns))
+    texts = listed(given, "features", scope.columns)
+    sql, _ = scope.features(texts, ByName(models.by_name))
     return Scoring(database, scope, models, sql, keys)

@@ -22,6 +22,7 @@ from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups import last_training
 from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners.learner import Request
+from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.registry import all_options, learner_of
 from tuskml.learners.row_groups import RowGroups
@@ -367,7 +368,7 @@ def resolve(
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
-    sql, n_features = scope.features(texts)
+    sql, n_features = scope.features(texts, by_name(options))
     label_sql = scope.label(label, asked.classifies)
     return Training(
         asked,

@@ -35,20 +35,24 @@ def option_of(task: str, name: str) -> Option | None:
 
 
 def values_of(option: Option, value: Any) -> list[Any] | Draw | None:
-    """The values of a list, or what draws them, None where it is one value of the option."""
-    if not isinstance(value, list | dict):
-        return None
-    try:
-        option.kind.parse(value)
-    except (ValueError, OverflowError, TypeError):
-        pass
-    else:
+    """The values of a list, or what draws them, None where it is one value of the option.
+
+    A list with no value of the option is a wrong value of it, which its own sentence is about.
+    """
+    if not isinstance(value, list | dict) or allows(option, value):
         return None
     if isinstance(value, dict):
         return draw_of(option, value) if RANGES & set(value) else None
-    if not value:
-        raise OptionError(f"option '{option.name}' is an empty list, expected its values")
-    return value
+    return value if any(allows(option, one) for one in value) else None
+
+
+def allows(option: Option, value: Any) -> bool:
+    """Whether an option may have a value."""
+    try:
+        option.kind.parse(value)
+    except (ValueError, OverflowError, TypeError):
+        return False
+    return True
 
 
 def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:

@@ -27,11 +27,26 @@ BEGIN
 END
 $$;
 
--- Features as SQL: numbers and booleans as an array; one array, row or sparse(...) as it is; else a row with the names.
-CREATE FUNCTION _tuskml_features_sql(kinds regtype[], terms text[], names text[]) RETURNS text
+-- The options that are for rows with names, as an object; an empty one where there are none or the text is no JSON.
+CREATE FUNCTION _tuskml_by_name(options text) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF options !~ '"(categories|interactions|text|cluster|missing)"' THEN
+        RETURN '{}';
+    END IF;
+    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster')
+            OR key = 'missing' AND value IN ('"impute"', '"level"', '"error"'));
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN '{}';  -- the training says what is wrong
+END
+$$;
+
+-- Features as SQL: numbers and booleans as an array; one array, row or sparse(...) as it is; else a row with the names,
+-- as with by_name, which are options for such rows.
+CREATE FUNCTION _tuskml_features_sql(kinds regtype[], terms text[], names text[], by_name jsonb) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 SELECT CASE WHEN count(*) = 1 AND bool_or(y.typcategory IN ('A', 'C') OR y.oid = 'record'::regtype) THEN terms[1]
-            WHEN bool_and(y.typcategory IN ('N', 'B', 'X')) THEN
+            WHEN by_name = '{}' AND bool_and(y.typcategory IN ('N', 'B', 'X')) THEN
                 format('ARRAY[%s]', string_agg(t.term || CASE WHEN y.typcategory = 'B' THEN '::integer' ELSE '' END || '::float8',
                                                ', ' ORDER BY t.place))
             ELSE format('(SELECT tusk_row FROM (SELECT %s) AS tusk_row)',
@@ -62,6 +77,8 @@ DECLARE
     columns text[];
     x text;
     extras text := '';
+    by_name jsonb := @extschema@._tuskml_by_name(options);
+    cluster text := CASE WHEN jsonb_typeof(by_name->'cluster') = 'string' THEN by_name->>'cluster' END;
     label_sql text;
     sampled text;
     model @extschema@.tuskml_model;
@@ -77,7 +94,12 @@ BEGIN
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
     columns := terms[2:cardinality(terms) - 2];
-    x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features);
+    x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
+    IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = cluster AND a.attnum > 0 AND NOT a.attisdropped)
+       AND NOT lower(cluster) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
+        columns := columns || quote_ident(cluster);
+        x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features || cluster, by_name);
+    END IF;
     options := coalesce(options, '');
     IF x LIKE 'ARRAY[%' THEN
         options := @extschema@._tuskml_with_names(options, columns, features);

@@ -44,22 +44,14 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAF
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
--- The place of the class in the model's list of them, and the probabilities of all classes in that order.
-CREATE FUNCTION _tuskml_class_place(model tuskml_model, features anyarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+-- The probabilities of all classes, in the order of the model's list of them.
 CREATE FUNCTION _tuskml_probas(model tuskml_model, features anyarray) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_class_place(model tuskml_model, features tuskml_sparse_real) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_probas(model tuskml_model, features tuskml_sparse_real) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_class_place(model tuskml_model, features tuskml_sparse_double) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_probas(model tuskml_model, features tuskml_sparse_double) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION _tuskml_class_place(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_probas(model tuskml_model, features record) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE;
 
@@ -81,11 +73,8 @@ END
 $$;
 
 -- The class by its name, the probability of one class, and those of all by their names.
-CREATE FUNCTION predict_class(model tuskml_model, features anyarray) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT CASE WHEN @extschema@._tuskml_class_place(model, features) IS NOT NULL
-            THEN (model).class_names[@extschema@._tuskml_class_place(model, features)::integer] END
-$$;
+CREATE FUNCTION predict_class(model tuskml_model, features anyarray) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_probas(model tuskml_model, features anyarray) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 SELECT jsonb_object_agg(p.name, p.share)
@@ -112,11 +101,8 @@ CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
 $$;
-CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_real) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT CASE WHEN @extschema@._tuskml_class_place(model, features) IS NOT NULL
-            THEN (model).class_names[@extschema@._tuskml_class_place(model, features)::integer] END
-$$;
+CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_real) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_real) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 SELECT jsonb_object_agg(p.name, p.share)
@@ -143,11 +129,8 @@ CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, c
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
 $$;
-CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_double) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT CASE WHEN @extschema@._tuskml_class_place(model, features) IS NOT NULL
-            THEN (model).class_names[@extschema@._tuskml_class_place(model, features)::integer] END
-$$;
+CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_double) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_double) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 SELECT jsonb_object_agg(p.name, p.share)
@@ -185,12 +168,8 @@ CREATE FUNCTION with_payload(model tuskml_model) RETURNS tuskml_model
 AS 'MODULE_PATHNAME', 'tuskml_with_payload' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- The same of rows with names. Functions in SQL take no record.
-CREATE FUNCTION predict_class(model tuskml_model, features record) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (model).class_names[@extschema@._tuskml_class_place(model, features)::integer];
-END
-$$;
+CREATE FUNCTION predict_class(model tuskml_model, features record) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_probas(model tuskml_model, features record) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -267,6 +267,35 @@ def test_a_config_has_weights_and_offsets_by_column(
     path.unlink()
 
 
+CLUSTERED = """{{{{ config(materialized='model', task='linear', label='dep_delay', features=['distance', 'hour'],
+    options={{'cluster': 'carrier', 'epsilon': 1e-8}}) }}}}
+select * from {{{{ ref('flight_features') }}}}"""
+
+
+def test_a_config_names_the_column_of_clusters(project: Any, built: dict[str, Any]) -> None:
+    """The features are a row then, of which the column of clusters is no feature."""
+    path = project.folder / "models" / "zz_clustered.sql"
+    path.write_text(CLUSTERED.format())
+    nodes = project.dbt("run", "--select", "zz_clustered")["nodes"]
+    path.unlink()
+    assert nodes["zz_clustered"] == ["success", "TRAIN 1 of 1"]
+    row = "{'distance': distance, 'hour': hour, 'carrier': carrier}"
+    if project.schema != "main":
+        row = "(SELECT r FROM (SELECT distance, hour, carrier) AS r)"
+    call = (
+        f'train_model(\'linear\', dep_delay, {row}, \'{{"cluster": "carrier", "epsilon": 1e-8}}\')'
+    )
+    ((names, truth),) = project.sql(
+        f"SELECT (m).features, (m).std_err FROM (SELECT {call} AS m FROM {project.schema}.flight_features) AS t"
+    )
+    ((found, errors, metrics),) = project.sql(
+        f"SELECT (model).features, (model).std_err, metrics::text FROM {project.schema}.zz_clustered"
+    )
+    assert found == names == ["distance", "hour"]
+    assert errors == pytest.approx(truth, rel=1e-6)
+    assert json.loads(metrics)["rmse"] > 0
+
+
 MISTAKES = {
     "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
     "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),

@@ -13,9 +13,9 @@
    group. #}
 {% macro take_rows(settings, sql) %}
   {% set features = settings['features'] %}
-  {% set named = features is mapping %}
   {% set listed = features is not string %}
-  {% set given = features.values() | list if named else features if listed else [features] %}
+  {% set named = features is mapping or listed and tuskml.asks_for_names(settings['options']) %}
+  {% set given = features.values() | list if features is mapping else features | list if listed else [features] %}
   {% set types = tuskml.types_of([settings['label']] + given, sql) %}
   {% do tuskml.check_types(settings, types) %}
   {% set named = named or listed and tuskml.has_categories(types[1:]) %}
@@ -26,6 +26,11 @@
   {% set row = {} %}
   {% if named %}
     {% for name in features %}{% do row.update({name: 'tuskml_feature_' ~ loop.index}) %}{% endfor %}
+    {% set cluster = settings['options'].get('cluster') %}
+    {% if cluster is string and cluster not in row %}
+      {% do row.update({cluster: 'tuskml_cluster'}) %}
+      {% do given.append('src."' ~ (cluster | replace('"', '""')) ~ '"') %}
+    {% endif %}
   {% endif %}
   {% set text = tuskml.is_text(types[0]) %}
   {% do settings.update({'row': row, 'text_label': text}) %}

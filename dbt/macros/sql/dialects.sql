@@ -33,6 +33,12 @@
   {{ return(found | length > 0) }}
 {% endmacro %}
 
+{# Whether options are for rows with names, so that listed columns have to be one. #}
+{% macro asks_for_names(options) %}
+  {% set about_columns = ['categories', 'interactions', 'text', 'cluster'] | select('in', options) | list %}
+  {{ return(about_columns | length > 0 or options.get('missing') in ['impute', 'level', 'error']) }}
+{% endmacro %}
+
 {% macro json_type() %}{{ return(adapter.dispatch('json_type', 'tuskml')()) }}{% endmacro %}
 {% macro default__json_type() %}{{ return('jsonb') }}{% endmacro %}
 {% macro duckdb__json_type() %}{{ return('JSON') }}{% endmacro %}

@@ -28,10 +28,6 @@ PUBLIC_HELPERS = {
     "_tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
     "_tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
     **{
-        f"_tuskml_class_place(tuskml_model,{of})": "predict_class runs with its caller's rights; a number out"
-        for of in ("anyarray", "record", "tuskml_sparse_double", "tuskml_sparse_real")
-    },
-    **{
         f"_tuskml_probas(tuskml_model,{of})": "predict_probas runs with its caller's rights; numbers out"
         for of in ("anyarray", "record", "tuskml_sparse_double", "tuskml_sparse_real")
     },

@@ -23,7 +23,7 @@ def ask(request: pytest.FixtureRequest) -> Ask:
 
 
 REFUSED = {
-    '{"l2": []}': "option 'l2' is an empty list, expected its values",
+    '{"l2": []}': "option 'l2' is \\[\\], expected a number",
     '{"l2": [1, -1]}': "option 'l2' is -1, expected",
     '{"l2": [1], "folds": 1}': "option 'folds' is 1, expected a whole number from 2 to 100",
     '{"l2": [1], "metric": "aux"}': "option 'metric' is \"aux\", expected .*did you mean 'auc'",

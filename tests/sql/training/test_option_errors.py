@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tuskml.groups.selection.candidates import values_of
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.registry import LEARNERS, TASKS, learner_of
 
@@ -66,7 +67,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),
     "covariance": ("hc3", "'classic', 'HC0', 'HC1', 'HC2' or 'HC3'; did you mean 'HC3'?"),
-    "cluster": (["county"], 'a name such as "county"'),
+    "cluster": (3, 'a name such as "county"'),
     "fit": ("yes", "true or false"),
     "class_weight": (
         [1, -1],
@@ -161,6 +162,9 @@ NAMES = ", ".join(LINEAR)
 
 
 def is_refused(option: Option, value: object) -> bool:
+    """Whether no training takes it, nor a search."""
+    if values_of(option, value) is not None:
+        return False
     try:
         option.kind.parse(value)
     except (ValueError, OverflowError):

@@ -61,7 +61,7 @@ def test_monotone_features_by_name(db: Database) -> None:
         signs = json.dumps([{"a": -1, "c": 1}.get(name, 0) for name in features])
         alone = query.replace("SIGNS", signs).replace("AS s GROUP", f"AS s WHERE g = {g} GROUP")
         assert db.session.execute(alone).fetchall() == [(g, features, coef)]
-    free = query.replace("SIGNS", "[0, 0, 0, 0]").replace("AS s GROUP", "AS s WHERE g = 1 GROUP")
+    free = query.replace("SIGNS", "[0, 0, 0]").replace("AS s GROUP", "AS s WHERE g = 1 GROUP")
     assert named[1][2] != db.ask(free)[0][2]
 
 

@@ -45,6 +45,7 @@ struct predictor {
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
+    Datum names; /* of the classes, for predict_class; 0: none */
     row_reader *reader;
     MemoryContextCallback end;
 };
@@ -70,19 +71,25 @@ static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *se
 
 /* --- reading the model --- */
 
-/* The payload of a model, whatever the order of its type's fields. No other field is read. */
-static tusk_text read_payload(HeapTupleHeader model) {
+/* A field of a model, whatever the order of its type's fields; 0 for NULL. */
+static Datum read_field(HeapTupleHeader model, const char *name) {
     TupleDesc type =
         lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
-    int place = SPI_fnumber(type, MODEL_FIELD[M_PAYLOAD].name);
+    int place = SPI_fnumber(type, name);
     ReleaseTupleDesc(type);
     if (place <= 0)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("tuskml_model has no field payload: ALTER EXTENSION tuskml UPDATE "
-                               "adds it")));
+                        errmsg("tuskml_model has no field %s: ALTER EXTENSION tuskml UPDATE "
+                               "adds it",
+                               name)));
     bool null;
     Datum datum = GetAttributeByNum(model, (AttrNumber)place, &null);
-    if (null)
+    return null ? (Datum)0 : datum;
+}
+
+static tusk_text read_payload(HeapTupleHeader model) {
+    Datum datum = read_field(model, MODEL_FIELD[M_PAYLOAD].name);
+    if (!datum)
         return (tusk_text){NULL, 0};
     bytea *bytes = DatumGetByteaPP(datum);
     return (tusk_text){VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)};
@@ -105,7 +112,11 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     Size size = VARSIZE_ANY(bytes);
     void *copy = MemoryContextAllocHuge(p->model, size);
     memcpy(copy, bytes, size);
-    tusk_text payload = read_payload(DatumGetHeapTupleHeader(PointerGetDatum(copy)));
+    HeapTupleHeader header = DatumGetHeapTupleHeader(PointerGetDatum(copy));
+    tusk_text payload = read_payload(header);
+    p->names = answer == TUSK_PREDICT_CLASS ? read_field(header, "class_names") : 0;
+    if (p->names)
+        p->names = PointerGetDatum(DatumGetArrayTypeP(p->names));
     tusk_stores stores = backend_stores();
     char sentence[TUSK_SENTENCE] = TUSK_NO_PAYLOAD;
     if (!payload.data || !tusk_read_model(payload, &stores, answer, &p->scorer, sentence))
@@ -350,9 +361,6 @@ DEFINE_SCORE(tuskml_predict_row, TUSK_PREDICT, NAMED)
 DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, DENSE)
 DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, SPARSE)
 DEFINE_SCORE(tuskml_predict_proba_row, TUSK_PREDICT_PROBA, NAMED)
-DEFINE_SCORE(tuskml_predict_class_dense, TUSK_PREDICT_CLASS, DENSE)
-DEFINE_SCORE(tuskml_predict_class_sparse, TUSK_PREDICT_CLASS, SPARSE)
-DEFINE_SCORE(tuskml_predict_class_row, TUSK_PREDICT_CLASS, NAMED)
 DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, DENSE)
 DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, SPARSE)
 DEFINE_SCORE(tuskml_predict_probas_row, TUSK_PREDICT_PROBAS, NAMED)
@@ -386,3 +394,26 @@ Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
     Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     return score(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema));
 }
+
+/* The name of the class that a row has; NULL where the model's classes have no names. */
+static Datum class_name(FunctionCallInfo fcinfo, enum feature_form form) {
+    Datum place = score(fcinfo, TUSK_PREDICT_CLASS, form);
+    if (fcinfo->isnull)
+        return place;
+    const call_site *site = fcinfo->flinfo->fn_extra;
+    int number = (int)DatumGetFloat8(place);
+    if (!site->last->names)
+        PG_RETURN_NULL();
+    return array_get_element(site->last->names, 1, &number, -1, -1, false, TYPALIGN_INT,
+                             &fcinfo->isnull);
+}
+
+#define DEFINE_CLASS(name, form)         \
+    PG_FUNCTION_INFO_V1(name);           \
+    Datum name(PG_FUNCTION_ARGS) {       \
+        return class_name(fcinfo, form); \
+    }
+
+DEFINE_CLASS(tuskml_predict_class_dense, DENSE)
+DEFINE_CLASS(tuskml_predict_class_sparse, SPARSE)
+DEFINE_CLASS(tuskml_predict_class_row, NAMED)
