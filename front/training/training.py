@@ -368,7 +368,7 @@ def resolve(
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
     keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
-    sql, n_features = scope.features(texts, by_name(options))
+    sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = scope.label(label, asked.classifies)
     return Training(
         asked,
