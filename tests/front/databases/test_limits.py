@@ -1,8 +1,8 @@
 """What DuckDB's memory_limit says, as tuskml reads it; nothing stays of closed databases."""
 
 import gc
-import time
 import math
+import time
 
 import duckdb
 import pytest
