@@ -45,10 +45,11 @@ class Nearness:
         )
 
     def of(self, number: int) -> Floats | None:
-        """The weights (G, d + 1) to start from, None where there are none."""
+        """The weights (G, d + 1) to start from, NaN at first; None where they would not help."""
         if not self.helps(number):
             return None
-        return self.weights.get(self.candidates[number].task.name)
+        found = self.weights.get(self.candidates[number].task.name)
+        return np.full(self.shape, np.nan) if found is None else found
 
     def keep(self, number: int, places: NDArray[np.intp], models: Models) -> None:
         """Keeps the weights of models, (n,), of the groups at some places."""

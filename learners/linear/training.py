@@ -64,7 +64,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
-        for places in alike(seen.groups, request.options.ordered, weights_at_once(memory)):
+        for places in alike(seen.groups, request, weights_at_once(memory)):
             for some in apart(places, seen.ids, request.options):
                 own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
                 for models in train_in_parts(seen.groups, some, own, memory):
@@ -113,12 +113,14 @@ def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) ->
     )
 
 
-def alike(groups: NDArray[np.void], ordered: bool, weights: int = MOST_WEIGHTS) -> Iterator[Index]:
+def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[Index]:
     """Places of the groups that train together: of one kind, width and size, with so many weights.
 
     What a group shares with its neighbours, such as the size of a sample, depends on nothing that
-    is not the same in all of them; when order may not matter, neither may neighbours.
+    is not the same in all of them; when order may not matter, neither may neighbours. Groups that
+    start near the end take no sample.
     """
+    ordered = request.options.ordered
     if len(groups) == 1:
         yield np.zeros(1, np.intp)
         return
@@ -127,6 +129,8 @@ def alike(groups: NDArray[np.void], ordered: bool, weights: int = MOST_WEIGHTS) 
     width = np.where(sparse & (not ordered), power, groups["dim"])
     least = 1 if ordered else TRIAL_ROWS  # of smaller ones a sample may be any of their rows
     size = np.maximum(np.log2(groups["n_rows"] / least).astype(np.int64), 0)
+    if request.near is not None and not ordered:
+        size[:] = 0
     keys = np.stack([groups["kind"], width, size])
     _, bucket = np.unique(keys, axis=1, return_inverse=True)
     for number in range(bucket.max() + 1):

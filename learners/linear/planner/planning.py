@@ -68,8 +68,9 @@ def first_plan(
         bool(groups["kind"][0] >= 2),
     )
     plan = choose(request.task, options, seen)
-    beside = request.near is not None  # what the rule takes gains most by a start near the end
-    if options.algorithm != "auto" or named(options) or beside:
+    if request.near is not None:  # what the rule takes gains most by a start near the end
+        return replace(plan, sample_stride=1), None
+    if options.algorithm != "auto" or named(options):
         return plan, None
     return plan, Question(request.task, options, statistics(groups, memory), plan.threads)
 
