@@ -13,6 +13,8 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (
+    EAGER,
+    LAZY,
     Source,
     SourcePlan,
     all_plans,
@@ -21,6 +23,7 @@ from tuskml.learners.linear.streamed.plans import (
     shown_bytes,
 )
 from tuskml.learners.row_groups import Layout, Storage
+from tuskml.optimizer.reading import SPILL
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Chosen:
     def why(self) -> str:
         """In words."""
         return "asked for" if self.best is None else because(self.best, self.plans)
+
+    @property
+    def transform(self) -> str:
+        """Whether rows are transformed before they are sampled."""
+        return EAGER if self.storage.kind == SPILL else LAZY
 
     def reading(self, seconds: float, bytes_read: float) -> dict[str, Any]:
         """For the model's options: seconds and bytes, beside what was expected of them."""

@@ -13,7 +13,7 @@ after all, which counts for UNSURE of the eager plan's seconds.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -21,13 +21,15 @@ import numpy as np
 
 from tuskml.learners.explaining.shown import shown_seconds, two_digits
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL
 from tuskml.learners.linear.algorithms.parts.epochs import (
     STEPS,
     STEPS_A_DECADE,
     EpochAlgorithm,
 )
 from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.ways import SHUFFLED, Way, drawing, ways
+from tuskml.learners.linear.estimates.ways import SHUFFLED, Way, drawing
 from tuskml.learners.linear.planner.choice import BATCH, Candidate, assess, rounded
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.request import Request
@@ -40,7 +42,11 @@ from tuskml.schedule import budget
 
 UNSURE = 0.25
 """Of the trainings by row group, those that read all rows after all: one in four, as a guard."""
-EAGER = "eager"
+EAGER, LAZY = "eager", "lazy"
+BERNOULLI = (FROM_ALL,)
+ALL_SAMPLERS = (SHUFFLED, *DRAWN)
+BY_PART = tuple(one for one in ALL_SAMPLERS if one != FROM_ALL)
+PACKED = "the rows were packed before the training, so all of them have been transformed"
 MOST_LAID_OUT = 64
 """Chunks that are laid out to know what they cost; further ones cost the same."""
 EPSILON = 0.01
@@ -52,7 +58,7 @@ class SourcePlan:
     """A plan and what it is expected to take: seconds and bytes with those of reading.
 
     reading: seconds of these, before the rows are packed; n_bytes: read from the source; n_rows:
-    transformed; refusal: why it cannot be.
+    transformed; refusal: why it cannot be; part: whether it is by row group, as many as it needs.
     """
 
     way: Way
@@ -61,6 +67,7 @@ class SourcePlan:
     n_bytes: float
     n_rows: float
     refusal: str | None
+    part: bool = False
 
     @property
     def name(self) -> str:
@@ -93,6 +100,11 @@ class Source:
         )
 
     @property
+    def spilled(self) -> bool:
+        """Whether rows are packed already, and on the disk: they are read, but not transformed."""
+        return self.storage.kind == reading.SPILL
+
+    @property
     def values(self) -> float:
         """Of a row: its features and the label."""
         return self.n_features + 1.0
@@ -122,11 +134,14 @@ class Source:
 
     def all_rows(self) -> float:
         """Seconds to read and transform all rows, in waves of the threads."""
+        if self.spilled:
+            return 0.0
         sizes, reads = self.storage.sizes, self.reads
         each = self.storage.n_rows / max(len(sizes), 1) * self.values
         in_waves = reading.waves(len(sizes), self.threads)
         disk = reads.from_disk({self.storage.bytes_of_all() / max(len(sizes), 1): len(sizes)})
-        return reads.query + disk + in_waves * reads.processing(self.storage.kind, each, each)
+        query = reads.query[self.storage.kind]
+        return query + disk + in_waves * reads.processing(self.storage.kind, each, each)
 
     def pieces(self, queries: int, read: list[Piece]) -> float:
         """Seconds to read and transform some pieces, by so many queries."""
@@ -136,23 +151,21 @@ class Source:
             sizes[size] = sizes.get(size, 0) + 1
         decoded = sum(map(self.storage.rows_of, read)) * self.values
         packed = sum(piece.n_rows for piece in read) * self.values
-        took = self.reads.from_disk(sizes)
-        return (
-            queries * self.reads.query
-            + took
-            + self.reads.processing(self.storage.kind, decoded, packed)
-        )
+        kind, took = self.storage.kind, self.reads.from_disk(sizes)
+        took += queries * self.reads.query[kind]
+        return took + self.reads.processing(kind, decoded, packed)
 
 
-def eager_plans(source: Source) -> Iterator[SourcePlan]:
-    """Those that read all rows: by all algorithms, and the stochastic ones by each sampler."""
+def whole_plans(source: Source, samplers: Collection[str]) -> Iterator[SourcePlan]:
+    """Those on all rows: by all algorithms, and the stochastic ones by some samplers."""
     question, read = source.question, source.all_rows()
     candidates = {one.plan.algorithm: one for one in assess(question, source.known)}
     for name in BATCH:
         yield on_all_rows(source, Way(name, EAGER, ""), candidates[name], 0.0, read)
     for name in (UNASKED.name, BY_SAMPLER.name):
-        for way in (Way(name, EAGER, SHUFFLED), *(one for one in ways(name) if not one.lazy)):
-            more = drawing(way, question) if way.sampler != SHUFFLED else 0.0
+        for sampler in samplers:
+            way = Way(name, EAGER, sampler)
+            more = drawing(way, question) if sampler != SHUFFLED else 0.0
             yield on_all_rows(source, way, candidates[name], more, read)
 
 
@@ -163,7 +176,9 @@ def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: flo
     return SourcePlan(way, took, read, stored.bytes_of_all(), float(stored.n_rows), one.refusal)
 
 
-def lazy_plans(source: Source, layout: Layout | None, why: str | None) -> Iterator[SourcePlan]:
+def part_plans(
+    source: Source, transform: str, layout: Layout | None, why: str | None
+) -> Iterator[SourcePlan]:
     """Those that read some row groups.
 
     layout: None where there are too few of them; why: another reason why they cannot be.
@@ -171,11 +186,12 @@ def lazy_plans(source: Source, layout: Layout | None, why: str | None) -> Iterat
     if layout is None and why is None:
         why = f"{len(source.storage.sizes):,} row groups are too few to hold rows out of some"
     for name in (UNASKED.name, BY_SAMPLER.name):
-        for way in (one for one in ways(name) if one.lazy):
+        for sampler in BY_PART:
+            way = Way(name, transform, sampler)
             if layout is None or why is not None:
-                yield SourcePlan(way, 0.0, 0.0, 0.0, 0.0, why)
+                yield SourcePlan(way, 0.0, 0.0, 0.0, 0.0, why, True)
             else:
-                drawn = replace(layout, drawn=way.sampler != SHUFFLED)
+                drawn = replace(layout, drawn=sampler != SHUFFLED)
                 yield on_a_part(source, way, drawn)
 
 
@@ -194,7 +210,8 @@ def on_a_part(source: Source, way: Way, layout: Layout) -> SourcePlan:
     reads = source.pieces(2, last) + by * source.pieces(seen, rest)
     size = sum(map(source.storage.bytes_of, last)) + by * sum(map(source.storage.bytes_of, rest))
     rows = sum(p.n_rows for p in last) + by * sum(p.n_rows for p in rest)
-    return SourcePlan(way, reads + steps_of(source, algorithm, rows), reads, size, rows, None)
+    took = reads + steps_of(source, algorithm, rows)
+    return SourcePlan(way, took, reads, size, rows, None, True)
 
 
 def confirming(chunk: Sequence[Piece], held: int) -> list[Piece]:
@@ -206,39 +223,49 @@ def confirming(chunk: Sequence[Piece], held: int) -> list[Piece]:
 def steps_of(source: Source, algorithm: EpochAlgorithm, rows: float) -> float:
     """Seconds of steps on so many rows, one thread, and of measuring as many that are held out."""
     question = source.question
-    costs = PlanCosts(question, source.known)
+    in_memory = replace(question, seen=replace(question.seen, on_disk=0.0))
+    costs = PlanCosts(in_memory, source.known)
     each = costs.rows_pass(algorithm.one_thread, alone=True) + costs.rows_pass("gradient")
     return rows * each / max(question.seen.rows, 1)
 
 
 def all_plans(source: Source, layout: Layout | None, why: str | None) -> tuple[SourcePlan, ...]:
-    """Every plan, those that are possible first, the cheapest of them first."""
-    found = [*eager_plans(source), *lazy_plans(source, layout, why)]
+    """Every plan, those that are possible first, the cheapest of them first.
+
+    Rows that were spilled have been transformed: what reads a part of them is eager.
+    """
+    if not source.spilled:
+        found = [*whole_plans(source, ALL_SAMPLERS), *part_plans(source, LAZY, layout, why)]
+    elif layout is None or why is not None:
+        found = [*whole_plans(source, ALL_SAMPLERS), *part_plans(source, LAZY, None, PACKED)]
+    else:
+        found = [*whole_plans(source, BERNOULLI), *part_plans(source, EAGER, layout, None)]
+        found += part_plans(source, LAZY, None, PACKED)
     return tuple(sorted(found, key=lambda one: (one.refusal is not None, one.seconds)))
 
 
 def best_part(plans: Sequence[SourcePlan]) -> SourcePlan | None:
-    """The lazy plan to train by; None where reading all rows is expected to take less.
+    """The plan by row group to train by; None where all rows are expected to take less.
 
-    Eager stochastic plans are not compared: only trials on packed rows tell what their epochs
-    come to.
+    Epochs of stochastic plans on all rows are not compared: only trials on packed rows tell what
+    they come to.
     """
-    lazy = [one for one in plans if one.refusal is None and one.way.lazy]
-    eager = [one for one in plans if one.refusal is None and one.way.algorithm in BATCH]
-    if not lazy:
+    parts = [one for one in plans if one.refusal is None and one.part]
+    whole = [one for one in plans if one.refusal is None and one.way.algorithm in BATCH]
+    if not parts:
         return None
-    best = min(lazy, key=lambda one: one.seconds)
-    least = min((one.seconds for one in eager), default=math.inf)
+    best = min(parts, key=lambda one: one.seconds)
+    least = min((one.seconds for one in whole), default=math.inf)
     return best if best.seconds < (1 - UNSURE) * least else None
 
 
 def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
-    """Why a lazy plan trains."""
+    """Why a plan by row group trains."""
     told = f"{shown_seconds(best.seconds)} and {shown_bytes(best.n_bytes)} expected"
-    eager = [one for one in plans if one.refusal is None and not one.way.lazy]
-    if not eager:
+    whole = [one for one in plans if one.refusal is None and not one.part]
+    if not whole:
         return told
-    least = min(eager, key=lambda one: one.seconds)
+    least = min(whole, key=lambda one: one.seconds)
     return f"{told}, {least.name} {shown_seconds(least.seconds)} and {shown_bytes(least.n_bytes)}"
 
 

@@ -348,7 +348,7 @@ class Training:
         took = time.monotonic() - self.began
         more = {
             "sampler": options_sampler(self.request.options),
-            "transform": LAZY,
+            "transform": self.chosen.transform,
             "reading": self.chosen.reading(took, self.reader.bytes_read),
             "counters": counters,
         }

@@ -120,8 +120,8 @@ def test_each_reaches_the_optimum_in_postgres(pg: psycopg.Connection) -> None:
 # --- by auto, where a constant of the machine is another one ---
 
 SLOW = reading.Reading(page=0.05)
-NO_SEEKS = reading.Reading(page=0.05, seek=1e-12, query=1e-12)
-SLOW_TO_ASK = reading.Reading(query=1000.0)
+NO_SEEKS = reading.Reading(page=0.05, seek=1e-12, query=dict.fromkeys(reading.KINDS, 1e-12))
+SLOW_TO_ASK = reading.Reading(query=dict.fromkeys(reading.KINDS, 1000.0))
 
 
 @pytest.fixture

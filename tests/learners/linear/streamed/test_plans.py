@@ -73,7 +73,7 @@ def test_an_eager_plan_reads_all_and_a_lazy_one_what_it_needs() -> None:
 
 def test_reading_all_rows_is_equation_3_and_waves_of_equation_4() -> None:
     """200 partitions in 100 waves of two threads; one disk."""
-    reads = reading.Reading(query=0.5)
+    reads = reading.Reading(query=dict.fromkeys(reading.KINDS, 0.5))
     asked = source(parquet(), reads=reads, threads=2)
     pages = math.ceil(122_880 * 112 / 4096)
     each = 29 * 122_880 * (reads.decode["parquet"] + reads.pack["parquet"])
@@ -90,8 +90,8 @@ def test_a_piece_of_a_parquet_file_costs_its_row_group_and_one_of_blocks_its_pag
 
 
 SLOW = reading.Reading(page=1e-3)
-NO_SEEKS = reading.Reading(page=1e-3, seek=1e-12, query=1e-12)
-SLOW_TO_ASK = reading.Reading(query=100.0)
+NO_SEEKS = reading.Reading(page=1e-3, seek=1e-12, query=dict.fromkeys(reading.KINDS, 1e-12))
+SLOW_TO_ASK = reading.Reading(query=dict.fromkeys(reading.KINDS, 100.0))
 
 
 def steps_cost(monkeypatch, algorithm: str) -> None:
@@ -152,8 +152,8 @@ def test_a_deterministic_plan_does_not_depend_on_the_host(monkeypatch) -> None:
 
 
 def test_figures_of_reading_are_checked() -> None:
-    value = {"query": 1, "seek": 1, "page": 1}
-    value |= {name: dict.fromkeys(reading.KINDS, 2) for name in ("decode", "pack")}
+    value: dict = {"seek": 1, "page": 1}
+    value |= {name: dict.fromkeys(reading.KINDS, 2) for name in reading.TABLES}
     assert reading.parse(value).pack["blocks"] == 2
     for wrong in (value | {"seek": -1}, value | {"pack": {}}, {}, None):
         with pytest.raises(ValueError, match=r"positive numbers|lacks"):
