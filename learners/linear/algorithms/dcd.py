@@ -188,6 +188,7 @@ class Dcd(Algorithm):
     max_iter = 1000
     on_gpu = False
     proves_gap = True
+    resumes = False
     looks_at_length = True
     calibrated = True
     row_bytes = 80
