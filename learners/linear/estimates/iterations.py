@@ -116,10 +116,10 @@ class Usual:
     def tabled(self, question: Question, k: float) -> Interval:
         """By the table that knows most of such rows and tasks."""
         task, seen = question.task, question.seen
-        if question.spread is not None:
+        if question.spread_with_l2 is not None:
             rows = self.by_spread.get(task.name)
             if rows is not None:
-                return spread.iterations(rows, question.spread, k)
+                return spread.iterations(rows, question.spread_with_l2, k)
         if seen.sparse and task.name in self.sparse:
             return by_decade(self.sparse[task.name], k).scaled(narrow(question, k))
         corner = None if task.smooth else self.cornered
@@ -157,9 +157,9 @@ class Usual:
     def _smooth_by_spread(self, question: Question) -> float | None:
         """Iterations on a smooth loss of the same rows, where their spread alone is known."""
         rows = self.by_spread.get(SMOOTH.name)
-        if self.by_model is None or question.spread is None or rows is None:
+        if self.by_model is None or question.spread_with_l2 is None or rows is None:
             return None
-        return spread.by_spread(rows, question.spread, self.by_model.smooth_decades)
+        return spread.by_spread(rows, question.spread_with_l2, self.by_model.smooth_decades)
 
     @staticmethod
     def _by_model(shape: ByModel, smooth: float, question: Question, k: float) -> Interval:

@@ -9,13 +9,14 @@ what the next plan alone takes. Where they tell nothing a plan is given up when 
 own estimate, and the next plan's: the training then takes at most twice the better one's seconds,
 as in any search for the end of two lines of unknown length.
 
-Newton's methods come the nearer the faster, so that their first errors tell nothing. Of conjugate
-gradients the errors within an iteration tell.
+Newton's methods come the nearer the faster, so that their first errors tell nothing, but the last
+drop of the error bounds what is left. Of conjugate gradients the errors within an iteration tell.
 
 All is in estimated seconds of the passes that were made (`work.py`). So other work on the machine
 does not change the plan.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,7 +33,7 @@ LEAST_SECONDS = 0.002
 SURE, GUESSED = 1.2, 2.0
 """Times the next plan's seconds, that what is left has to take: of a plan that is known well, and
 of one that is not, from which the training may come back."""
-FEWEST, FEWEST_GAPS = 8, 3
+FEWEST, FEWEST_GAPS, LAST_TWO = 8, 3, 2
 """Errors that tell something."""
 DOUBT = 2.0
 """How many times too long the gaps of the first iterations may make what is left look."""
@@ -43,8 +44,8 @@ class Guard:
     """Of one plan of one group: what it was expected to take, and the plan that would be next.
 
     sure: times the next plan's seconds, that what is left has to take; work: what the plan has
-    done; made: iterations on all rows; points: errors of the stage, and goal: where they lead,
-    None where the stage's end is not the training's; given_up: whether the next plan is to go on.
+    done; made: iterations on all rows; points: errors of the stage, by_gap: whether they are
+    gaps, and last: whether its end is the training's; given_up: whether the next plan is to go on.
     """
 
     mine: Candidate
@@ -52,8 +53,8 @@ class Guard:
     sure: float = SURE
     made: int = 0
     points: list[Point] = field(default_factory=list)
-    goal: float | None = None
     by_gap: bool = False
+    last: bool = True
     given_up: bool = False
     due: float = 0.0
     products_due: float = 0.0
@@ -67,40 +68,57 @@ class Guard:
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
         """The same operators under guard; last: whether the stage ends at the tolerance."""
         self.points, self.by_gap, self.began = [], False, self.work.seconds
-        self.goal = self.mine.plan.epsilon if last else None
+        self.last = last
         return replace(operators, loop=Watched(operators.loop, self, on_sample))
 
     def note(self, state: State) -> None:
         """Takes down how far from its end the stage is."""
         if state.gaps_seen:
             self.points, self.by_gap = state.gaps_seen, True
-        elif state.known.all() and self.mine.plan.smoothing == (0.0,):
+        elif state.known.all():
             self.points.append((state.iteration, float(state.violation.max())))
 
     def look(self, state: State) -> None:
-        """Gives the plan up where what is left of it takes longer than the next one."""
+        """Gives the plan up where what is left of it takes longer than the next one.
+
+        As long as nothing tells that, the plan has the seconds that were expected of it.
+        """
         self.due = AGAIN * self.work.seconds
-        self.given_up = self.left(state.iteration) > self.sure * self.other.expected
+        told = self.told() is not None
+        behind = told or self.work.seconds >= self.mine.seconds.point
+        self.given_up = behind and self.left(state.iteration) > self.sure * self.other.expected
 
     def left(self, iterations: int) -> float:
         """Seconds that the plan is still expected to take, after so many iterations of a stage."""
         spent, told = self.work.seconds, self.told()
+        of_stage = 0.0
         if told is not None:
             each = (spent - self.began) / max(iterations, 1)
             early = self.by_gap and spent < self.other.expected
-            return told * each / (DOUBT if early else 1.0)
+            of_stage = told * each / (DOUBT if early else 1.0)
+            if self.last:
+                return of_stage
         expected = self.mine.seconds.point
         if spent < expected:
-            return expected - spent
-        return self.sure * spent  # nothing tells: it may well take as long again
+            return max(of_stage, expected - spent)
+        again = self.sure * spent  # nothing tells: it may take as long again
+        return max(of_stage, min(again, self.at_most(iterations)))
+
+    def at_most(self, iterations: int) -> float:
+        """Seconds that are left of a method whose errors fall the faster, the lower they are."""
+        if not ALGORITHMS[self.mine.plan.family].speeds_up or len(self.points) < LAST_TWO:
+            return math.inf
+        left = iterations_left(self.points[-LAST_TWO:], self.mine.plan.epsilon)
+        return left * (self.work.seconds - self.began) / max(iterations, 1)
 
     def told(self) -> float | None:
-        """Iterations that are left, by the errors; None where they tell nothing."""
+        """Iterations that are left of a stage, by the errors; None where they tell nothing."""
         fewest = FEWEST_GAPS if self.by_gap else FEWEST + 1
         speeds_up = ALGORITHMS[self.mine.plan.family].speeds_up
-        if self.goal is None or speeds_up or len(self.points) < fewest:
+        if speeds_up or len(self.points) < fewest:
             return None
-        return iterations_left(self.points, self.goal / 2 if self.by_gap else self.goal)
+        goal = self.mine.plan.epsilon
+        return iterations_left(self.points, goal / 2 if self.by_gap else goal)
 
     def enough(self, products: int, errors: Sequence[float]) -> bool:
         """Whether conjugate gradients take too long, after so many products in all.

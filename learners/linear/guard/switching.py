@@ -72,7 +72,8 @@ class Before:
         name = guard.mine.plan.algorithm
         self.names.append(name)
         self.left.pop(name, None)
-        if guard.told() is not None and ALGORITHMS[guard.mine.plan.family].resumes:
+        told = guard.last and guard.told() is not None
+        if told and ALGORITHMS[guard.mine.plan.family].resumes:
             self.left[name] = guard.left(state.iteration)
 
 
@@ -116,7 +117,8 @@ def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | No
     """The plan that is expected to take least, of those that are known well and were not tried.
 
     Where a plan falls behind that the condition of the problem slows down, it slows down others
-    too: then it is one that solves its systems, if that is possible. Where none is known well it
+    too: then it is one that solves its systems, if that is possible, and estimates of those that
+    follow gradients are not believed any more. Where none is known well it
     is any, from which the training may come back; but not for a plan that solves its systems,
     whose errors do not tell what is left of it.
     """
@@ -126,6 +128,9 @@ def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | No
         if one.refusal is None and dependable(one) and one.plan.algorithm != mine.plan.algorithm
     ]
     fresh = [one for one in possible if one.plan.algorithm not in before.names]
+    slow = [one for one in chosen.candidates if one.plan.algorithm in before.names]
+    if not all(speeds_up(one) for one in slow):
+        fresh = [one for one in fresh if speeds_up(one)]
     solving = [one for one in fresh if solves(one)]
     known = [one for one in fresh if one.certain or solves(one)]
     if solving and not solves(mine):
@@ -153,7 +158,12 @@ def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[
 
 def solves(one: Candidate) -> bool:
     """Whether it solves its systems, without products that are as many as it takes."""
-    return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
+    return speeds_up(one) and not one.cost.product
+
+
+def speeds_up(one: Candidate) -> bool:
+    """Whether it takes Newton's steps, however it solves their systems."""
+    return ALGORITHMS[one.plan.family].speeds_up
 
 
 def switched(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:

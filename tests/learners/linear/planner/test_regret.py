@@ -124,7 +124,6 @@ def test_a_smaller_tolerance_leaves_no_fewer_iterations(points, goals):
 def test_gaps_are_what_tells_at_the_hinge():
     """Looked at every 20 iterations; where a stage ends by them the gradient says nothing."""
     guard = Guard(taking("bgd", 10), taking("newton", 200))
-    guard.goal = EPSILON
     state = State.at(np.zeros((1, 3)))
     state.gaps_seen = [(0, 1.0), (20, 0.1), (40, 0.01)]
     guard.note(state)
@@ -166,3 +165,49 @@ def test_a_plan_that_solves_its_systems_stays_where_no_other_is_known_well():
     assert next_best(Choice(newton.plan, (newton, lbfgs)), newton, Before()) is None
     sure = taking("lbfgs", 100)
     assert next_best(Choice(newton.plan, (newton, sure)), newton, Before()) is sure
+
+
+def test_estimates_are_not_believed_after_one_of_their_kind_was_wrong():
+    """What made one method that follows gradients slow makes the others slow too."""
+    bgd, lbfgs, newton = taking("bgd", 5), taking("lbfgs", 8), taking("newton", 40)
+    chosen = Choice(bgd.plan, (bgd, lbfgs, newton))
+    assert next_best(chosen, bgd, Before()) is newton
+    assert next_best(chosen, newton, Before()) is bgd
+    assert next_best(chosen, newton, Before(["bgd"])) is None
+
+
+def test_a_plan_has_the_seconds_that_were_expected_of_it():
+    """A cheaper plan is no reason to give up one that does as expected."""
+    guard = Guard(taking("newton", 40), taking("lbfgs", 8))
+    assert run_under(guard, [1.0] * 40 + [0.0]) == 40
+    assert not guard.given_up
+    late = Guard(taking("newton", 20), taking("lbfgs", 8))
+    run_under(late, [1.0] * 40 + [0.0])
+    assert late.given_up
+
+
+def test_a_blunt_stage_tells_when_it_takes_too_long_by_itself():
+    """What follows it is not known, so that it tells the least that is left."""
+    for taken, given_up in ((3000, True), (60, False)):
+        guard = Guard(taking("lbfgs", 80), taking("newton", 100))
+        operators = Operators(*[None] * 6, loop=lambda state: bool(state.violation[0] > EPSILON))
+        state = State.at(np.zeros((1, 3)))
+        state.known[:] = True
+        loop = guard.watching(operators, False, False).loop
+        for error in EPSILON ** (np.arange(taken + 1) / taken):
+            state.violation[:] = error
+            if not loop(state):
+                break
+            guard.work.meter.gradients += 1
+            state.iteration += 1
+        assert guard.given_up == given_up
+        assert guard.work.seconds < 61
+
+
+def test_newton_is_not_given_up_a_step_before_its_end():
+    """Its errors fall the faster, the lower they are: the last drop is the least of the next."""
+    errors = [1.0] * 20 + [1e-1, 1e-2, 1e-4]
+    for passes, given_up in (([1.0] * 40, True), (errors, False)):
+        guard = Guard(taking("newton", 20), taking("lbfgs", 8))
+        run_under(guard, passes)
+        assert guard.given_up == given_up
