@@ -166,8 +166,8 @@ def without_postgres(reason: str) -> None:
 
 
 @pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An empty database with tuskml loaded."""
+def new_con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new database with tuskml loaded, for tests of what databases keep."""
     with tuskml.connect(threads=2) as connection:
         yield connection
 
@@ -182,8 +182,8 @@ def file_con() -> Iterator[list[Any]]:
 
 
 @pytest.fixture
-def emptied_con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """As `con`, but the database of the test before, emptied, which takes a tenth of the time.
+def con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database with tuskml loaded: that of the test before, which takes less time.
 
     After a test that leaves more than tables and views in it there is a new one.
     """

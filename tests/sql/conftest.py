@@ -1,14 +1,13 @@
 """Sessions of both databases.
 
 `session` is one of either: its name, "duck" or "post", and the session; `con` is DuckDB's, `post`
-PostgreSQL's. Both are one per file and emptied for each test, since a new one takes longer than
-most tests: PostgreSQL's would import Python's packages again.
+PostgreSQL's. As `con`, `post` is one per file and emptied for each test, since a new one takes
+longer than most tests: it would import Python's packages again.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import psycopg
 import pytest
 
@@ -18,12 +17,6 @@ WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
   AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
 """
 """Those that the extension did not bring."""
-
-
-@pytest.fixture
-def con(emptied_con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """An empty database of DuckDB with tuskml loaded."""
-    return emptied_con
 
 
 @pytest.fixture(scope="module")
