@@ -48,11 +48,9 @@ class Database:
         return tuskml.Model.of(self.ask("SELECT to_jsonb(m) - 'payload' FROM f")[0][0])
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def expected(tree: np.ndarray, row: np.ndarray, known: set[int], at: int = 0) -> float:

@@ -53,15 +53,13 @@ class Database:
         return tuskml.Model.of(found[0][0])
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
-def test_both_databases_grow_the_same_trees(con: duckdb.DuckDBPyConnection, connect: Any) -> None:
-    here, there = (Database(*one).keep() for one in (("duck", con), ("post", connect())))
+def test_both_databases_grow_the_same_trees(con: duckdb.DuckDBPyConnection, post: Any) -> None:
+    here, there = (Database(*one).keep() for one in (("duck", con), ("post", post)))
     assert here.coef == there.coef
     assert here.preparation == there.preparation
     assert here.features == ("shop", "day", "area")

@@ -32,11 +32,9 @@ class Database:
         return self.session.execute(sql.replace("{x}", X[self.name])).fetchall()
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def by_name(db: Database, columns: str = "c, k, a") -> str:
