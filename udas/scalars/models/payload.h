@@ -16,6 +16,8 @@
 /* The format of models of rows with names or of more than two classes; older versions refuse it.
  */
 #define TUSK_PAYLOAD_LATER 2
+/* The format of models of trees in their compact form (trees/compact.h). */
+#define TUSK_PAYLOAD_COMPACT 3
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -23,7 +25,8 @@ enum tusk_payload_flag {
     TUSK_IN_STORE = 4,
     TUSK_BY_NAME = 16,    /* the bytes behind the name of the task are the preparation */
     TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
-    TUSK_HAS_NULLS = 8    /* a coefficient or a class is NULL, and so is every prediction */
+    TUSK_HAS_COMPACT_TREES = 64, /* the weights behind the labels are bytes of that form */
+    TUSK_HAS_NULLS = 8           /* a coefficient or a class is NULL, and so is every prediction */
 };
 
 typedef struct tusk_payload_head {
@@ -56,6 +59,8 @@ typedef struct tusk_payload_parts {
     const double *weights, *labels;
     tusk_text store, name;
     tusk_text preparation; /* to be freed by tusk_payload_free */
+    char
+        *compact; /* trees in the place of `weights`, to be freed likewise; NULL: there are none */
 } tusk_payload_parts;
 
 /* The fields of model i of a trainer's answer. */
