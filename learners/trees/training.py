@@ -313,7 +313,7 @@ def as_models(
         **named_classes(classes_of(given, options)),
         loss=loss,
         history=history_of(forests),
-        iterations=np.array([forest.iterations for forest in forests]),
+        iterations=np.array([f.iterations for f in forests]) * ~np.isin(found, CONSTANT),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
         status=Strings(STATUSES, status),
         plan=plan_of(options),

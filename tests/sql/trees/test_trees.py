@@ -44,7 +44,7 @@ class Database:
         sql = f"SELECT train_model('gbdt', {label}, {{x}}{given}) AS m FROM t WHERE {where}"
         if self.name == "duck":
             return tuskml.Model.of(self.ask(sql)[0][0])
-        fields = self.ask(f"SELECT to_jsonb(m) - 'payload' FROM ({sql}) AS f")[0][0]
+        fields = self.ask(f"SELECT to_jsonb(m) FROM ({sql}) AS f")[0][0]
         return tuskml.Model.of(fields)
 
 

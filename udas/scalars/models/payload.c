@@ -402,3 +402,32 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
         return refuse_damage(sentence, sqlstate);
     return true;
 }
+
+/* --- trees --- */
+
+bool tusk_is_of_trees(tusk_text task) {
+    for (size_t t = 0; t < N_TASKS; t++)
+        if (is_text(task, KNOWN_TASKS[t].name))
+            return KNOWN_TASKS[t].like == TUSK_BOOSTED;
+    return false;
+}
+
+bool tusk_has_compact_trees(tusk_text bytes) {
+    tusk_payload_head head;
+    if (bytes.length < sizeof head)
+        return false;
+    memcpy(&head, bytes.data, sizeof head);
+    return head.task == TUSK_BOOSTED && head.flags & TUSK_HAS_COMPACT_TREES;
+}
+
+bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,
+                           const char **sqlstate) {
+    tusk_payload_view v;
+    if (!tusk_payload_open(bytes, &v, sentence, sqlstate))
+        return false;
+    uint64_t labels = tusk_labels_in(&v.head);
+    uint64_t outputs = v.head.flags & TUSK_HAS_LABELS ? labels : 1;
+    return tusk_compact_open((const char *)(v.weights + labels),
+                             (v.head.n_weights - labels) * sizeof(double), outputs, trees) ||
+           refuse_damage(sentence, sqlstate);
+}

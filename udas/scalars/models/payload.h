@@ -90,4 +90,18 @@ typedef struct tusk_payload_view {
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
                        const char **sqlstate);
 
+/* Whether models of a task are trees. */
+bool tusk_is_of_trees(tusk_text task);
+
+/* Whether a payload has trees in their compact form, which then are in no other field. Its bytes
+ * need not be sound. */
+bool tusk_has_compact_trees(tusk_text bytes);
+/* The trees of such a payload, which point into it. False with a sentence if it is damaged. */
+bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,
+                           const char **sqlstate);
+
+#define TUSK_NO_TREES                                                                         \
+    "the model lacks its trees, which are in its payload alone: expected the model with its " \
+    "payload"
+
 #endif
