@@ -45,6 +45,8 @@ MOST_CLASSES = 1000
 """Of a group; `TUSK_MOST_OUTPUTS` of `udas/scalars/models/score.h`."""
 MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
+GROUPS_TOGETHER = 256
+"""Groups that train in one call. Their trees are in memory several times."""
 CONSTANT = ("out of range", "one class")
 """Statuses of models whose trees are left out."""
 STATUSES = ("ok", "early stop", "no split", "too few rows", "out of range", "one class")
@@ -114,7 +116,8 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
     for number in range(int(shape.max()) + 1):
         places = np.flatnonzero(shape == number)
         cells = np.cumsum(groups["n_rows"][places] * groups["dim"][places])
-        yield from np.split(places, np.flatnonzero(np.diff(cells // MOST_TOGETHER)) + 1)
+        calls = cells // MOST_TOGETHER + np.arange(len(places)) // GROUPS_TOGETHER
+        yield from np.split(places, np.flatnonzero(np.diff(calls)) + 1)
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             rules = averaged(rules, options, int(given.groups["dim"][0]))
         before = started(given, options, classifies(options))
         targets = Targets(given.classes, monotone, given.by_level, before)
-        forests = boosted(kept, rules, memory, held, targets)
+        forests = boosted(kept, rules, memory, held, targets, before is None)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
     models = as_models(given, forests, request, time.monotonic() - began)
@@ -238,9 +241,8 @@ def classifies(options: TreeOptions) -> bool:
 
 def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
     """The positive class of each group, (G,)."""
-    if options.classes is None:
-        return np.asarray(labels["high"], np.float64)
-    return np.full(len(labels), options.classes[1])
+    given = options.classes
+    return np.full(len(labels), given[1]) if given else np.asarray(labels["high"], np.float64)
 
 
 def rules_of(options: TreeOptions, several: bool = False) -> Rules:

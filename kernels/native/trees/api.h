@@ -129,7 +129,13 @@ typedef struct tk_forest_arrays {
      * values of nodes count from the first set of all trees. */
     double *sets;
 } tk_forest_arrays;
+/* nodes, gain, rows and sets may be NULL together. */
 TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);
+
+/* The trees as a model has them (udas/scalars/models/trees.c): three counts, the margins of
+ * several outputs, the nodes of each tree, six numbers of each node, and the sets. */
+TK_API void tk_forests_numbers(const tk_forests *forests, int64_t group, int64_t features,
+                               double *out);
 
 #ifdef __cplusplus
 }

@@ -193,10 +193,6 @@ private:
 } // namespace
 } // namespace tusk
 
-struct tk_forests {
-    std::vector<tusk::Forest> of;
-};
-
 using tusk::Forest;
 
 int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *memory,
@@ -231,48 +227,4 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
         *out = forests.release();
         return (int)TK_OK;
     });
-}
-
-void tk_forests_free(tk_forests *forests) {
-    delete forests;
-}
-
-void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
-    for (const Forest &f : forests->of) {
-        int64_t nodes = 0, sets = 0;
-        for (const auto &tree : f.trees) {
-            nodes += (int64_t)tree.nodes.size();
-            sets += (int64_t)tree.sets.size();
-        }
-        bool held = !f.held.empty();
-        double base = f.outputs() == 1 ? f.base[0] : 0;
-        double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{
-            base, f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(), nodes, best, sets};
-    }
-}
-
-void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to) {
-    const Forest &f = forests->of[group];
-    tk_forest_arrays at = *to;
-    if (at.base)
-        std::copy(f.base.begin(), f.base.end(), at.base);
-    *at.start = 0;
-    int64_t sets = 0; // numbers so far
-    for (const auto &tree : f.trees) {
-        for (tk_node node : tree.nodes) {
-            if (node.missing == TK_BY_LEVEL)
-                node.value += (double)sets;
-            *at.nodes++ = node;
-        }
-        std::copy(tree.sets.begin(), tree.sets.end(), at.sets + sets);
-        sets += (int64_t)tree.sets.size();
-        at.gain = std::copy(tree.gain.begin(), tree.gain.end(), at.gain);
-        at.rows = std::copy(tree.rows.begin(), tree.rows.end(), at.rows);
-        at.start[1] = at.start[0] + (int64_t)tree.nodes.size();
-        at.start++;
-    }
-    std::copy(f.loss.begin(), f.loss.end(), at.loss);
-    if (at.held)
-        std::copy(f.held.begin(), f.held.end(), at.held);
 }
