@@ -58,12 +58,13 @@ INLINE bool walk_several(const tusk_compact *c, kind k, const row *r, tusk_subtr
             tusk_split s = tusk_split_at(c->splits + at[i].split * size, k.threshold, k.index);
             bool open = at[i].n > 0;
             bool sound = (s.left < at[i].n) & (s.feature < r->d) & (s.missing < BY_LEVEL);
-            double value = feature_at(r, k.f64, sound ? s.feature : 0);
+            double value = feature_at(r, k.f64, s.feature & -(uint64_t)sound);
             bool left = (value <= s.threshold) | ((value != value) & (s.missing == 1));
-            uint64_t others = s.left + 1;
-            at[i].split += !sound ? 0 : left ? 1 : others;
-            at[i].leaf += !sound | left ? 0 : others;
-            at[i].n = !sound ? at[i].n : left ? s.left : at[i].n - others;
+            /* All bits set, or none: half of the branches would be mispredicted. */
+            uint64_t go = -(uint64_t)sound, right = (uint64_t)left - 1;
+            at[i].split += go & (1 + (right & s.left));
+            at[i].leaf += go & right & (s.left + 1);
+            at[i].n = go & ((s.left & ~right) | ((at[i].n - s.left - 1) & right));
             bad |= open & !sound;
             going |= open;
         }
