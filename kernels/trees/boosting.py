@@ -50,6 +50,8 @@ class Rules:
     cat_l2: float = 10.0
     averaged: int = 0
     node_fraction: float = 1.0
+    top_rate: float = 0.0
+    other_rate: float = 0.0
 
 
 @dataclass(frozen=True)

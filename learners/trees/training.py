@@ -262,6 +262,8 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         learning_rate=options.learning_rate,
         feature_fraction=options.feature_fraction or 1.0,
         row_fraction=options.row_fraction,
+        top_rate=options.goss * options.top_rate,
+        other_rate=options.goss * options.other_rate,
         shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
         max_cat_threshold=options.max_cat_threshold,
@@ -378,14 +380,12 @@ def classes_of(given: Rows, options: TreeOptions) -> Lists:
 def plan_of(options: TreeOptions) -> str:
     """What runs, in words."""
     threads = options.threads or budget.threads()
+    behind = f"{threads} thread{'s' if threads > 1 else ''}"
     if isinstance(options, ForestOptions):
-        return (
-            f"random forest, {options.objective} loss, {options.trees} trees, "
-            f"{threads} thread{'s' if threads > 1 else ''}"
-        )
+        return f"random forest, {options.objective} loss, {options.trees} trees, {behind}"
     return (
         f"histogram boosting, {options.objective} loss, {options.trees} trees of at most "
-        f"{options.num_leaves} leaves, {threads} thread{'s' if threads > 1 else ''}"
+        f"{options.num_leaves} leaves, {behind}"
     )
 
 
