@@ -147,6 +147,7 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_boost_groups": (INT, [PASS, ctypes.POINTER(trees.Boost), ADDRESS, ADDRESS]),
     "tk_forests_free": (None, [ADDRESS]),
     "tk_forests_about": (None, [ADDRESS, ADDRESS]),
+    "tk_forests_numbers": (None, [ADDRESS, INT64, INT64, ADDRESS]),
     "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
 NET = ctypes.POINTER(nets.Net)

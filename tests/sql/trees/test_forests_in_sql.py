@@ -40,7 +40,7 @@ class Database:
         self.session.execute(
             f"CREATE {self.temp} TABLE f AS SELECT {call} AS m FROM t WHERE {where}"
         )
-        found = "m" if self.name == "duck" else "to_jsonb(m) - 'payload'"
+        found = "m" if self.name == "duck" else "to_jsonb(m)"
         return tuskml.Model.of(self.ask(f"SELECT {found} FROM f")[0][0])
 
 
