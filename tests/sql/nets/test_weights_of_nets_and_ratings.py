@@ -132,6 +132,16 @@ def test_ratings_that_are_held_out(db: Database, algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["mlp", "matrix_factorization"])
+@pytest.mark.parametrize(
+    ("weight", "shown"),
+    [("CAST('nan' AS DOUBLE PRECISION)", "NaN"), ("CASE WHEN i = 3 THEN -2 ELSE 1 END", "-2")],
+)
+def test_weights_that_are_none(db: Database, task: str, weight: str, shown: str) -> None:
+    with pytest.raises(Exception, match=f"weight is {shown} in row .*, expected"):
+        db.model(task, "y", "ARRAY[u, f]", "w", f", {weight}")
+
+
+@pytest.mark.parametrize("task", ["mlp", "matrix_factorization"])
 def test_offsets_are_refused(db: Database, task: str) -> None:
     with pytest.raises(Exception, match=f"offset is not available with task '{task}', expected"):
         db.model(task, "y", "ARRAY[u, f]", "w", ", weight, 0.5")
