@@ -61,19 +61,39 @@ class Softmax:
         return out
 
     def scores(
-        self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats, clustered: bool
+        self,
+        rows: "Pass",
+        weights: Floats,
+        to_z: tuple[Floats, Floats],
+        clustered: bool = False,
+        leverage: tuple[Floats, int] | None = None,
     ) -> tuple[Floats, NDArray[np.int64] | None]:
         """The lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p,
         of rows, or of clusters, and the number of these, (G,).
+
+        to_z: shift and scale; leverage: the packed inverse of the summed curvature, in the shape
+        of the result, and twice the power of 1 - leverage that scores are divided by.
         """
         n, k, p = weights.shape
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
-        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
-        how = Robust(*map(pointer, given), None, 0)
+        inverse, power = leverage or (None, 0)
+        given = [np.ascontiguousarray(one) for one in (weights, *to_z)]
+        how = Robust(*map(pointer, given), pointer(inverse), power)
         call = library().tk_softmax_scores
         check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
+
+    def reach(self, rows: "Pass", weights: Floats, direction: Floats) -> Floats:
+        """Over each group's rows and other classes, (G, 4): the least margin of the own class
+        against them, the least and the largest move of it along a direction, and the largest move
+        of their margins above the mean by probability; weights, direction: (G, K, p).
+        """
+        out = np.empty((len(weights), 4))
+        weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
+        given = pointer(weights), pointer(direction), pointer(out)
+        check_code(library().tk_softmax_reach(rows.struct, self.struct, *given))
+        return out
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,11 @@ class Factorization(Ratings):
         return float((loss + penalty) / self.n)
 
     def loss(self, rows: Pass) -> float:
-        """The mean loss over other rows of one group. Their ids must lie within the shape."""
+        """The weighted mean loss over other rows of one group, whose ids lie within the shape."""
         loss = ctypes.c_double()
         out = ctypes.byref(loss)
         check_code(library().tk_factorization_loss(self._handle, rows.struct, out))
-        return loss.value / int(rows.groups["n_rows"][0])
+        return loss.value / float(rows.weight[0])
 
     def vectors(self) -> tuple[float, Floats]:
         """mu and all vectors (n_users + n_items, width), users first; zeros for unrated ids."""

@@ -8,6 +8,7 @@ from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.factorization.training import DeviceFactorization, piece_rows, too_large
 from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners.factorization.epochs import Factors
 from tuskml.learners.factorization.settings import Settings
 
@@ -17,6 +18,8 @@ def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
     found = placement.answer(settings.device, group)
     if not found.use:
         return found
+    if (group["extras"] & WEIGHTS).any():
+        return Answer(False, "ratings with weights train on the CPU")
     if settings.asked and not settings.method.on_gpu:
         return Answer(False, f"'{settings.algorithm}' runs on the CPU alone")
     reason = too_large(cuda.device(), int(group["n_rows"][0]), shape, settings.validation > 0)

@@ -14,6 +14,7 @@ from tuskml.learners.factorization.options import OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.learner import Groups, Learner
 from tuskml.learners.models import Models
+from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in
 
@@ -44,7 +45,12 @@ class Factorization(Learner):
             ("users and items in a matrix factorization in a store", f"{training.MOST_IDS:,}"),
         )
 
+    @property
+    def weighs(self) -> bool:
+        return True
+
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
+        refuse_offsets(groups, request.task.name)
         return training.train(groups, request.options, memory)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:

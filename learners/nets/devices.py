@@ -11,7 +11,7 @@ def trained_somewhere(
     rows: Pass, rules: Rules, memory: int, given: ByGroup, options: NetOptions
 ) -> Trained:
     """The net of each group. OptionError where 'gpu' is asked for and cannot be."""
-    what = without_arrays(options, rules)
+    what = "a net of rows with weights" if rows.weighted else without_arrays(options, rules)
     if what is not None:
         found = placement.without_kernels(what)
     else:

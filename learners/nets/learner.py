@@ -44,6 +44,10 @@ class Nets(Learner):
         )
 
     @property
+    def weighs(self) -> bool:
+        return True
+
+    @property
     def takes_sparse(self) -> bool:
         return False
 

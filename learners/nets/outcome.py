@@ -121,7 +121,7 @@ def constants(
         return np.full(len(labels), np.nan), about["base_loss"]
     lone = labels["low"] == labels["high"]
     with np.errstate(divide="ignore"):
-        odds = np.log(labels["n_high"] / (labels["n_rows"] - labels["n_high"]))
+        odds = np.log(labels["weight_high"] / (labels["weight"] - labels["weight_high"]))
     odds = odds + log_odds_of(class_weights(options, labels, alike.loss, None))
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
     return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), about["base_loss"])

@@ -36,6 +36,7 @@ from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape
 from tuskml.learners.nets.weights import class_weights, refuse_weights_of_numbers, warm_start
+from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
@@ -65,7 +66,8 @@ def train(
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, NetOptions]) -> None:
-    """DataError for rows that nets cannot have."""
+    """DataError for rows that nets cannot have, OptionError for offsets."""
+    refuse_offsets(groups, request.task.name)
     if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
     most = int(groups["n_rows"].max())

@@ -28,8 +28,8 @@ def class_weights(
 ) -> Floats | None:
     """The weights of the losses of the classes, (G, K); None: all 1.
 
-    labels: LABELS of groups of two classes; many: of more than two each group's labels and their
-    numbers of rows, (G, K). DataError where a class has no weight.
+    labels: LABELS of groups of two classes; many: of more than two each group's labels and the
+    weights of their rows, (G, K). DataError where a class has no weight.
     """
     given = options.class_weight
     if given is None or loss == SQUARED:
@@ -58,13 +58,13 @@ def class_weights(
 
 
 def two_classes(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, Floats]:
-    """The lower and the higher class of each group and their numbers of rows, each (G, 2)."""
+    """The lower and the higher class of each group and the weights of their rows, each (G, 2)."""
     pair = [labels["low"], labels["high"]]
     label = np.stack(pair, axis=1)
     if options.classes is not None:
         label = np.tile(np.array(options.classes, np.float64), (len(labels), 1))
-    high = labels["n_high"].astype(np.float64)
-    return label, np.stack([labels["n_rows"] - high, high], axis=1)
+    high = labels["weight_high"]
+    return label, np.stack([labels["weight"] - high, high], axis=1)
 
 
 def log_odds_of(weight: Floats | None) -> Floats | float:

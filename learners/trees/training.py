@@ -18,7 +18,6 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
-from tuskml.kernels.structures import OFFSETS
 from tuskml.kernels.trees.boosting import GINI, LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
@@ -30,6 +29,7 @@ from tuskml.learners.classes import (
 )
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
+from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
@@ -100,11 +100,7 @@ def refuse_rows(groups: NDArray[np.void], task: str) -> None:
     """DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError(f"features of '{task}' are a list, got sparse(...)")
-    if (groups["extras"] & OFFSETS).any():
-        raise OptionError(
-            f"offset is not available with task '{task}', expected (task, label, features, "
-            "options, weight)"
-        )
+    refuse_offsets(groups, task)
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")

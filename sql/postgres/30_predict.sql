@@ -44,119 +44,63 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAF
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
--- The probabilities of all classes, in the order of the model's list of them.
-CREATE FUNCTION _tuskml_probas(model tuskml_model, features anyarray) RETURNS float8[]
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_probas(model tuskml_model, features tuskml_sparse_real) RETURNS float8[]
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION _tuskml_probas(model tuskml_model, features tuskml_sparse_double) RETURNS float8[]
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-
-CREATE FUNCTION _tuskml_probas(model tuskml_model, features record) RETURNS float8[]
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE;
-
--- The place of a class by its name or its number.
-CREATE FUNCTION _tuskml_place(names text[], given text) RETURNS integer LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    place integer := array_position(names, given);
-BEGIN
-    IF place IS NULL AND given ~ '^-?[0-9]+([.]0*)?$' THEN
-        place := array_position(names, trunc(given::numeric)::text);
-    END IF;
-    IF place IS NULL AND names IS NOT NULL AND given IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE =
-            format('predict_proba: class is ''%s'', expected one of the model''s: %s', given, array_to_string(names, ', '));
-    END IF;
-    RETURN place;
-END
-$$;
-
--- The class by its name, the probability of one class, and those of all by their names.
+-- The class by its name, the probabilities of all classes by their names, and that of one class, by its name or number.
 CREATE FUNCTION predict_class(model tuskml_model, features anyarray) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION predict_probas(model tuskml_model, features anyarray) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT jsonb_object_agg(p.name, p.share)
-FROM unnest((model).class_names, @extschema@._tuskml_probas(model, features)) AS p (name, share)
-WHERE p.share IS NOT NULL
-$$;
+CREATE FUNCTION predict_probas(model tuskml_model, features anyarray) RETURNS jsonb
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name text) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name integer) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name bigint) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name double precision) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name numeric) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_class(model tuskml_model, features record) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_probas(model tuskml_model, features record) RETURNS jsonb
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name integer) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name bigint) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name numeric) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_real) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_real) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT jsonb_object_agg(p.name, p.share)
-FROM unnest((model).class_names, @extschema@._tuskml_probas(model, features)) AS p (name, share)
-WHERE p.share IS NOT NULL
-$$;
+CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_real) RETURNS jsonb
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name text) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name integer) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name bigint) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name double precision) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name numeric) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_double) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_double) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-SELECT jsonb_object_agg(p.name, p.share)
-FROM unnest((model).class_names, @extschema@._tuskml_probas(model, features)) AS p (name, share)
-WHERE p.share IS NOT NULL
-$$;
+CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_double) RETURNS jsonb
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name text) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name integer) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name bigint) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name double precision) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name numeric) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-SELECT (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name::text)]
-$$;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- The payload of a model's other fields, which is what predictions read.
 CREATE FUNCTION model_payload(model tuskml_model) RETURNS bytea
@@ -166,21 +110,3 @@ AS 'MODULE_PATHNAME', 'tuskml_model_payload' LANGUAGE C IMMUTABLE STRICT PARALLE
 -- payloads.
 CREATE FUNCTION with_payload(model tuskml_model) RETURNS tuskml_model
 AS 'MODULE_PATHNAME', 'tuskml_with_payload' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
--- The same of rows with names. Functions in SQL take no record.
-CREATE FUNCTION predict_class(model tuskml_model, features record) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_probas(model tuskml_model, features record) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT jsonb_object_agg(p.name, p.share)
-            FROM unnest((model).class_names, @extschema@._tuskml_probas(model, features)) AS p (name, share)
-            WHERE p.share IS NOT NULL);
-END
-$$;
-CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name text) RETURNS float8
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (@extschema@._tuskml_probas(model, features))[@extschema@._tuskml_place((model).class_names, class_name)];
-END
-$$;

@@ -1,8 +1,9 @@
 // Squared scores of several classes, the middle of a sandwich covariance: the score of a row is
 // r_k z for each class k, with the derivative r_k of its loss by the class's margin. White,
 // Maximum likelihood estimation of misspecified models, 1982; by cluster, Liang and Zeger,
-// Longitudinal data analysis using generalized linear models, 1986.
+// Longitudinal data analysis using generalized linear models, 1986; by leverage, leverage.hpp.
 #include "../shared/clusters.hpp"
+#include "leverage.hpp"
 #include "softmax.hpp"
 
 namespace tusk {
@@ -11,6 +12,7 @@ namespace {
 struct Coordinates {
     int64_t d;
     const double *shift, *scale;
+    Leverage *leverage; // NULL: scores as they are
 };
 
 // Calls body(targets, i, score) for the rows of a chunk; score: (n_classes, d + 1), times the
@@ -26,6 +28,10 @@ void each_score(const tk_pass *pass, const tk_softmax *s, const Chunk &c, const 
         rows.settle(classes, y, n);
         for (int i = 0; i < n; i++) {
             to_z(x, i, to.d, to.shift, to.scale, z.data());
+            if (to.leverage) {
+                int64_t own = classes.place(y.y[i]);
+                to.leverage->divide(rows, i, own, classes.weight_of(own, y, i), z.data());
+            }
             for (int64_t k = 0; k < n_classes; k++)
                 for (int64_t j = 0; j < p; j++)
                     score[k * p + j] = rows.of(k)[i] * z[j];
@@ -40,7 +46,9 @@ int by_row(const tk_pass *pass, const tk_softmax *s, const tk_robust *how, doubl
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * width));
     return sum_over_chunks(
         pass, chunks, width * (width + 1) / 2, out, [&](const Chunk &c, double *acc) {
-            const Coordinates to{d, how->shift + c.group * d, how->scale + c.group * d};
+            Leverage leverage(s->n_classes, d + 1, how, c.group);
+            const Coordinates to{d, how->shift + c.group * d, how->scale + c.group * d,
+                                 how->power ? &leverage : nullptr};
             each_score<T>(pass, s, c, how->weights, to,
                           [&](const Targets &y, int i, const double *score) {
                               double share = y.weight ? 1 / y.weight[i] : 1, *at = acc;
@@ -57,20 +65,20 @@ int by_cluster(const tk_pass *pass, const tk_softmax *s, const tk_robust *how, d
     const int64_t d = pass->groups[0].dim, width = s->n_classes * (d + 1);
     const int64_t triangle = width * (width + 1) / 2;
     std::fill(out, out + pass->n_groups * triangle, 0.0);
-    each_group_in_order(pass, chunk_rows_for(pass),
-                        [&](int64_t g, const Chunk *from, const Chunk *end) {
-                            ClusterSums sums(pass->groups[g], width);
-                            const Coordinates to{d, how->shift + g * d, how->scale + g * d};
-                            for (; from != end && !cancelled(pass->cancel_mark); from++)
-                                each_score<T>(pass, s, *from, how->weights, to,
-                                              [&](const Targets &y, int i, const double *score) {
-                                                  double *sum = sums.of(y.cluster[i]);
-                                                  for (int64_t j = 0; j < width; j++)
-                                                      sum[j] += score[j];
-                                              });
-                            sums.add_squares(out + g * triangle);
-                            clusters[g] = sums.n();
-                        });
+    each_group_in_order(
+        pass, chunk_rows_for(pass), [&](int64_t g, const Chunk *from, const Chunk *end) {
+            ClusterSums sums(pass->groups[g], width);
+            const Coordinates to{d, how->shift + g * d, how->scale + g * d, nullptr};
+            for (; from != end && !cancelled(pass->cancel_mark); from++)
+                each_score<T>(pass, s, *from, how->weights, to,
+                              [&](const Targets &y, int i, const double *score) {
+                                  double *sum = sums.of(y.cluster[i]);
+                                  for (int64_t j = 0; j < width; j++)
+                                      sum[j] += score[j];
+                              });
+            sums.add_squares(out + g * triangle);
+            clusters[g] = sums.n();
+        });
     return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 

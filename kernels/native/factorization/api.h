@@ -10,8 +10,9 @@ extern "C" {
 #endif
 
 /* A pass here has one group of dense rows with two features, [user, item]. The labels are the
- * ratings, stored as float. factorization.hpp defines the objective. Ids of users and items start
- * at 0. A vector has `width` numbers: the bias, if the model has biases, and then the factors. */
+ * ratings, stored as float. Weights of rows are scaled to the mean 1, for vectors in memory only.
+ * factorization.hpp defines the objective. Ids of users and items start at 0. A vector has `width`
+ * numbers: the bias, if the model has biases, and then the factors. */
 typedef struct tk_ids {
     int64_t n_users, n_items; /* 1 + the largest id */
     int64_t bad_row; /* number, from 1, of the first row with a bad id; 0: none. An id is bad if
@@ -60,7 +61,7 @@ TK_API int tk_factorization_solve(tk_factorization *f, double relax, int threads
 /* The objective's sums over all training ratings. */
 TK_API int tk_factorization_objective(const tk_factorization *f, int threads, int64_t cancel_mark,
                                       double *sums);
-/* The sum of losses over other rows. Their ids must be below n_users and n_items. */
+/* The weighted sum of losses over other rows. Their ids must be below n_users and n_items. */
 TK_API int tk_factorization_loss(const tk_factorization *f, const tk_pass *pass, double *loss);
 /* Writes the model. mean: mu; coef: (n_users + n_items, width), users first, zeros for ids without
  * ratings. */

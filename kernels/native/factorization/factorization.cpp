@@ -17,9 +17,10 @@ int run_epoch(Factorization &f, int64_t epoch, double step, int threads, bool lo
     parallel_for(std::min(threads, f.grid), threads, [&](int64_t) {
         for (Turn turn; turns.next(turn, !lock_free); turns.finish(turn)) {
             const int64_t *start = &f.start[turn.block];
+            const float *weights = f.weights.data() ? f.weights.data() + start[0] : nullptr;
             if (!cancelled(cancel_mark))
                 sums[turn.block] = body(f.ratings.data() + start[0], start[1] - start[0], users,
-                                        items, f.lines(), rule);
+                                        items, f.lines(), rule, weights);
         }
     });
     *loss = 0.5 * total_of(sums) * f.deviation * f.deviation;
@@ -50,22 +51,23 @@ void write_side(const Factorization &f, const Side &side, double *coef) {
     }
 }
 
-double square_error(const Factorization &f, const Rating &r) {
+double square_error(const Factorization &f, int64_t k) {
+    const Rating &r = f.ratings.data()[k];
     float e = r.value - predicted(f, f.users.vectors.data() + (int64_t)r.user * f.stride,
                                   f.items.vectors.data() + (int64_t)r.item * f.stride);
-    return (double)(e * e);
+    return (double)(e * e) * (f.weights.data() ? f.weights.data()[k] : 1);
 }
 
 // The loss over rows outside the training. Ids that the training did not see have zero vectors.
 double other_loss(const Factorization &f, const tk_pass *pass, const Chunk &chunk) {
     alignas(64) static const float zeros[4096 + 2 * LINE] = {};
     double sum = 0;
-    for_ratings(pass, chunk, [&](auto user, auto item, double rating) {
+    for_ratings(pass, chunk, [&](auto user, auto item, double rating, double weight) {
         int32_t u = f.users.place[(size_t)user], i = f.items.place[(size_t)item];
         const float *p = u < 0 ? zeros : f.users.vectors.data() + (int64_t)u * f.stride;
         const float *q = i < 0 ? zeros : f.items.vectors.data() + (int64_t)i * f.stride;
         double e = (rating - f.mean) / f.deviation - predicted(f, p, q);
-        sum += e * e;
+        sum += weight * e * e;
     });
     return sum;
 }
@@ -150,9 +152,8 @@ int tk_factorization_objective(const tk_factorization *f, int threads, int64_t c
         parallel_for(blocks, threads, [&](int64_t block) {
             if (cancelled(cancel_mark))
                 return;
-            const Rating *ratings = f->ratings.data();
             for (int64_t k = f->start[block]; k < f->start[block + 1]; k++)
-                errors[block] += square_error(*f, ratings[k]);
+                errors[block] += square_error(*f, k);
         });
         sums[0] = 0.5 * total_of(errors) * f->deviation * f->deviation;
         sums[1] = penalty_of(*f);

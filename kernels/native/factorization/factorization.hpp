@@ -3,11 +3,12 @@
 //     mean of 1/2 (m - r_ui)^2 + l2/2 (|p_u|^2 + |q_i|^2 + b_u^2 + b_i^2),
 //     m = mu + b_u + b_i + p_u.q_i,
 //
-// where mu is the mean rating (without biases b = 0 and mu = 0). The penalty counts a vector once
-// per rating, as libmf, Surprise and the papers do. Koren, Bell, Volinsky, Matrix
-// Factorization Techniques for Recommender Systems, IEEE Computer 2009, equation 5 and "stochastic
-// gradient descent"; S. Funk, Netflix Update: Try This at Home, 2006; low-rank matrix
-// factorization as in-database SGD: Qin, Torres, Rusu, VLDB 2017.
+// where mu is the mean rating (without biases b = 0 and mu = 0). A rating of weight 2 counts as
+// two, in the means and in the penalty. The penalty counts a vector once per rating, as libmf,
+// Surprise and the papers do. Koren, Bell, Volinsky, Matrix Factorization Techniques for
+// Recommender Systems, IEEE Computer 2009, equation 5 and "stochastic gradient descent"; S. Funk,
+// Netflix Update: Try This at Home, 2006; low-rank matrix factorization as in-database SGD: Qin,
+// Torres, Rusu, VLDB 2017.
 //
 // Training uses ratings in units of their standard deviation s, so that one step size suits every
 // scale of ratings: r' = (r - mu) / s, b' = b / s, p' = p / sqrt(s), and the penalties of p' and
@@ -40,6 +41,10 @@ struct Side {
     std::vector<int32_t> place; // by id; -1: no ratings
     std::vector<int32_t> id;    // by place
     std::vector<int64_t> count; // ratings, by place
+    std::vector<double> mass;   // the sum of their weights, by place; empty: they have none
+    double weight(int64_t place) const {
+        return mass.empty() ? (double)count[place] : mass[place];
+    }
     std::vector<int32_t> range; // by place
     std::vector<int32_t> first; // first place of each range, then the number of places
     Charged<float> vectors;     // stride floats per place
@@ -59,6 +64,7 @@ struct Factorization {
     int64_t n = 0;
     tusk_memory *memory = nullptr;
     Charged<Rating> ratings;
+    Charged<float> weights; // like ratings, with the mean 1; NULL: they have none
     std::vector<int64_t> start;
     double mean = 0, deviation = 1;
 
@@ -74,7 +80,7 @@ inline uint64_t scrambled(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// Calls body(user, item, rating) for the rows of a chunk, with ids in their stored type.
+// Calls body(user, item, rating, weight) for the rows of a chunk, with ids in their stored type.
 template <class Body> void for_ratings(const tk_pass *pass, const Chunk &c, Body &&body) {
     auto walk = [&]<class T>(const T *) {
         const tusk_segment *s = c.segment;
@@ -87,10 +93,11 @@ template <class Body> void for_ratings(const tk_pass *pass, const Chunk &c, Body
             }
             const T *x = (const T *)tusk_dense_values(s);
             const double *y = tusk_labels(s);
+            const double *w = tusk_extra(s, tusk_shape_of(pass->groups), TUSK_WEIGHTS);
             uint32_t end = (uint32_t)std::min<int64_t>(s->n_rows, at + left);
             left -= end - at;
             for (; at < end; at++)
-                body(x[2 * (size_t)at], x[2 * (size_t)at + 1], y[at]);
+                body(x[2 * (size_t)at], x[2 * (size_t)at + 1], y[at], w ? w[at] : 1.0);
         }
     };
     pass->groups[0].kind == TUSK_DENSE_F32 ? walk((const float *)nullptr)

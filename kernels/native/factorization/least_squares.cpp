@@ -6,11 +6,12 @@
 // Krichene, Zhang and Koren, iALS++: Speeding up matrix factorization with subspace optimization,
 // 2021.
 //
-// A vector's ratings come in the order of the blocks, so the result is the same for any number of
-// threads. We solve for the change of a line, from the residuals of the ratings: the next pass
-// then corrects float's rounding errors. A change multiplied by less than 2 lowers the objective
-// too, and over several passes it converges faster: successive over-relaxation, Young, Iterative
-// Solution of Large Linear Systems, 1971.
+// A rating's residual and its line are multiplied by the root of its weight. A vector's ratings
+// come in the order of the blocks, so the result is the same for any number of threads. We solve
+// for the change of a line, from the residuals of the ratings: the next pass then corrects float's
+// rounding errors. A change multiplied by less than 2 lowers the objective too, and over several
+// passes it converges faster: successive over-relaxation, Young, Iterative Solution of Large
+// Linear Systems, 1971.
 #include <algorithm>
 #include <atomic>
 
@@ -30,6 +31,14 @@ constexpr float DAMPING = 3e-6f;
 struct Rest {
     int32_t place;
     float left;
+};
+
+// Some ratings of a vector, and the roots of their weights; NULL: all are 1.
+struct Rests {
+    Rest *rest;
+    float *root;
+    float scale(int64_t k) const { return root ? root[k] : 1; }
+    Rests from(int64_t k) const { return {rest + k, root ? root + k : nullptr}; }
 };
 
 struct alignas(64) Room {
@@ -111,32 +120,33 @@ void eliminate(Room &room, int d, float *out) {
 }
 
 // Copies the lines and residuals of the first `n` ratings side by side.
-void pack(const Half &half, const Rest *rests, int n, int l, Room &room) {
+void pack(const Half &half, Rests rests, int n, int l, Room &room) {
     const bool first = l == 0 && half.f.biases;
     for (int k = 0; k < n; k++) {
-        v16f x = load16(half.line(rests[k], l));
+        v16f x = load16(half.line(rests.rest[k], l));
         if (first)
             x = with_first(splat16(1), x);
-        store16(room.x[k], x);
-        room.e[k] = rests[k].left;
+        store16(room.x[k], rests.root ? splat16(rests.root[k]) * x : x);
+        room.e[k] = rests.rest[k].left;
     }
 }
 
-// Minimises the objective over one line of a vector.
-void solve_line(const Half &half, float *vector, Rest *rests, int64_t n, int l, Room &room) {
+// Minimises the objective over one line of a vector. mass: the sum of the weights of its ratings.
+void solve_line(const Half &half, float *vector, Rests rests, int64_t n, double mass, int l,
+                Room &room) {
     const Factorization &f = half.f;
     const int d = std::min(LINE, f.width() - l * LINE);
-    const float penalty = (float)(f.l2 / f.deviation * (double)n);
+    const float penalty = (float)(f.l2 / f.deviation * mass);
     std::fill_n(&room.matrix[0][0], LINE * LINE, 0.0f);
     std::fill_n(room.right, LINE, 0.0f);
     for (int64_t k = 0; k < n; k += BATCH) {
         const int m = (int)std::min<int64_t>(BATCH, n - k);
-        pack(half, rests + k, m, l, room);
+        pack(half, rests.from(k), m, l, room);
         add_products(room, m, d);
     }
     float trace = 0;
     for (int j = 0; j < d; j++) {
-        const float own = l == 0 && j < f.biases ? (float)(f.l2 * (double)n) : penalty;
+        const float own = l == 0 && j < f.biases ? (float)(f.l2 * mass) : penalty;
         room.matrix[j][j] += own;
         room.right[j] -= own * vector[l * LINE + j];
         trace += room.matrix[j][j];
@@ -152,26 +162,30 @@ void solve_line(const Half &half, float *vector, Rest *rests, int64_t n, int l, 
     for (int64_t k = 0; k < n; k += BATCH) {
         const int m = (int)std::min<int64_t>(BATCH, n - k);
         if (n > BATCH)
-            pack(half, rests + k, m, l, room);
+            pack(half, rests.from(k), m, l, room);
         for (int i = 0; i < m; i++)
-            rests[k + i].left -= sum16(load16(room.x[i]) * by);
+            rests.rest[k + i].left -= sum16(load16(room.x[i]) * by);
     }
 }
 
-// Solves for one vector and returns the sum of its ratings' squared residuals.
-double solve_vector(const Half &half, float *vector, Rest *rests, int64_t n, Room &room) {
-    for (int64_t k = 0; k < n; k++)
-        rests[k].left -= predicted(half.f, vector, half.line(rests[k], 0));
+// Solves for the vector of a place and returns the weighted sum of its ratings' squared residuals.
+double solve_vector(const Half &half, int32_t place, Rests rests, Room &room) {
+    float *vector = half.mine.vectors.data() + (int64_t)place * half.f.stride;
+    const int64_t n = half.mine.count[place];
+    for (int64_t k = 0; k < n; k++) {
+        Rest &one = rests.rest[k];
+        one.left = rests.scale(k) * (one.left - predicted(half.f, vector, half.line(one, 0)));
+    }
     for (int l = 0; l < half.f.lines(); l++)
-        solve_line(half, vector, rests, n, l, room);
+        solve_line(half, vector, rests, n, half.mine.weight(place), l, room);
     double total = 0;
     for (int64_t k = 0; k < n; k++)
-        total += (double)rests[k].left * rests[k].left;
+        total += (double)rests.rest[k].left * rests.rest[k].left;
     return total;
 }
 
 // Collects all ratings of a range, grouped by vector.
-void gather(const Half &half, int32_t range, Rest *rests, std::vector<int64_t> &at) {
+void gather(const Half &half, int32_t range, Rests rests, std::vector<int64_t> &at) {
     const Factorization &f = half.f;
     const int32_t first = half.mine.first[range], end = half.mine.first[range + 1];
     at.assign((size_t)(end - first) + 1, 0);
@@ -181,21 +195,23 @@ void gather(const Half &half, int32_t range, Rest *rests, std::vector<int64_t> &
         const int64_t block = half.block(range, k);
         for (int64_t i = f.start[block]; i < f.start[block + 1]; i++) {
             const Rating &r = f.ratings.data()[i];
-            rests[at[half.own(r) - first]++] = {half.other(r), r.value};
+            const int64_t to = at[half.own(r) - first]++;
+            rests.rest[to] = {half.other(r), r.value};
+            if (rests.root)
+                rests.root[to] = std::sqrt(f.weights.data()[i]);
         }
     }
 }
 
-double solve_range(const Half &half, int32_t range, Rest *rests, std::vector<int64_t> &at,
+double solve_range(const Half &half, int32_t range, Rests rests, std::vector<int64_t> &at,
                    Room &room, int64_t cancel_mark) {
     gather(half, range, rests, at);
     double total = 0;
     for (int32_t p = half.mine.first[range]; p < half.mine.first[range + 1]; p++) {
         if (cancelled(cancel_mark))
             return total;
-        float *vector = half.mine.vectors.data() + (int64_t)p * half.f.stride;
-        total += solve_vector(half, vector, rests, half.mine.count[p], room);
-        rests += half.mine.count[p];
+        total += solve_vector(half, p, rests, room);
+        rests = rests.from(half.mine.count[p]);
     }
     return total;
 }
@@ -210,14 +226,19 @@ int solve_side(const Half &half, int threads, int64_t cancel_mark, double *loss)
     std::atomic<int> failed{TK_OK};
     parallel_for(std::min(threads, f.grid), threads, [&](int64_t) {
         Charged<Rest> rests;
-        if (int code = rests.take(f.memory, most)) {
+        Charged<float> roots;
+        int code = rests.take(f.memory, most);
+        if (!code && f.weights.data())
+            code = roots.take(f.memory, most);
+        if (code) {
             failed = code;
             return;
         }
         auto room = std::make_unique<Room>();
         std::vector<int64_t> at;
         for (int32_t range; (range = next.fetch_add(1)) < f.grid && !cancelled(cancel_mark);)
-            sums[range] = solve_range(half, range, rests.data(), at, *room, cancel_mark);
+            sums[range] =
+                solve_range(half, range, {rests.data(), roots.data()}, at, *room, cancel_mark);
     });
     *loss = total_of(sums);
     return cancelled(cancel_mark) ? TK_CANCELLED : failed.load();

@@ -37,7 +37,7 @@ int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users
         mine.assign(ids, 0);
         size_t first = chunks.size() * part / parts, end = chunks.size() * (part + 1) / parts;
         for (size_t c = first; c < end && !cancelled(pass->cancel_mark); c++)
-            for_ratings(pass, chunks[c], [&](auto user, auto item, double) {
+            for_ratings(pass, chunks[c], [&](auto user, auto item, double, double) {
                 mine[(size_t)user]++;
                 mine[users.n_ids + (size_t)item]++;
             });
@@ -95,23 +95,39 @@ int32_t grid_for(const Factorization &f) {
     return (int32_t)std::max(1.0, std::min(wanted, most));
 }
 
+// The largest weight of a row.
+double largest_weight(const tk_pass *pass) {
+    const tusk_group &group = pass->groups[0];
+    if (!(group.extras & TUSK_WEIGHTS))
+        return 1;
+    double most = 0;
+    for (const tusk_segment *s = group.head; s; s = s->next) {
+        const double *w = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
+        most = std::max(most, *std::max_element(w, w + s->n_rows));
+    }
+    return most;
+}
+
 // Copies ratings to their blocks. Counts of each chunk's ratings by block give their positions.
+// Weights are divided by the largest one.
 int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, Factorization &f) {
     size_t blocks = (size_t)f.grid * f.grid;
+    double most = largest_weight(pass);
     // Chunks are joined into fewer parts, because each part has one counter per block.
     size_t parts = std::min<size_t>(chunks.size(), 4 * (size_t)pass->threads);
     std::vector<int64_t> at(parts * blocks, 0);
     auto for_part = [&](size_t part, auto &&body) {
         size_t first = chunks.size() * part / parts, end = chunks.size() * (part + 1) / parts;
         for (size_t c = first; c < end && !cancelled(pass->cancel_mark); c++)
-            for_ratings(pass, chunks[c], [&](auto user, auto item, double y) {
+            for_ratings(pass, chunks[c], [&](auto user, auto item, double y, double w) {
                 int32_t u = f.users.place[(size_t)user], i = f.items.place[(size_t)item];
-                body((size_t)f.users.range[u] * f.grid + f.items.range[i], u, i, y);
+                body((size_t)f.users.range[u] * f.grid + f.items.range[i], Rating{u, i, (float)y},
+                     (float)(w / most));
             });
     };
     int code = for_chunks(pass, parts, [&](int64_t part) {
         int64_t *mine = &at[part * blocks];
-        for_part(part, [&](size_t block, int32_t, int32_t, double) { mine[block]++; });
+        for_part(part, [&](size_t block, const Rating &, float) { mine[block]++; });
     });
     if (code)
         return code;
@@ -128,8 +144,10 @@ int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, Factorization
     f.start[blocks] = total;
     return for_chunks(pass, parts, [&](int64_t part) {
         int64_t *mine = &at[part * blocks];
-        for_part(part, [&](size_t block, int32_t u, int32_t i, double y) {
-            f.ratings.data()[mine[block]++] = {u, i, (float)y};
+        for_part(part, [&](size_t block, const Rating &rating, float weight) {
+            if (f.weights.data())
+                f.weights.data()[mine[block]] = weight;
+            f.ratings.data()[mine[block]++] = rating;
         });
     });
 }
@@ -144,6 +162,7 @@ inline uint32_t shuffle_key(const Rating &r, uint64_t seed) {
 struct Keyed {
     uint32_t key;
     Rating rating;
+    float weight;
 };
 
 inline bool before(const Keyed &a, const Keyed &b) {
@@ -153,14 +172,16 @@ inline bool before(const Keyed &a, const Keyed &b) {
         return a.rating.user < b.rating.user;
     if (a.rating.item != b.rating.item)
         return a.rating.item < b.rating.item;
-    return a.rating.value < b.rating.value;
+    if (a.rating.value != b.rating.value)
+        return a.rating.value < b.rating.value;
+    return a.weight < b.weight;
 }
 
 // Orders a block by a seeded hash of each rating. This is as random as a shuffle, and does not
 // depend on the order of the rows. Keys are uniform, so a counting sort with one bucket per rating
 // nearly sorts them, and insertion sort finishes.
-void order_block(Rating *ratings, size_t n, uint64_t seed, std::vector<Keyed> &room,
-                 std::vector<uint32_t> &at) {
+void order_block(Rating *ratings, float *weights, size_t n, uint64_t seed,
+                 std::vector<Keyed> &room, std::vector<uint32_t> &at) {
     int bits = 0;
     while (bits < 24 && (size_t)2 << bits < n)
         bits++;
@@ -173,7 +194,7 @@ void order_block(Rating *ratings, size_t n, uint64_t seed, std::vector<Keyed> &r
         at[b] += at[b - 1];
     for (size_t k = 0; k < n; k++) {
         uint32_t key = shuffle_key(ratings[k], seed);
-        room[at[bucket(key)]++] = {key, ratings[k]};
+        room[at[bucket(key)]++] = {key, ratings[k], weights ? weights[k] : 1};
     }
     // Equal ratings have equal keys. With many of them insertion sort would take quadratic time.
     size_t longest = 0, first = 0;
@@ -192,6 +213,8 @@ void order_block(Rating *ratings, size_t n, uint64_t seed, std::vector<Keyed> &r
     }
     for (size_t k = 0; k < n; k++)
         ratings[k] = room[k].rating;
+    for (size_t k = 0; weights && k < n; k++)
+        weights[k] = room[k].weight;
 }
 
 // Sums over blocks in their order, so the result is the same for any number of threads.
@@ -200,7 +223,7 @@ template <class Term> double block_sum(const tk_pass *pass, const Factorization 
     parallel_for((int64_t)sums.size(), pass->threads, [&](int64_t b) {
         double sum = 0;
         for (int64_t k = f.start[b]; k < f.start[b + 1]; k++)
-            sum += term(f.ratings.data()[k]);
+            sum += term(f.ratings.data()[k], f.weights.data() ? f.weights.data()[k] : 1.0f);
         sums[b] = sum;
     });
     double total = 0;
@@ -209,16 +232,31 @@ template <class Term> double block_sum(const tk_pass *pass, const Factorization 
     return total;
 }
 
+// Makes the mean of the weights 1, and adds them up by user and by item.
+void scale_weights(const tk_pass *pass, Factorization &f) {
+    if (!f.weights.data())
+        return;
+    double total = block_sum(pass, f, [](Rating &, float w) { return (double)w; });
+    for (int64_t k = 0; k < f.n; k++)
+        f.weights.data()[k] = (float)(f.weights.data()[k] * ((double)f.n / total));
+    f.users.mass.assign(f.users.seen(), 0);
+    f.items.mass.assign(f.items.seen(), 0);
+    for (int64_t k = 0; k < f.n; k++) {
+        f.users.mass[f.ratings.data()[k].user] += f.weights.data()[k];
+        f.items.mass[f.ratings.data()[k].item] += f.weights.data()[k];
+    }
+}
+
 void standardise(const tk_pass *pass, Factorization &f) {
     double n = (double)f.n;
     if (f.biases)
-        f.mean = block_sum(pass, f, [](Rating &r) { return (double)r.value; }) / n;
-    double square = block_sum(pass, f, [&](Rating &r) {
+        f.mean = block_sum(pass, f, [](Rating &r, float w) { return (double)r.value * w; }) / n;
+    double square = block_sum(pass, f, [&](Rating &r, float w) {
         double d = r.value - f.mean;
-        return d * d;
+        return d * d * w;
     });
     f.deviation = square > 0 ? std::sqrt(square / n) : 1.0;
-    block_sum(pass, f, [&](Rating &r) {
+    block_sum(pass, f, [&](Rating &r, float) {
         r.value = (float)((r.value - f.mean) / f.deviation);
         return 0.0;
     });
@@ -236,18 +274,25 @@ int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f) {
     f.grid = grid_for(f);
     for (Side *side : {&f.users, &f.items})
         cut(*side, f.n, f.grid);
-    if (int code = f.ratings.take(memory, f.n))
+    int code = f.ratings.take(memory, f.n);
+    if (!code && pass->groups[0].extras & TUSK_WEIGHTS)
+        code = f.weights.take(memory, f.n);
+    if (code)
         return code;
     if (int code = scatter(pass, chunks, f))
         return code;
-    int code = for_chunks(pass, (size_t)f.grid * f.grid, [&](int64_t b) {
+    code = for_chunks(pass, (size_t)f.grid * f.grid, [&](int64_t b) {
         std::vector<Keyed> room;
         std::vector<uint32_t> at;
-        order_block(f.ratings.data() + f.start[b], f.start[b + 1] - f.start[b], f.seed, room, at);
+        float *weights = f.weights.data() ? f.weights.data() + f.start[b] : nullptr;
+        order_block(f.ratings.data() + f.start[b], weights, f.start[b + 1] - f.start[b], f.seed,
+                    room, at);
     });
-    if (!code)
-        standardise(pass, f);
-    return code;
+    if (code)
+        return code;
+    scale_weights(pass, f);
+    standardise(pass, f);
+    return TK_OK;
 }
 
 } // namespace tusk
@@ -261,7 +306,7 @@ int tk_rating_ids(const tk_pass *pass, tk_ids *out) {
         int code = for_chunks(pass, chunks.size(), [&](int64_t c) {
             tk_ids &mine = found[c] = {};
             int64_t row = 0;
-            for_ratings(pass, chunks[c], [&](auto user, auto item, double) {
+            for_ratings(pass, chunks[c], [&](auto user, auto item, double, double) {
                 row++;
                 for (int k = 0; k < 2; k++) {
                     double id = k ? item : user;

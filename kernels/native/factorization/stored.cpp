@@ -217,7 +217,7 @@ private:
         const Scattered users = users_.table(), items = items_.table();
         double sum = 0;
         if (training_) {
-            sum = body_(ratings, n, users, items, f_.lines(), rule_);
+            sum = body_(ratings, n, users, items, f_.lines(), rule_, nullptr);
         } else {
             const double unit = f_.deviation / deviation_;
             const double shift = (f_.mean - job_->mean) / deviation_;

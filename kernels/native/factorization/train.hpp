@@ -41,11 +41,16 @@ struct Scattered {
     float *at(int32_t place, int64_t) const { return vectors[place - first]; }
 };
 
+// What a step leaves of a vector where the rating has a weight: 1 - weight step l2.
+template <bool Weighted> v16f kept(const v16f &keep, float weight) {
+    return Weighted ? splat16(weight) * keep + splat16(1 - weight) : keep;
+}
+
 // Takes one gradient step per rating and returns the sum of squared errors. N: lines of a vector;
-// 0: any number.
-template <int N, bool Biases, class Vectors>
+// 0: any number. weights: like ratings; not read unless Weighted.
+template <int N, bool Biases, class Vectors, bool Weighted = false>
 double train(const Rating *ratings, int64_t n, Vectors users, Vectors items, int lines,
-             const Rule &rule) {
+             const Rule &rule, const float *weights) {
     const int64_t stride = (int64_t)(N ? N : lines) * LINE;
     const int count = N ? N : lines;
     double total = 0;
@@ -58,17 +63,19 @@ double train(const Rating *ratings, int64_t n, Vectors users, Vectors items, int
         v16f dot = Biases ? with_first(a + b, a * b) : a * b;
         for (int l = 1; l < count; l++)
             dot += load16(p + l * LINE) * load16(q + l * LINE);
-        float e = r.value - sum16(dot);
-        total += (double)(e * e);
-        v16f g = splat16(rule.step * e);
-        store16(p, rule.keep_first * a + g * (Biases ? with_first(splat16(1), b) : b));
-        store16(q, rule.keep_first * b + g * (Biases ? with_first(splat16(1), a) : a));
+        float e = r.value - sum16(dot), weight = Weighted ? weights[k] : 1.0f;
+        total += (double)(weight * e * e);
+        v16f g = splat16(rule.step * weight * e);
+        const v16f keep_first = kept<Weighted>(rule.keep_first, weight);
+        const v16f keep = kept<Weighted>(rule.keep, weight);
+        store16(p, keep_first * a + g * (Biases ? with_first(splat16(1), b) : b));
+        store16(q, keep_first * b + g * (Biases ? with_first(splat16(1), a) : a));
         __builtin_prefetch(next_p, 1);
         __builtin_prefetch(next_q, 1);
         for (int l = 1; l < count; l++) {
             v16f pl = load16(p + l * LINE), ql = load16(q + l * LINE);
-            store16(p + l * LINE, rule.keep * pl + g * ql);
-            store16(q + l * LINE, rule.keep * ql + g * pl);
+            store16(p + l * LINE, keep * pl + g * ql);
+            store16(q + l * LINE, keep * ql + g * pl);
             __builtin_prefetch(next_p + l * LINE, 1);
             __builtin_prefetch(next_q + l * LINE, 1);
         }
@@ -77,7 +84,8 @@ double train(const Rating *ratings, int64_t n, Vectors users, Vectors items, int
 }
 
 template <class Vectors>
-using Train = double (*)(const Rating *, int64_t, Vectors, Vectors, int, const Rule &);
+using Train = double (*)(const Rating *, int64_t, Vectors, Vectors, int, const Rule &,
+                         const float *);
 
 template <bool Biases, class Vectors, int... N>
 Train<Vectors> train_for(int lines, std::integer_sequence<int, N...>) {
@@ -86,6 +94,8 @@ Train<Vectors> train_for(int lines, std::integer_sequence<int, N...>) {
 }
 template <class Vectors> Train<Vectors> train_for(const Factorization &f) {
     constexpr std::make_integer_sequence<int, 9> most{};
+    if (f.weights.data())
+        return f.biases ? train<0, true, Vectors, true> : train<0, false, Vectors, true>;
     return f.biases ? train_for<true, Vectors>(f.lines(), most)
                     : train_for<false, Vectors>(f.lines(), most);
 }
@@ -200,11 +210,11 @@ inline float predicted(const Factorization &f, const float *p, const float *q) {
     return f.biases ? predicted<true>(p, q, f.lines()) : predicted<false>(p, q, f.lines());
 }
 
-// The sum over ratings of |vector|^2, in the caller's units.
+// The weighted sum over ratings of |vector|^2, in the caller's units.
 inline double squares(const Factorization &f, const Side &side) {
     double total = 0;
     for (int64_t place = 0; place < side.seen(); place++)
-        total += square(f, side.vectors.data() + place * f.stride) * (double)side.count[place];
+        total += square(f, side.vectors.data() + place * f.stride) * side.weight(place);
     return total;
 }
 

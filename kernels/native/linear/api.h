@@ -89,9 +89,17 @@ TK_API int tk_softmax_curvature(const tk_pass *pass, const tk_softmax *softmax,
                                 double *out);
 /* The lower triangle of sum(u u'), row by row, with the scores of rows or, unless clusters is
  * NULL, their sums by cluster, as u: of each class the derivative of the loss times z. out has
- * shape (n_groups, w (w + 1) / 2), w = n_classes (d + 1); inverse and power are not read. */
+ * shape (n_groups, w (w + 1) / 2), w = n_classes (d + 1). With power 1 or 2 the derivatives r of a
+ * row become (1 - W M)^(-power / 2) r with the curvature W = diag(p) - p p' by margins and M = Z A
+ * Z', Z the row z for each class and A the inverse, packed like out; not by cluster. */
 TK_API int tk_softmax_scores(const tk_pass *pass, const tk_softmax *softmax, const tk_robust *how,
                              double *out, int64_t *clusters);
+/* Over each group's rows and the classes k but the row's own y, shape (n_groups, 4), at weights
+ * and along a direction in the shape of tk_softmax_gradient's: the least m_y - m_k, the least and
+ * the largest move of it, and the largest move of m_k above the mean by probability of all
+ * classes' moves. */
+TK_API int tk_softmax_reach(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
+                            const double *direction, double *out);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

@@ -1,41 +1,12 @@
 // How the margins of two classes change along a direction. This decides whether the logistic loss
 // has an optimum (learners/linear/inference/separation.py).
-#include <cmath>
-#include <limits>
-#include <vector>
-
+#include "../shared/reach.hpp"
 #include "api.h"
 #include "dense.hpp"
 #include "sparse.hpp"
 
 namespace tusk {
 namespace {
-
-// The values that tk_margin_reach returns, for one group or for some of its rows.
-struct Reach {
-    double least_margin = std::numeric_limits<double>::infinity();
-    double least_move = std::numeric_limits<double>::infinity();
-    double most_move = -std::numeric_limits<double>::infinity();
-    double most_share = 0;
-
-    void merge(const Reach &o) {
-        least_margin = std::min(least_margin, o.least_margin);
-        least_move = std::min(least_move, o.least_move);
-        most_move = std::max(most_move, o.most_move);
-        most_share = std::max(most_share, o.most_share);
-    }
-
-    // Takes the margin and the move of one row, both times its label's sign. If one is not finite,
-    // sets all values to extremes that prove nothing.
-    void take(double margin, double move) {
-        if (!(std::isfinite(margin) && std::isfinite(move))) {
-            merge({-HUGE_VAL, -HUGE_VAL, HUGE_VAL, HUGE_VAL});
-            return;
-        }
-        double right = 1 / (1 + std::exp(-margin));
-        merge({margin, move, move, right * std::fabs(move)});
-    }
-};
 
 template <class Rows>
 void margins_of(const Rows &rows, int n, int64_t d, const double *, const double *padded_w,
@@ -59,7 +30,8 @@ void reach_of_chunk(const tk_pass *pass, const Chunk &c, const double *w, const 
         margins_of(rows, n, d, u, padded_u, move);
         for (int i = 0; i < n; i++) {
             double sign = y[i] == positive ? 1 : -1;
-            out->take(sign * m[i], sign * move[i]);
+            double right = 1 / (1 + std::exp(-sign * m[i]));
+            out->take(sign * m[i], sign * move[i], right * std::fabs(move[i]));
         }
     };
     if (tusk_is_sparse(pass->groups[0].kind))
@@ -76,23 +48,10 @@ int margin_reach(const tk_pass *pass, const double *weights, const double *direc
     bool sparse = tusk_is_sparse(pass->groups[0].kind);
     const PaddedWeights at = sparse ? PaddedWeights() : PaddedWeights(pass, weights);
     const PaddedWeights along = sparse ? PaddedWeights() : PaddedWeights(pass, direction);
-    auto chunks = make_chunks(pass, chunk_rows_for(pass));
-    std::vector<Reach> each(chunks.size()), all(pass->n_groups);
-    parallel_for((int64_t)chunks.size(), pass->threads, [&](int64_t i) {
-        const Chunk &c = chunks[i];
-        if (cancelled(pass->cancel_mark))
-            return;
+    return reach_by_group(pass, out, [&](const Chunk &c, Reach *found) {
         reach_of_chunk<T>(pass, c, weights + c.group * p, at.of(c.group), direction + c.group * p,
-                          along.of(c.group), &each[i]);
+                          along.of(c.group), found);
     });
-    for (size_t i = 0; i < chunks.size(); i++)
-        all[chunks[i].group].merge(each[i]);
-    for (int64_t g = 0; g < pass->n_groups; g++) {
-        const double found[] = {all[g].least_margin, all[g].least_move, all[g].most_move,
-                                all[g].most_share};
-        std::copy_n(found, 4, out + 4 * g);
-    }
-    return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
 } // namespace

@@ -1,13 +1,14 @@
 /* Dense neural nets, one per group, trained by steps over batches of rows.
  *
- * Objective: mean loss(y, m(x)) over the rows, with m = W_L a_{L-1} + b_L, a_l = g(W_l a_{l-1} +
- * b_l) and a_0 = (x - mean) / deviation, feature by feature. Its gradient comes by
- * back-propagation (Rumelhart, Hinton and Williams, Nature 323, 1986). Steps are those of Adam
- * (Kingma and Ba, ICLR 2015, algorithm 1) or of gradient descent with momentum, both with
- * decoupled weight decay (Loshchilov and Hutter, ICLR 2019, algorithms 1 and 2). Dropout scales
- * what stays (Srivastava et al., JMLR 15, 2014, section 10). Weights and biases start uniform
- * within 1 / sqrt(inputs) of 0, as PyTorch's linear layers do, which is a third of the variance of
- * LeCun et al. (Efficient BackProp, 1998, section 4.6).
+ * Objective: mean loss(y, m(x)) over the rows, weighted if rows have weights, with m = W_L a_{L-1}
+ * + b_L, a_l = g(W_l a_{l-1} + b_l) and a_0 = (x - mean) / deviation, feature by feature. A step's
+ * gradient is that of sum(w_i loss_i) / n over the n rows of its batch, with weights of mean 1
+ * over all rows. Its gradient comes by back-propagation (Rumelhart, Hinton and Williams, Nature
+ * 323, 1986). Steps are those of Adam (Kingma and Ba, ICLR 2015, algorithm 1) or of gradient
+ * descent with momentum, both with decoupled weight decay (Loshchilov and Hutter, ICLR 2019,
+ * algorithms 1 and 2). Dropout scales what stays (Srivastava et al., JMLR 15, 2014, section 10).
+ * Weights and biases start uniform within 1 / sqrt(inputs) of 0, as PyTorch's linear layers do,
+ * which is a third of the variance of LeCun et al. (Efficient BackProp, 1998, section 4.6).
  *
  * Categories may be embedded (Guo and Berkhahn, Entity Embeddings of Categorical Variables, 2016):
  * a_0 then has the features outside of tables, and of each table the vector of the row's level,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "../shared/pool.hpp"
 #include "arithmetic/random.hpp"
@@ -12,22 +13,24 @@ namespace {
 
 constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is rounding
 
-// Calls body(features, label) for each row, in order. The features are the plain ones, and then of
-// each table the number of the level.
+// Calls body(features, label, weight) for each row, in order. The features are the plain ones, and
+// then of each table the number of the level.
 template <class T, class Body>
 void each_row_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, Body &&body) {
     int64_t left = group.n_rows; // of a longer list, only the first ones
     Levels levels(shape, tusk_is_sparse(group.kind));
     for (const tusk_segment *s = group.head; left && !cancelled(cancel_mark); s = s->next) {
         int64_t n = std::min<int64_t>(s->n_rows, left);
-        const double *y = tusk_labels(s);
+        const double *y = tusk_labels(s), *w = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
+        auto weight = [w](int64_t i) { return w ? w[i] : 1; };
         if (tusk_is_sparse(group.kind)) {
             for (int64_t i = 0; i < n; i++)
-                body(levels.of_sparse<T>(s, i), y[i]);
+                body(levels.of_sparse<T>(s, i), y[i], weight(i));
         } else {
             const T *x = (const T *)tusk_dense_values(s);
             for (int64_t i = 0; i < n; i++, x += group.dim)
-                shape.tables.empty() ? body(x, y[i]) : body(levels.of_dense(x), y[i]);
+                shape.tables.empty() ? body(x, y[i], weight(i))
+                                     : body(levels.of_dense(x), y[i], weight(i));
         }
         left -= n;
     }
@@ -57,21 +60,37 @@ bool Units::finite() const {
     return all == 0;
 }
 
+double total_weight(const tusk_group &group) {
+    if (!(group.extras & TUSK_WEIGHTS))
+        return (double)group.n_rows;
+    double total = 0;
+    int64_t left = group.n_rows;
+    for (const tusk_segment *s = group.head; left; s = s->next) {
+        const double *w = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
+        int64_t n = std::min<int64_t>(s->n_rows, left);
+        total = std::accumulate(w, w + n, total);
+        left -= n;
+    }
+    return total;
+}
+
 Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
                int64_t cancel_mark) {
     int64_t d = shape.plain;
-    double share = 1 / (double)group.n_rows;
     Units units{std::vector<double>(d, 0), std::vector<double>(d, 1)};
+    double of_label = 0, whole = total_weight(group);
+    units.weight = (double)group.n_rows / whole;
     if (!net.standardise)
         return units;
     std::vector<double> square(d, 0);
-    double of_label = 0;
-    each_row(group, shape, cancel_mark, [&](const auto *x, double y) {
+    each_row(group, shape, cancel_mark, [&](const auto *x, double y, double weight) {
+        double share = weight / whole;
         for (int64_t k = 0; k < d; k++)
             units.shift[k] += x[k] * share;
         units.label_shift += y * share;
     });
-    each_row(group, shape, cancel_mark, [&](const auto *x, double y) {
+    each_row(group, shape, cancel_mark, [&](const auto *x, double y, double weight) {
+        double share = weight / whole;
         for (int64_t k = 0; k < d; k++)
             square[k] += (x[k] - units.shift[k]) * (x[k] - units.shift[k]) * share;
         of_label += (y - units.label_shift) * (y - units.label_shift) * share;
@@ -96,9 +115,9 @@ float Labels::of(double y, const Units &units) const {
 
 void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
                const Labels &labels, RowsTo to, int64_t cancel_mark) {
-    auto [x, y] = to;
+    auto [x, y, w] = to;
     int64_t d = shape.plain, numbers = d + (int64_t)shape.tables.size(), width = shape.stride();
-    each_row(group, shape, cancel_mark, [&](const auto *row, double label) {
+    each_row(group, shape, cancel_mark, [&](const auto *row, double label, double weight) {
         for (int64_t k = 0; k < d; k++)
             x[k] = (float)((row[k] - units.shift[k]) * units.scale[k]);
         for (int64_t k = d; k < numbers; k++)
@@ -106,6 +125,8 @@ void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
         std::fill(x + numbers, x + width, 0.0f);
         x += width;
         *y++ = labels.of(label, units);
+        if (w)
+            *w++ = (float)(weight * units.weight);
     });
 }
 
@@ -171,12 +192,12 @@ void centre_vectors(const Shape &shape, const Rows &rows, float *flat) {
         int64_t column = shape.plain + (&table - shape.tables.data());
         for (int64_t i = 0; i < rows.n; i++)
             if (float level = rows.x[i * shape.stride() + column]; level >= 0)
-                count[(size_t)level]++;
+                count[(size_t)level] += rows.weight ? rows.weight[i] : 1;
             else
                 return; // what has no level would move
         float *vectors = flat + table.vectors;
         for (int64_t i = 0; i < table.items(); i++)
-            mean[i % table.dim] += vectors[i] * count[i / table.dim] / (double)rows.n;
+            mean[i % table.dim] += vectors[i] * count[i / table.dim] / rows.total;
         for (int64_t i = 0; i < table.items(); i++)
             vectors[i] -= (float)mean[i % table.dim];
         for (int64_t j = 0; j < layer.out; j++)

@@ -11,10 +11,13 @@ namespace tusk {
 struct Units {
     std::vector<double> shift, scale;
     double label_shift = 0, label_scale = 1; // y = label_shift + label_scale * what the net says
+    double weight = 1; // times which the weights of the training rows have the mean 1
 
     bool finite() const;
 };
 
+// The sum of the weights of a group's rows, their number if they have none.
+double total_weight(const tusk_group &group);
 // Both of these end early once cancelled.
 Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
                int64_t cancel_mark);
@@ -29,9 +32,10 @@ struct Labels {
     float of(double y, const Units &units) const;
 };
 
-// Copies rows, one behind the other: x (n, shape.stride()), y (n,).
+// Copies rows, one behind the other: x (n, shape.stride()), y (n,), and their weights (n,), if
+// they have any and it is not NULL.
 struct RowsTo {
-    float *x, *y;
+    float *x, *y, *weight;
 };
 void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
                const Labels &labels, RowsTo to, int64_t cancel_mark);
@@ -40,8 +44,8 @@ void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
 void write_weights(const Shape &shape, const Units &units, const float *flat, double *out);
 void read_weights(const Shape &shape, const Units &units, const double *given, float *flat);
 void draw_weights(const Shape &shape, const tk_net &net, float *flat);
-// Moves vectors of tables so that their mean over the training rows is 0, and biases so that no
-// margin changes.
+// Moves vectors of tables so that their weighted mean over the training rows is 0, and biases so
+// that no margin changes.
 void centre_vectors(const Shape &shape, const Rows &rows, float *flat);
 
 } // namespace tusk

@@ -7,8 +7,7 @@
 namespace tusk {
 namespace {
 
-// Losses whose rows have one margin: body(m, y, &derivative) of WIDE rows at once. weight: of the
-// two classes, or NULL.
+// Losses whose rows have one margin: body(m, y, &derivative) of WIDE rows at once.
 template <class Loss>
 double of_one_margin(float *margins, const float *y, const float *weight, int64_t n, float scale,
                      Loss loss) {
@@ -24,7 +23,7 @@ double of_one_margin(float *margins, const float *y, const float *weight, int64_
         store(each, loss(load(m), load(label), &derivative));
         store(slope, derivative * scale);
         for (int k = 0; k < rows; k++) {
-            float share = weight ? weight[y[i + k] > 0] : 1;
+            float share = weight ? weight[i + k] : 1;
             total += share * each[k];
             margins[(i + k) * PAD] = share * slope[k];
         }
@@ -61,17 +60,17 @@ double softmax_row(float *m, int64_t outputs, int64_t own, float scale) {
 
 } // namespace
 
-double output_losses(const Batch &batch, float *margins, const float *y, int64_t n, float scale) {
-    const float *weight = batch.rows.weight;
-    int64_t outputs = batch.net->outputs;
-    if (batch.net->loss == TK_NET_SQUARED)
-        return of_one_margin(margins, y, nullptr, n, scale, squared);
-    if (batch.net->loss == TK_NET_LOGISTIC)
+double output_losses(const tk_net &net, float *margins, const float *y, const float *weight,
+                     int64_t n, float scale) {
+    int64_t outputs = net.outputs;
+    if (net.loss == TK_NET_SQUARED)
+        return of_one_margin(margins, y, weight, n, scale, squared);
+    if (net.loss == TK_NET_LOGISTIC)
         return of_one_margin(margins, y, weight, n, scale, logistic);
     double total = 0;
     for (int64_t i = 0; i < n; i++) {
         auto own = (int64_t)y[i];
-        float share = weight ? weight[own] : 1;
+        float share = weight ? weight[i] : 1;
         total += share * softmax_row(margins + i * padded(outputs), outputs, own, share * scale);
     }
     return total;

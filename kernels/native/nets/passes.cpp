@@ -152,6 +152,8 @@ void gather(const Batch &batch, int64_t from, int64_t rows, Space &space) {
                 __builtin_prefetch(batch.rows.x + batch.order[from + i + AHEAD] * stride + k);
         const float *row = batch.rows.x + at * stride;
         space.label[i] = batch.rows.y[at];
+        if (batch.rows.weight)
+            space.weight[i] = batch.rows.weight[at];
         if (shape.tables.empty())
             std::copy_n(row, in, space.input[0] + i * in);
         else
@@ -160,10 +162,15 @@ void gather(const Batch &batch, int64_t from, int64_t rows, Space &space) {
     }
 }
 
+double losses_here(const Batch &batch, int64_t rows, float scale, Space &space) {
+    const float *weight = batch.rows.weight ? space.weight : nullptr;
+    return output_losses(*batch.net, space.margins, space.label, weight, rows, scale);
+}
+
 } // namespace
 
 int64_t Space::floats(const Shape &shape) {
-    int64_t n = padded(shape.outputs()) + 2 * widest(shape) + 1;
+    int64_t n = padded(shape.outputs()) + 2 * widest(shape) + 2;
     for (const Layer &layer : shape.layers)
         n += 2 * padded(layer.in);
     return n * ROWS + shape.floats();
@@ -189,6 +196,7 @@ int Space::take(tusk_memory *memory, const Shape &shape) {
     for (float *&one : delta)
         one = next(ROWS * widest(shape));
     label = next(ROWS);
+    weight = next(ROWS);
     level.resize(ROWS * shape.tables.size());
     gradient = next(shape.floats());
     return TK_OK;
@@ -200,7 +208,7 @@ double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space) {
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, nullptr, false, space);
-        total += output_losses(batch, space.margins, space.label, rows, 0);
+        total += losses_here(batch, rows, 0, space);
     }
     return total;
 }
@@ -213,7 +221,7 @@ double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed,
         int64_t rows = std::min(ROWS, to - from);
         gather(batch, from, rows, space);
         forward(batch, rows, batch.net->dropout > 0 ? &dropout : nullptr, true, space);
-        total += output_losses(batch, space.margins, space.label, rows, scale);
+        total += losses_here(batch, rows, scale, space);
         backward(batch, rows, space);
     }
     return total;

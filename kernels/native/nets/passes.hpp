@@ -12,7 +12,7 @@ namespace tusk {
 constexpr int64_t ROWS = 64; // that go through a net at once
 
 // The rows of one group as a net sees them: inputs (n, shape.stride()), and labels; of classes
-// their numbers. weight: of the loss of each class, or NULL; total: the sum over the rows.
+// their numbers. weight: of the loss of each row, (n,), or NULL; total: the sum over the rows.
 struct Rows {
     const float *x, *y;
     int64_t n;
@@ -30,6 +30,7 @@ public:
     float *margins = nullptr;          // (ROWS, padded(outputs))
     float *delta[2] = {};              // derivatives by the sums of two layers
     float *label = nullptr;            // (ROWS,)
+    float *weight = nullptr;           // (ROWS,)
     std::vector<int32_t> level;        // (ROWS, tables), -1: none
     float *gradient = nullptr;         // like the weights
 
@@ -61,8 +62,9 @@ double losses_of(const Batch &batch, int64_t from, int64_t to, Space &space);
 // The same, and adds the gradient of the batch's mean loss to space.gradient. seed: of dropout.
 double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed, Space &space);
 
-// The sum of losses of n rows, each times the weight of its class; turns `margins` into
+// The sum of losses of n rows, each times its weight (1 where NULL); turns `margins` into
 // derivatives by them, times `scale`.
-double output_losses(const Batch &batch, float *margins, const float *y, int64_t n, float scale);
+double output_losses(const tk_net &net, float *margins, const float *y, const float *weight,
+                     int64_t n, float scale);
 
 } // namespace tusk

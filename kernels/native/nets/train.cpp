@@ -88,8 +88,8 @@ private:
         if (!code && net_.held && net_.held[index_].n_rows)
             code =
                 held_.take(memory_, net_.held[index_], shape_, units_, labels, pass_.cancel_mark);
-        if (!code && net_.class_weight)
-            weigh_classes();
+        if (!code)
+            weigh();
         code = code ? code : order_.take(memory_, group.n_rows);
         code = code ? code : stepper_.take(memory_, net_, shape_);
         code = code ? code : take_weights();
@@ -103,18 +103,16 @@ private:
         return code ? code : cancelled(pass_.cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
     }
 
-    // Makes the weights of the classes 1 on average over the training rows.
-    void weigh_classes() {
-        int64_t classes = classes_of(net_);
-        class_weight_.resize((size_t)classes);
-        for (int64_t k = 0; k < classes; k++)
-            class_weight_[(size_t)k] = (float)net_.class_weight[index_ * classes + k];
-        rows_.weigh(class_weight_.data());
-        auto mean = (float)(rows_.rows().total / (double)rows_.rows().n);
-        for (float &weight : class_weight_)
-            weight /= mean;
-        rows_.weigh(class_weight_.data());
-        held_.weigh(class_weight_.data());
+    // Makes the weights of rows, times those of their classes, 1 on average over the training
+    // rows, so that the rate of a step does not depend on their unit.
+    void weigh() {
+        if (!rows_.rows().weight)
+            return;
+        const double *by_class = net_.class_weight;
+        by_class = by_class ? by_class + index_ * classes_of(net_) : nullptr;
+        double factor = (double)rows_.rows().n / rows_.total(by_class);
+        rows_.weigh(factor, by_class);
+        held_.weigh(factor, by_class);
     }
 
     int take_weights() {
@@ -272,18 +270,19 @@ private:
     // The mean loss of the best constant, in the net's units.
     double constant_loss() const {
         const Rows &rows = rows_.rows();
-        auto n = (double)rows.n;
+        double n = rows.total;
+        auto weight = [&rows](int64_t i) { return rows.weight ? rows.weight[i] : 1.0f; };
         if (net_.loss == TK_NET_SQUARED) {
             double mean = 0, square = 0;
             for (int64_t i = 0; i < rows.n; i++)
-                mean += rows.y[i] / n;
+                mean += weight(i) * rows.y[i] / n;
             for (int64_t i = 0; i < rows.n; i++)
-                square += (rows.y[i] - mean) * (rows.y[i] - mean) / n;
+                square += weight(i) * (rows.y[i] - mean) * (rows.y[i] - mean) / n;
             return square / 2;
         }
         std::vector<double> count(std::max(net_.outputs, 2), 0);
         for (int64_t i = 0; i < rows.n; i++)
-            count[(int64_t)rows.y[i]] += rows.weight ? rows.weight[(int64_t)rows.y[i]] : 1;
+            count[(int64_t)rows.y[i]] += weight(i);
         double loss = 0;
         for (double rows_of_class : count)
             loss -= rows_of_class ? rows_of_class / n * std::log(rows_of_class / n) : 0;
@@ -304,14 +303,13 @@ private:
     Charged<float> flat_;
     float *weights_ = nullptr, *best_ = nullptr;
     bool has_best_ = false;
-    std::vector<float> class_weight_;
     Weights view_{};
     Stepper stepper_;
     std::vector<Space> spaces_;
 };
 
 int64_t bytes_of(const Shape &shape, const tk_net &net, int64_t n) {
-    int64_t floats = n * (shape.stride() + 2) + 2 * shape.floats() + turned_floats(shape) +
+    int64_t floats = n * (shape.stride() + 3) + 2 * shape.floats() + turned_floats(shape) +
                      Stepper::floats(shape) + parts_of(net) * Space::floats(shape);
     return floats * (int64_t)sizeof(float);
 }

@@ -188,7 +188,8 @@ def _decide(
     part = separation.as_logistic(problem) if problem.task.own is not None else problem
     rows = replace(part.rows, deadline=deadline)
     try:
-        seen.parted[which] = separation.decide(part.on(rows).of(which), plan.threads)
+        begin = np.zeros((len(which), part.d + 1))
+        seen.parted[which] = separation.decide(part.on(rows).of(which), begin, plan.threads)
     except OutOfTime:
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 

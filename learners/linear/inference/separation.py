@@ -15,6 +15,7 @@ detecting separated data, 2007):
   margins an iteration, while all that is not parted comes to rest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,20 +82,27 @@ def completely(problem: Problem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """What Newton's step (G, p) at v (G, p) proves; pivot (G,) as `solve` has it."""
-    found = reach(problem.rows, problem.to_caller(v), problem.to_caller(step))
+    return judged(reach(problem.rows, problem.to_caller(v), problem.to_caller(step)), pivot)
+
+
+def judged(found: Reach, pivot: Floats) -> Verdict:
+    """The same, of what Newton's step does to the rows."""
     backed = found.most_move <= LEVEL * -found.least_move
     exists = (found.most_share < SURE) & (pivot > CLEAR)
     parted = (found.least_margin > 0) | (backed & (found.least_move < 0) & ~exists)
     return Verdict(exists & ~parted, parted)
 
 
-def decide(problem: Problem, threads: int) -> Bools:
-    """Groups (G,) without an optimum, by Newton's method from 0 on until one or the other is
-    proved; where rounding leaves both open, as none is. Raises OutOfTime at the rows' deadline.
+def decide(
+    problem: Problem, v: Floats, threads: int, proof: Callable[..., Verdict] = verdict
+) -> Bools:
+    """Groups (G,) without an optimum, by Newton's method from v = 0 on until one or the other is
+    proved; where rounding leaves both open, as none is. proof: as `verdict`. Raises OutOfTime at
+    the rows' deadline.
     """
     problem = replace(problem, precise=True)
     parted, whole = np.zeros(problem.n_groups, bool), np.zeros(problem.n_groups, np.int64)
-    left, v = np.arange(problem.n_groups), np.zeros((problem.n_groups, problem.d + 1))
+    left = np.arange(problem.n_groups)
     for number in range(MOST_STEPS):
         part = problem.of(left)
         found = part.evaluate(v, curvature=True)
@@ -108,7 +116,7 @@ def decide(problem: Problem, threads: int) -> Bools:
         if number == 0:  # all rows weigh the same: the rank of the rows themselves
             whole = solution.rank
         clear = np.where(solution.rank == whole[left], 1.0, 0.0)
-        said = verdict(part, v, solution.step, clear)
+        said = proof(part, v, solution.step, clear)
         parted[left[said.parted]] = True
         rest = np.flatnonzero(~(said.exists | said.parted))
         if not len(rest):

@@ -12,9 +12,11 @@ from tuskml.learners.linear.inference.goodness import NAMES
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.outcome import Members
 from tuskml.learners.linear.inference.robust import by_clusters
+from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Index
 from tuskml.learners.models import Strings
 from tuskml.learners.statuses import MEANINGS
 
@@ -23,45 +25,72 @@ DEPENDENT = 1e-10
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 
 
-COVARIANCES = (CLASSIC, "HC0", "HC1")
-"""Those of many classes: a row has a matrix as its leverage there."""
-
-
 @dataclass(frozen=True)
 class Errors:
     """std_err (G, K, p), each class's intercept first, against the first class, whose own are
-    NaN; dependent (G,): features depend on each other; clusters (G,): NaN unless asked for.
+    NaN; dependent (G,): features depend on each other; parted (G,): there is no optimum, since a
+    direction separates classes; clusters (G,): NaN unless asked for.
     """
 
     std_err: Floats
     dependent: NDArray[np.bool_]
+    parted: NDArray[np.bool_]
     clusters: Floats
 
 
-def std_errs(problem: SoftmaxProblem, state: State) -> Errors:
-    """The root of the diagonal of the inverse curvature, as in statsmodels' MNLogit, or of the
-    sandwich (`inference/robust.py`). NaN with a penalty or class weights, and where a training did
-    not converge.
+def infer(problem: SoftmaxProblem, state: State, threads: int, deadline: float | None) -> Errors:
+    """Standard errors, the root of the diagonal of the inverse curvature, as in statsmodels'
+    MNLogit, or of the sandwich (`inference/robust.py`). NaN with a penalty or class weights, and
+    where a training did not converge or has nothing to converge to.
     """
     n, k, p = problem.n_groups, problem.softmax.n_classes, problem.p
-    found = Errors(np.full((n, k, p), np.nan), np.zeros(n, bool), np.full(n, np.nan))
-    if problem.penalised or problem.softmax.weight is not None or k * p >= MOST_WEIGHTS:
+    lost = np.full((n, k, p), np.nan)
+    found = Errors(lost, np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    if problem.penalised:
         return found
-    for g in np.flatnonzero(state.converged).tolist():
-        some = problem.of(np.array([g]))
-        assert isinstance(some, SoftmaxProblem)
-        found.std_err[g], found.dependent[g], found.clusters[g] = _of_group(some, state.v[[g]])
+    looked = state.converged & (k * p < MOST_WEIGHTS)
+    which = np.flatnonzero(looked)
+    if len(which):
+        _infer_some(problem, state, found, which, threads, deadline)
+    rest = np.flatnonzero(~looked & ~(state.stopped & ~state.converged))
+    if len(rest) and not state.out_of_time:
+        part = problem.of(rest)
+        assert isinstance(part, SoftmaxProblem)
+        found.parted[rest] = separation.completely(part, state.v[rest])
+    found.std_err[found.parted | ~state.converged] = np.nan
     return found
 
 
-def _of_group(problem: SoftmaxProblem, v: Floats) -> tuple[Floats, bool, float]:
-    """The same of one group."""
+def _infer_some(
+    problem: SoftmaxProblem,
+    state: State,
+    found: Errors,
+    which: Index,
+    threads: int,
+    deadline: float | None,
+) -> None:
+    """The same for groups that converged, into found."""
+    part = problem.of(which)
+    assert isinstance(part, SoftmaxProblem)
+    plain = separation.unweighted(part)
+    curvature = plain.curvature(part.blocks(part.to_caller(state.v[which])))
+    given = curvature, threads, deadline
+    found.parted[which] = separation.parted(problem, state, which, *given)
+    if problem.softmax.weight is not None:
+        return
+    for i in np.flatnonzero(~found.parted[which]).tolist():
+        g, some = which[i], part.of(np.array([i]))
+        assert isinstance(some, SoftmaxProblem)
+        found.std_err[g], found.dependent[g], found.clusters[g] = _of_group(
+            some, state.v[[g]], curvature[i]
+        )
+
+
+def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> tuple[Floats, bool, float]:
+    """The same of one group; whole (K p, K p): the summed curvature."""
     k, p = problem.softmax.n_classes, problem.p
-    weights = problem.blocks(problem.to_caller(v))
-    used = np.concatenate([problem.scale[0] > 0, [problem.rows.fit_intercept]])
-    free = np.tile(used, k)
-    free[:p] = False
-    curvature = problem.curvature(weights)[0][np.ix_(free, free)]
+    weights, free = problem.blocks(problem.to_caller(v)), problem.used().ravel()
+    used, curvature = problem.used()[0, -1], whole[np.ix_(free, free)]
     size = np.linalg.eigvalsh(curvature)
     out = np.full((k, p), np.nan)
     if not len(size) or size[0] <= DEPENDENT * size[-1]:
@@ -86,7 +115,7 @@ def sandwich(
     """The robust covariance (K p, K p) of a group, and its clusters; inverse: of the summed
     curvature, free: how many weights are.
     """
-    squares, counted = problem.squared_scores(weights)
+    squares, counted = problem.squared_scores(weights, inverse[None])
     n = problem.rows.weight
     spare, factor = np.maximum(n - free, np.finfo(float).tiny), np.ones(1)
     if counted is not None:
@@ -113,12 +142,8 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
     return {name: (np.isfinite(one), one) for name, one in zip(NAMES, values, strict=True)}
 
 
-def judge(
-    problem: SoftmaxProblem, state: State, plan: Plan, dependent: NDArray[np.bool_]
-) -> Strings:
-    """One status per group. Where all rows together lose less than log 2, each row's own class is
-    its likeliest: the classes are apart, and without a penalty there is no optimum.
-    """
+def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> Strings:
+    """One status per group; also withdraws `converged` where there is nothing to converge to."""
     code = np.zeros(problem.n_groups, np.int32)
     n_rows = problem.rows.weight
 
@@ -127,7 +152,7 @@ def judge(
 
     dense = not problem.rows.sparse
     mark(np.any(problem.scale == 0, axis=1) & dense, "constant feature")
-    mark(state.converged & dependent, "collinear features")
+    mark(state.converged & seen.dependent, "collinear features")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
@@ -137,7 +162,6 @@ def judge(
         if dense:
             weights = (problem.softmax.n_classes - 1) * (problem.d + 1)
             mark(n_rows < weights, "too few rows")
-        apart = n_rows * state.objective < math.log(2)
-        mark(apart, "separable")
-        state.converged[apart] = False
+        mark(seen.parted, "separable")
+        state.converged[seen.parted] = False
     return Strings(STATUSES, code)

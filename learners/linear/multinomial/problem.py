@@ -9,10 +9,12 @@ first class's intercept is 0 until the end (as in scikit-learn).
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.kernels.softmax import Softmax, Steps
 from tuskml.learners.linear.inference.names import CLUSTERED
+from tuskml.learners.linear.inference.robust import POWERS
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
 
 
@@ -120,27 +122,45 @@ class SoftmaxProblem(Problem):
         objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :, :-1])
         return objective
 
+    def used(self) -> NDArray[np.bool_]:
+        """Which weights are determined by rows alone, (G, K, p): of features that vary, and the
+        intercept, but for the first class.
+        """
+        found = np.empty((self.n_groups, self.softmax.n_classes, self.p), bool)
+        found[:, :, :-1] = self.scale[:, None, :] > 0
+        found[:, :, -1] = self.rows.fit_intercept
+        found[:, 0] = False
+        return found
+
+    def packed(self, curvature: Floats, n: Floats) -> Floats:
+        """The lower triangle of the curvature (G, K p, K p) of the mean loss by free weights."""
+        free = self.free()
+        whole = curvature / n[:, None, None] * (free[:, None] * free)
+        row, column = np.tril_indices(whole.shape[1])
+        return np.ascontiguousarray(whole[:, row, column])
+
     def packed_curvature(self, weights: Floats, n: Floats) -> Triangles:
         """The lower triangle of the curvature by v, (G, K p (K p + 1) / 2)."""
-        size, free = weights.shape[1] * self.p, self.free()
-        whole = self.curvature(weights) / n[:, None, None] * (free[:, None] * free)
-        row, column = np.tril_indices(size)
-        packed = np.ascontiguousarray(whole[:, row, column])
+        free, packed = self.free(), self.packed(self.curvature(weights), n)
         if self.l2:
             more = np.zeros_like(weights)
             more[:, :, :-1] = self.l2 * self.scale[:, None, :] ** 2
             add_to_diagonal(packed, more.reshape(len(packed), -1) * free)
         return packed
 
-    def squared_scores(self, weights: Floats) -> tuple[Floats, Floats | None]:
+    def squared_scores(self, weights: Floats, inverse: Floats) -> tuple[Floats, Floats | None]:
         """The summed squares of rows' scores by z (G, K p, K p), or of clusters' and the number
-        of these (G,); weights: (G, K, p).
+        of these (G,); weights: (G, K, p); inverse (G, K p, K p): of the summed curvature.
         """
-        size, clustered = weights.shape[1] * self.p, self.covariance == CLUSTERED
-        given = self.rows, weights, self.shift, self.scale, clustered
-        packed, clusters = self.softmax.scores(*given)
-        whole = np.empty((len(weights), size, size))
+        size, leverage = weights.shape[1] * self.p, None
         row, column = np.tril_indices(size)
+        if POWERS.get(self.covariance):
+            packed = np.ascontiguousarray(inverse[:, row, column])
+            leverage = packed, POWERS[self.covariance]
+        packed, clusters = self.softmax.scores(
+            self.rows, weights, (self.shift, self.scale), self.covariance == CLUSTERED, leverage
+        )
+        whole = np.empty((len(weights), size, size))
         whole[:, row, column] = whole[:, column, row] = packed
         return whole, None if clusters is None else clusters.astype(float)
 

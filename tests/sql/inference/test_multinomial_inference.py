@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy.linalg import fractional_matrix_power
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -46,6 +47,52 @@ def test_robust_errors_are_statsmodels(client: Client, storage: str) -> None:
     assert errors(corrected) == pytest.approx(errors(model) * np.sqrt(N / (N - 6)), rel=1e-9)
 
 
+def by_leverage(x: Any, y: Any, power: float) -> Any:
+    """The roots of the diagonal of the sandwich of scores (1 - W Z A Z')^-power r, Z the row for
+    each class but the first: the block of a row in the hat matrix of least squares for vectors.
+    """
+    fitted = sm.MNLogit(y, x).fit(disp=False, method="newton", tol=1e-12)
+    shares = fitted.predict(x)[:, 1:]
+    k, p = shares.shape[1], x.shape[1]
+    rows = [np.kron(np.eye(k), row) for row in x]
+    curved = [np.diag(share) - np.outer(share, share) for share in shares]
+    inverse = np.linalg.inv(sum(z.T @ w @ z for z, w in zip(rows, curved, strict=True)))
+    middle = np.zeros((k * p, k * p))
+    for z, w, share, own in zip(rows, curved, shares, y.astype(int), strict=True):
+        left = np.eye(k) - w @ z @ inverse @ z.T
+        slope = share - (np.arange(1, k + 1) == own)
+        score = z.T @ fractional_matrix_power(left, -power) @ slope
+        middle += np.outer(score, score)
+    return np.sqrt(np.diag(inverse @ middle @ inverse)).reshape(k, p)
+
+
+@pytest.mark.parametrize(("covariance", "power"), [("HC2", 0.5), ("HC3", 1.0)])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_leverages_are_those_of_the_hat_matrix(
+    client: Client, covariance: str, power: float, storage: str
+) -> None:
+    """Of few rows, one of which lies far from the others."""
+    x, y = np.r_[X[:60], [[7.0, -9.0]]], np.r_[Y[:60], 1.0]
+    model = client.fit("logistic", x, y, storage, covariance=covariance, **PRECISE)
+    assert errors(model) == pytest.approx(by_leverage(sm.add_constant(x), y, power), rel=1e-7)
+
+
+def test_leverages_of_many_classes(here: Client) -> None:
+    random = np.random.default_rng(5)
+    x, y = random.normal(size=(400, 1)), random.integers(0, 12, 400).astype(float)
+    model = here.fit("logistic", x, y, covariance="HC2", **PRECISE)
+    found = np.array(model.std_err).reshape(12, 2)[1:]
+    assert found == pytest.approx(by_leverage(sm.add_constant(x), y, 0.5), rel=1e-7)
+
+
+@pytest.mark.parametrize("covariance", ["HC2", "HC3"])
+def test_the_class_of_reference_makes_no_difference(client: Client, covariance: str) -> None:
+    """The odds of the last class against the first have the errors of the reverse."""
+    x, y, how = X[:80], Y[:80], PRECISE | {"covariance": covariance}
+    model, other = client.fit("logistic", x, y, **how), client.fit("logistic", x, 2 - y, **how)
+    assert errors(model)[1] == pytest.approx(errors(other)[1], rel=1e-7)
+
+
 def test_clustered_errors_are_statsmodels(client: Client) -> None:
     model = fit_clusters(client, "logistic", Y, x=X, g=G)
     fitted = truth(cov_type="cluster", cov_kwds={"groups": G})
@@ -54,7 +101,7 @@ def test_clustered_errors_are_statsmodels(client: Client) -> None:
     assert model.features == ["a", "b"]
 
 
-@pytest.mark.parametrize("covariance", ["HC0", "HC1"])
+@pytest.mark.parametrize("covariance", ["HC0", "HC1", "HC2", "HC3"])
 def test_a_row_of_weight_two_is_two_rows(client: Client, covariance: str) -> None:
     how = PRECISE | {"covariance": covariance}
     weighted = client.fit("logistic", X, Y, more={"w": WEIGHT}, **how)
@@ -131,7 +178,6 @@ def test_both_databases_have_the_stochastic_algorithms(client: Client) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"covariance": "HC3"}, "expected 'classic', 'HC0' or 'HC1' with more than two classes"),
         ({"algorithm": "hogwild"}, "expected 'auto', 'newton', .*'sgd'"),
     ],
 )

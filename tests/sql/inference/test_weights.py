@@ -260,7 +260,7 @@ def test_bad_weights_are_errors_that_name_the_row(client: Client, weight: str) -
             "'linear', y, [c0], '{\"store\": \"s\"}', 2",
             "option 'store' is not available with weig",
         ),
-        ("'mlp', y, [c0], '{}', 2", "weight and offset are not available with task 'mlp'"),
+        ("'mlp', y, [c0], '{}', 2, 1", "offset is not available with task 'mlp', expected"),
         ("'gbdt', y, [c0], '{}', 2, 1", "offset is not available with task 'gbdt', expected"),
         ("'linear', y, [c0], '{}', 'heavy'", "weight and offset numbers"),
         ("'linear', y, [c0], '{}', 1, 1, 1", r"\(task, label, features \[, options \[, weight"),

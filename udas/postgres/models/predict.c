@@ -45,7 +45,7 @@ struct predictor {
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
-    Datum names; /* of the classes, for predict_class; 0: none */
+    class_names names; /* for answers by class */
     row_reader *reader;
     MemoryContextCallback end;
 };
@@ -104,6 +104,15 @@ static struct varlena *telling_bytes(Datum model) {
     return pointer ? pg_detoast_datum(bytes) : bytes;
 }
 
+/* The names of the model's classes, in its memory, which is the current context. */
+static void read_names(class_names *names, HeapTupleHeader model) {
+    *names = (class_names){.context = CurrentMemoryContext};
+    Datum listed = read_field(model, "class_names");
+    if (listed)
+        deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT,
+                          &names->name, &names->null, &names->n);
+}
+
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
     tusk_forget_model(&p->scorer);
@@ -114,9 +123,8 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     memcpy(copy, bytes, size);
     HeapTupleHeader header = DatumGetHeapTupleHeader(PointerGetDatum(copy));
     tusk_text payload = read_payload(header);
-    p->names = answer == TUSK_PREDICT_CLASS ? read_field(header, "class_names") : 0;
-    if (p->names)
-        p->names = PointerGetDatum(DatumGetArrayTypeP(p->names));
+    if (answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS)
+        read_names(&p->names, header);
     tusk_stores stores = backend_stores();
     char sentence[TUSK_SENTENCE] = TUSK_NO_PAYLOAD;
     if (!payload.data || !tusk_read_model(payload, &stores, answer, &p->scorer, sentence))
@@ -297,56 +305,86 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
-/* The list of a row as a datum. */
-static Datum list_datum(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row,
-                        enum tusk_answer answer) {
+/* The list of a row. */
+static double *list_numbers(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row,
+                            enum tusk_answer answer) {
     double *numbers = palloc(s->list_size * sizeof *numbers);
-    Datum *items = palloc(s->list_size * sizeof *items);
     char sentence[TUSK_SENTENCE];
     bool f64 = !row || row->f64;
     if (!tusk_list(s, ids, row ? row->values : NULL, f64, row ? (uint64)row->n : 0, numbers,
                    sentence))
         refuse(s, answer, sentence);
-    for (uint64 k = 0; k < s->list_size; k++)
+    return numbers;
+}
+
+static Datum list_datum(const double *numbers, uint64 n) {
+    Datum *items = palloc(n * sizeof *items);
+    for (uint64 k = 0; k < n; k++)
         items[k] = Float8GetDatum(numbers[k]);
-    return PointerGetDatum(construct_array(items, (int)s->list_size, FLOAT8OID, sizeof(double),
+    return PointerGetDatum(construct_array(items, (int)n, FLOAT8OID, sizeof(double),
                                            FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-static NullableDatum list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
-                             enum feature_form form) {
-    const NullableDatum null = {.isnull = true};
+/* NULL if the row has no answer. */
+static double *list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
+                       enum feature_form form) {
     const char *name = TUSK_ANSWER_NAMES[answer];
     tusk_sparse_row ids;
     if (p->scorer.null || features.isnull)
-        return null;
-    if (form == NAMED) {
-        if (!expand_row(p, features.value, answer, &ids))
-            return null;
-        return (NullableDatum){.value = list_datum(&p->scorer, &ids, NULL, answer)};
-    }
+        return NULL;
+    if (form == NAMED)
+        return expand_row(p, features.value, answer, &ids)
+                   ? list_numbers(&p->scorer, &ids, NULL, answer)
+                   : NULL;
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
     feature_row row = read_list(p, features.value, form, name);
     if (row.null)
-        return null;
+        return NULL;
     ids = (tusk_sparse_row){row.index, row.values, (uint64)row.n_index, (uint64)row.n};
-    return (NullableDatum){.value =
-                               list_datum(&p->scorer, form == SPARSE ? &ids : NULL, &row, answer)};
+    return list_numbers(&p->scorer, form == SPARSE ? &ids : NULL, &row, answer);
 }
 
-static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
+/* The call's model; NULL for a NULL. */
+static predictor *model_of(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                           enum feature_form form) {
     if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
         refuse_prediction(fcinfo, TUSK_ANSWER_NAMES[answer]);
     if (PG_ARGISNULL(A_MODEL))
-        PG_RETURN_NULL();
-    predictor *p = predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
-    NullableDatum found = tusk_answers_lists(answer)
-                              ? list_of(p, fcinfo->args[A_FEATURES], answer, form)
-                              : score_features(p, fcinfo->args[A_FEATURES], answer, form);
+        return NULL;
+    return predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
+}
+
+static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form) {
+    predictor *p = model_of(fcinfo, answer, form);
+    NullableDatum found = {.isnull = true};
+    if (p)
+        found = score_features(p, fcinfo->args[A_FEATURES], answer, form);
     if (found.isnull)
         PG_RETURN_NULL();
     return found.value;
+}
+
+const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form,
+                         int *n, class_names **names) {
+    predictor *p = model_of(fcinfo, answer, form);
+    const double *found = p ? list_of(p, fcinfo->args[A_FEATURES], answer, form) : NULL;
+    if (found) {
+        *n = (int)p->scorer.list_size;
+        *names = &p->names;
+    }
+    return found;
+}
+
+int score_class(FunctionCallInfo fcinfo, enum feature_form form, class_names **names) {
+    predictor *p = model_of(fcinfo, TUSK_PREDICT_CLASS, form);
+    NullableDatum found = {.isnull = true};
+    if (p)
+        found = score_features(p, fcinfo->args[A_FEATURES], TUSK_PREDICT_CLASS, form);
+    if (found.isnull)
+        return 0;
+    *names = &p->names;
+    return (int)DatumGetFloat8(found.value);
 }
 
 #define DEFINE_SCORE(name, answer, form)    \
@@ -361,9 +399,6 @@ DEFINE_SCORE(tuskml_predict_row, TUSK_PREDICT, NAMED)
 DEFINE_SCORE(tuskml_predict_proba_dense, TUSK_PREDICT_PROBA, DENSE)
 DEFINE_SCORE(tuskml_predict_proba_sparse, TUSK_PREDICT_PROBA, SPARSE)
 DEFINE_SCORE(tuskml_predict_proba_row, TUSK_PREDICT_PROBA, NAMED)
-DEFINE_SCORE(tuskml_predict_probas_dense, TUSK_PREDICT_PROBAS, DENSE)
-DEFINE_SCORE(tuskml_predict_probas_sparse, TUSK_PREDICT_PROBAS, SPARSE)
-DEFINE_SCORE(tuskml_predict_probas_row, TUSK_PREDICT_PROBAS, NAMED)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)
@@ -392,28 +427,11 @@ PG_FUNCTION_INFO_V1(tuskml_explain_prediction);
 Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES);
     Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
-    return score(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema));
-}
-
-/* The name of the class that a row has; NULL where the model's classes have no names. */
-static Datum class_name(FunctionCallInfo fcinfo, enum feature_form form) {
-    Datum place = score(fcinfo, TUSK_PREDICT_CLASS, form);
-    if (fcinfo->isnull)
-        return place;
-    const call_site *site = fcinfo->flinfo->fn_extra;
-    int number = (int)DatumGetFloat8(place);
-    if (!site->last->names)
+    int n;
+    class_names *names;
+    const double *found =
+        score_list(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema), &n, &names);
+    if (!found)
         PG_RETURN_NULL();
-    return array_get_element(site->last->names, 1, &number, -1, -1, false, TYPALIGN_INT,
-                             &fcinfo->isnull);
+    return list_datum(found, (uint64)n);
 }
-
-#define DEFINE_CLASS(name, form)         \
-    PG_FUNCTION_INFO_V1(name);           \
-    Datum name(PG_FUNCTION_ARGS) {       \
-        return class_name(fcinfo, form); \
-    }
-
-DEFINE_CLASS(tuskml_predict_class_dense, DENSE)
-DEFINE_CLASS(tuskml_predict_class_sparse, SPARSE)
-DEFINE_CLASS(tuskml_predict_class_row, NAMED)

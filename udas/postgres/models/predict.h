@@ -16,8 +16,25 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
 
 enum feature_form { DENSE, SPARSE, NAMED };
 
+/* The names of a model's classes. */
+typedef struct class_names {
+    MemoryContext context; /* lives as long as the model is kept */
+    int n;                 /* 0: the model has none */
+    Datum *name;
+    bool *null;
+    char *asked; /* the class that was asked for last, NULL: none, and its place from 0 */
+    int place;
+} class_names;
+
 /* features: a datum, and whether it is NULL. */
 NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,
                              enum feature_form form);
+
+/* The list of numbers of a call's row, (n,), and the names of the classes of its model; NULL if it
+ * has none. */
+const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form,
+                         int *n, class_names **names);
+/* The place of a row's class among the names of its model's, from 1; 0: none. */
+int score_class(FunctionCallInfo fcinfo, enum feature_form form, class_names **names);
 
 #endif

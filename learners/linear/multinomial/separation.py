@@ -1,0 +1,84 @@
+"""Whether the loss of several classes has an optimum: whether no direction separates them.
+
+Without a penalty there is none if and only if there is a direction u, with weights u_k for each
+class, along which no margin of a row's own class y against another, m_y - m_k, falls, and some
+grow (Albert and Anderson, On the existence of maximum likelihood estimates in logistic regression
+models, 1984, section 5). As with two classes (`inference/separation.py`), Newton's step s = H^-1 g
+proves either:
+
+* g is the sum of z (p_k - [k = y]), and H s = g. So the numbers t_k = p_k (1 - (m_k - m)) of the
+  classes k other than y, with the margins m_k = z.s_k and their mean m by probability, satisfy
+  sum t_k z.(u_y - u_k) = 0 for every u. Where all are above 0 no such u exists.
+* Where all m_y - m_k at the weights are above 0, the weights are such a direction. Where none
+  falls along -s, -s is one.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import OutOfTime
+from tuskml.kernels.passes import Floats, solve
+from tuskml.learners.linear.inference import separation
+from tuskml.learners.linear.inference.separation import Verdict
+from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Index, Problem
+
+Bools = NDArray[np.bool_]
+
+
+def unweighted(problem: SoftmaxProblem) -> SoftmaxProblem:
+    """The same rows without weights of classes, which change nothing about an optimum."""
+    classes = replace(problem.softmax, weight=None)
+    return replace(problem, classes=classes, gradient_unit=None)
+
+
+def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
+    """Groups (G,) whose weights v make the own class of each row its likeliest."""
+    return np.asarray(_reach(problem, v, np.zeros_like(v)).least_margin > 0)
+
+
+def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
+    """What Newton's step (G, K p) at v (G, K p) proves; pivot (G,) as `solve` has it."""
+    assert isinstance(problem, SoftmaxProblem)
+    return separation.judged(_reach(problem, v, step), pivot)
+
+
+def _reach(problem: SoftmaxProblem, v: Floats, step: Floats) -> separation.Reach:
+    weights, along = (problem.blocks(problem.to_caller(one)) for one in (v, step))
+    found = problem.softmax.reach(problem.rows, weights, along)
+    return separation.Reach(*(np.ascontiguousarray(column) for column in found.T))
+
+
+def parted(
+    problem: SoftmaxProblem,
+    state: State,
+    which: Index,
+    curvature: Floats,
+    threads: int,
+    deadline: float | None,
+) -> Bools:
+    """Which of some groups (n,) have no optimum. Past the deadline they count as groups that time
+    did not suffice for.
+
+    curvature (n, K p, K p): summed, at their weights, without weights of classes.
+    """
+    part = problem.of(which)
+    assert isinstance(part, SoftmaxProblem)
+    part, v = unweighted(part), state.v[which]
+    packed = part.packed(curvature, part.rows.weight)
+    solution = solve(packed, part.evaluate(v).gradient, threads)
+    whole = solution.rank == np.count_nonzero(part.used(), axis=(1, 2))
+    said = verdict(part, v, solution.step, np.where(whole, solution.pivot, 0.0))
+    rest, found = np.flatnonzero(~(said.exists | said.parted)), said.parted
+    if not len(rest):
+        return found
+    timed = replace(part, rows=replace(part.rows, deadline=deadline))
+    try:
+        found[rest] = separation.decide(timed.of(rest), np.zeros_like(v[rest]), threads, verdict)
+    except OutOfTime:
+        late = which[rest]
+        state.out_of_time, state.running[late], state.converged[late] = True, True, False
+    return found

@@ -1,0 +1,164 @@
+/* predict_class, predict_probas, and predict_proba of one class: answers by the names of classes.
+ * The names are kept with the model between rows (predict.c).
+ */
+#include "predict.h"
+
+#include <ctype.h>
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/float.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+
+#define A_CLASS 2 /* the third argument */
+
+static bool has_name(const class_names *names, int place) {
+    return place >= 0 && place < names->n && !names->null[place];
+}
+
+/* --- predict_class --- */
+
+static Datum class_of(FunctionCallInfo fcinfo, enum feature_form form) {
+    class_names *names;
+    int place = score_class(fcinfo, form, &names);
+    if (!place || !has_name(names, place - 1))
+        PG_RETURN_NULL();
+    return datumCopy(names->name[place - 1], false, -1);
+}
+
+/* --- predict_probas --- */
+
+/* The number as its shortest text says it, as to_jsonb has it. */
+static JsonbValue json_number(double number) {
+    char *text = float8out_internal(number);
+    if (!isfinite(number))
+        return (JsonbValue){.type = jbvString, .val.string = {(int)strlen(text), text}};
+    Datum numeric = DirectFunctionCall3(numeric_in, CStringGetDatum(text),
+                                        ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+    return (JsonbValue){.type = jbvNumeric, .val.numeric = DatumGetNumeric(numeric)};
+}
+
+static Datum shares_by_name(FunctionCallInfo fcinfo, enum feature_form form) {
+    int n;
+    class_names *names;
+    const double *share = score_list(fcinfo, TUSK_PREDICT_PROBAS, form, &n, &names);
+    if (!share || !names->n)
+        PG_RETURN_NULL();
+    JsonbParseState *state = NULL;
+    pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+    for (int k = 0; k < n; k++) {
+        if (!has_name(names, k))
+            continue;
+        const text *name = DatumGetTextPP(names->name[k]);
+        JsonbValue key = {.type = jbvString,
+                          .val.string = {(int)VARSIZE_ANY_EXHDR(name), VARDATA_ANY(name)}};
+        JsonbValue value = json_number(share[k]);
+        pushJsonbValue(&state, WJB_KEY, &key);
+        pushJsonbValue(&state, WJB_VALUE, &value);
+    }
+    PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+}
+
+/* --- predict_proba of one class --- */
+
+/* A whole number without leading zeros and without what follows its point; NULL for other text. */
+static char *whole_number(const char *given) {
+    const char *at = given + (*given == '-'), *first = at;
+    while (isdigit((unsigned char)*at))
+        at++;
+    const char *end = at;
+    if (*at == '.')
+        for (at++; *at == '0';)
+            at++;
+    if (end == first || *at)
+        return NULL;
+    while (*first == '0' && first + 1 < end)
+        first++;
+    bool negative = *given == '-' && *first != '0';
+    return psprintf("%s%.*s", negative ? "-" : "", (int)(end - first), first);
+}
+
+static int place_among(const class_names *names, const char *given) {
+    size_t length = strlen(given);
+    for (int k = 0; k < names->n; k++) {
+        if (!has_name(names, k))
+            continue;
+        const text *name = DatumGetTextPP(names->name[k]);
+        if (VARSIZE_ANY_EXHDR(name) == length && memcmp(VARDATA_ANY(name), given, length) == 0)
+            return k;
+    }
+    return -1;
+}
+
+static void refuse_class(const class_names *names, const char *given) {
+    StringInfoData listed;
+    initStringInfo(&listed);
+    for (int k = 0; k < names->n; k++)
+        if (has_name(names, k))
+            appendStringInfo(&listed, "%s%s", listed.len ? ", " : "",
+                             TextDatumGetCString(names->name[k]));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("predict_proba: class is '%s', expected one of the model's: %s", given,
+                           listed.data)));
+}
+
+/* The place of a class by its name or its number. */
+static int place_of(class_names *names, const char *given) {
+    if (names->asked && strcmp(names->asked, given) == 0)
+        return names->place;
+    int place = place_among(names, given);
+    char *number = place < 0 ? whole_number(given) : NULL;
+    if (number)
+        place = place_among(names, number);
+    if (place < 0)
+        refuse_class(names, given);
+    if (names->asked)
+        pfree(names->asked);
+    names->asked = NULL; /* in case that there is no memory */
+    names->asked = MemoryContextStrdup(names->context, given);
+    names->place = place;
+    return place;
+}
+
+/* The class that is asked for, as text. */
+static char *asked_class(FunctionCallInfo fcinfo) {
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_CLASS), output;
+    if (type == TEXTOID)
+        return TextDatumGetCString(PG_GETARG_DATUM(A_CLASS));
+    bool varlena;
+    getTypeOutputInfo(type, &output, &varlena);
+    return OidOutputFunctionCall(output, PG_GETARG_DATUM(A_CLASS));
+}
+
+static Datum share_of_class(FunctionCallInfo fcinfo, enum feature_form form) {
+    int n;
+    class_names *names;
+    const double *share = score_list(fcinfo, TUSK_PREDICT_PROBAS, form, &n, &names);
+    if (!share || !names->n || PG_ARGISNULL(A_CLASS))
+        PG_RETURN_NULL();
+    int place = place_of(names, asked_class(fcinfo));
+    if (place >= n)
+        PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(share[place]);
+}
+
+#define DEFINE_ANSWER(name, answer, form) \
+    PG_FUNCTION_INFO_V1(name);            \
+    Datum name(PG_FUNCTION_ARGS) {        \
+        return answer(fcinfo, form);      \
+    }
+
+DEFINE_ANSWER(tuskml_predict_class_dense, class_of, DENSE)
+DEFINE_ANSWER(tuskml_predict_class_sparse, class_of, SPARSE)
+DEFINE_ANSWER(tuskml_predict_class_row, class_of, NAMED)
+DEFINE_ANSWER(tuskml_predict_probas_dense, shares_by_name, DENSE)
+DEFINE_ANSWER(tuskml_predict_probas_sparse, shares_by_name, SPARSE)
+DEFINE_ANSWER(tuskml_predict_probas_row, shares_by_name, NAMED)
+DEFINE_ANSWER(tuskml_predict_proba_of_dense, share_of_class, DENSE)
+DEFINE_ANSWER(tuskml_predict_proba_of_sparse, share_of_class, SPARSE)
+DEFINE_ANSWER(tuskml_predict_proba_of_row, share_of_class, NAMED)
