@@ -95,3 +95,12 @@ def test_a_class_per_row(db: psycopg.Connection) -> None:
     ).fetchall()
     assert all(shares[str(k)] == share for share, shares, k in found)
     assert len(found) == 12
+
+
+def test_a_number_is_a_class_of_rows_by_name(db: psycopg.Connection) -> None:
+    models = f"SELECT train_model('logistic', g, {ROW}) AS m FROM points"
+    asked = ["1", "1::bigint", "1::float8", "1.0", "'1'"]
+    listed = ", ".join(f"predict_proba(m, {ROW}, {one})" for one in asked)
+    for found in db.execute(f"SELECT {listed} FROM points, ({models}) AS t LIMIT 9").fetchall():
+        assert len(set(found)) == 1
+        assert 0 < found[0] < 1
