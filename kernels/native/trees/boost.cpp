@@ -80,7 +80,7 @@ private:
         int code = rows_.take(bins_, threads_, true, memory_);
         code = code ? code : which_.take(memory_, rows_.n());
         code = code ? code : scratch_.take(memory_, rows_.n());
-        code = code ? code : drawn_.take(memory_, rows_.n());
+        code = code || !draws() ? code : drawn_.take(memory_, rows_.n());
         if (!code && held_)
             code = held_->take(bins_, threads_, false, memory_);
         if (code)
@@ -92,7 +92,7 @@ private:
         start(rows_, group_, *out);
         if (held_)
             start(*held_, boost_.held[index_], *out);
-        if (boost_.row_fraction < 1 || one_side())
+        if (draws())
             keys_ = rows_.keys();
         return TK_OK;
     }
@@ -120,6 +120,8 @@ private:
         return TK_OK;
     }
 
+    // Whether iterations grow on some of the rows.
+    bool draws() const { return boost_.row_fraction < 1 || one_side(); }
     bool one_side() const { return boost_.other_rate > 0; }
     OneSide rates() const { return {boost_.top_rate, boost_.other_rate}; }
 
@@ -132,14 +134,18 @@ private:
         }
         if (boost_.row_fraction < 1)
             return draw_rows(keys_, boost_.row_fraction, seed, drawn_.data());
-        std::iota(drawn_.data(), drawn_.data() + rows_.n(), 0U);
+        if (draws())
+            std::iota(drawn_.data(), drawn_.data() + rows_.n(), 0U);
         return rows_.n();
     }
 
     template <class Cell>
     int add_tree(Grower<Cell> &grower, const std::vector<int32_t> &features, int64_t k, int64_t n,
                  Forest *out) {
-        std::copy_n(drawn_.data(), n, which_.data());
+        if (draws())
+            std::copy_n(drawn_.data(), n, which_.data());
+        else
+            std::iota(which_.data(), which_.data() + n, 0U);
         Rows rows = rows_.adding(k, bins_, threads_);
         if (by_side_.n)
             rows_.count_several_times(by_side_, drawn_.data());
@@ -169,7 +175,7 @@ private:
         auto first = forest->trees.end() - forest->outputs();
         bool split = std::any_of(first, forest->trees.end(),
                                  [](const Tree &tree) { return tree.nodes.size() > 1; });
-        if (split || boost_.feature_fraction < 1 || boost_.row_fraction < 1 || one_side())
+        if (split || boost_.feature_fraction < 1 || draws())
             return true;
         forest->trees.erase(first, forest->trees.end());
         return false;
