@@ -9,7 +9,7 @@ import ctypes
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, Interrupted
+from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
@@ -38,6 +39,7 @@ from tuskml.partitioner import (
     Cost,
     Frequencies,
     FrequentFeatures,
+    IndexMap,
     Partitioning,
     Profile,
 )
@@ -248,12 +250,15 @@ class GroupRows:
 def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
     """`feature_frequencies` of each group."""
     top = read(call.options, FREQUENCY_OPTIONS)[0]["top"]
-    with Rows(groups, call, seed=0) as rows:
-        for group in rows:
+    with narrow(groups, call.memory) as (few, names), Rows(few, call, seed=0) as rows:
+        for place, group in enumerate(rows):
             counted = Frequencies(top)
             for _, ids in group.chunks():
                 counted.update(ids)
-            yield Frequent(counted.top(top))
+            found = counted.top(top)
+            if place in names:
+                found = replace(found, ids=names[place][found.ids])
+            yield Frequent(found)
 
 
 def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
@@ -263,8 +268,11 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
         yield from _listed(groups, call)
         return
     cost = Cost(options["t_seek"], options["t_unit"])
-    with Rows(groups, call, options["seed"]) as rows:
-        for group, skipped in zip(rows, groups["n_skipped"].tolist(), strict=True):
+    if options["layout"] != "id":
+        refuse_wide(groups, "option 'layout': 'affinity'")
+    with narrow(groups, call.memory) as (few, names), Rows(few, call, options["seed"]) as rows:
+        each = zip(rows, groups["n_skipped"].tolist(), strict=True)
+        for place, (group, skipped) in enumerate(each):
             profile = Profile(options["top"], options["sample"], options["seed"])
             for starts, ids in group.chunks():
                 profile.update(starts, ids)
@@ -277,9 +285,22 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
                 threads=rows.threads if group.n_rows > FEW_ROWS else 1,
                 interrupted=rows.check,
             )
+            if place in names:
+                made = named(made, names[place])
             if options["name"] is not None:
                 _keep(made, options["name"], call)
             yield Partitioned(made, skipped)
+
+
+def named(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
+    """The partitioning of features that were numbers, by their ids."""
+    index, told = made.index, made.explanation
+    shared = [replace(one, features=ids[one.features]) for one in told.partitions]
+    return replace(
+        made,
+        index=IndexMap(ids[index.features], index.partition, index.blocks),
+        explanation=replace(told, partitions=shared),
+    )
 
 
 def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:

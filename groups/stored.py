@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups import wide
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_at_limits
 from tuskml.kvstore import StoreRoot, access, file_rules, hosting
@@ -56,12 +57,13 @@ def train_stored(
         def train(place: int) -> Models:
             with passes.begun_at(mark), interruptible(check), budget.within(lanes.threads):
                 one = groups[place : place + 1]
-                model = learner.train_stored(one, lanes.request, memory, stores)
+                model = wide.train_stored(learner, one, lanes.request, memory, stores)
             return model.numbered(np.array([place]))
 
         if lanes.count == 1:
             for place in range(len(groups)):
-                model = learner.train_stored(groups[place : place + 1], request, memory, stores)
+                one = groups[place : place + 1]
+                model = wide.train_stored(learner, one, request, memory, stores)
                 yield model.numbered(np.array([place]))
         else:
             yield from side_by_side(train, len(groups), lanes.count)

@@ -49,6 +49,8 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_scattered": (INT, [PASS]),
     "tk_gather": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_ids_that_occur": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_vocabulary": (INT, [ADDRESS, ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_number": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
     "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
     "tk_prepare": (
         INT,

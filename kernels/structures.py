@@ -25,6 +25,7 @@ GROUP = np.dtype(
         ("parts", np.uintp),
         ("extras", np.int32),
         ("place", np.int32),
+        ("wide", np.uintp),
     ]
 )
 """`tusk_group`."""

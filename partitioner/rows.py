@@ -100,6 +100,13 @@ def as_ids(ids: ArrayLike) -> Ids:
     return found
 
 
+def as_features(ids: ArrayLike) -> Ids:
+    """The same of ids up to 2^63 - 1, of which those beyond LARGEST_ID are in no block."""
+    found = _integers(ids, "ids")
+    check_ids(np.minimum(found, LARGEST_ID))
+    return found
+
+
 def concatenate(parts: Iterable[SparseRows]) -> SparseRows:
     """The rows of all parts, in their order."""
     every = list(parts)

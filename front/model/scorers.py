@@ -48,6 +48,7 @@ class _Rows(ctypes.Structure):
         ("n", ctypes.c_int64),
         ("width", ctypes.c_int64),
         ("f64", ctypes.c_int32),
+        ("wide", ctypes.c_int32),
     ]
 
 
@@ -138,20 +139,21 @@ def dense(payload: bytes, kind: str, x: NDArray[Any], columns: int = 0) -> Float
     """
     wide = x.dtype != np.float32
     x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
-    return _score(payload, kind, _Rows(x.ctypes.data, None, None, *x.shape, wide), columns)
+    return _score(payload, kind, _Rows(x.ctypes.data, None, None, *x.shape, wide, 0), columns)
 
 
 def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
     """The same of a SciPy sparse matrix, whose columns are feature ids."""
     rows = x.tocsr()
-    wide = rows.dtype != np.float32
-    values = np.ascontiguousarray(rows.data, np.float64 if wide else np.float32)
-    ids = np.ascontiguousarray(rows.indices, np.int32)
+    f64 = rows.dtype != np.float32
+    values = np.ascontiguousarray(rows.data, np.float64 if f64 else np.float32)
+    wide = rows.indices.dtype == np.int64
+    ids = np.ascontiguousarray(rows.indices, np.int64 if wide else np.int32)
     begin = np.ascontiguousarray(rows.indptr, np.int64)
     if not len(ids):  # of which C sees that they are there
-        ids = np.zeros(1, np.int32)
+        ids = np.zeros(1, ids.dtype)
     given = (values.ctypes.data, ids.ctypes.data, begin.ctypes.data)
-    return _score(payload, kind, _Rows(*given, *rows.shape, wide), columns)
+    return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns)
 
 
 def named(

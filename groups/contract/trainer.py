@@ -22,6 +22,7 @@ from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
+from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
@@ -108,6 +109,7 @@ def answer_training(
     batch = pointer.contents
     task = texts.task.decode()
     if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
+        refuse_wide(groups)
         said = receive(groups, batch.memory)
         emit_texts(library, pointer, places, [said] * len(places))
         return
@@ -117,6 +119,7 @@ def answer_training(
         return
     search = search_in(task, texts.options)
     if search is not None:
+        refuse_wide(groups, "a model that a search chooses")
         answer_search(library, pointer, search, groups, places)
         return
     chosen = task_named(task)
@@ -167,6 +170,8 @@ def answer_options(
     reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
     request = Request(task, options, reading)
     refuse_weights(groups, request)
+    if options.store is None:
+        refuse_wide(groups)
     if batch.request == TRAIN:
         refuse_format(options)
         for found in trained(groups, request, batch, account):
@@ -195,7 +200,7 @@ def emit_texts(
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
     """What would run for each of the groups."""
     memory = batch.memory or 0
-    with readable(groups, request, memory) as seen:
+    with narrow(groups, memory) as (few, _), readable(few, request, memory) as seen:
         yield from learner_of(request.task).explain(seen.groups, seen.request, memory)
 
 

@@ -216,6 +216,7 @@ DEFINE_GATHER(gather_i64_f32, int64_t, float, float)
 DEFINE_GATHER(gather_i64_f64, int64_t, double, double)
 DEFINE_GATHER(gather_i32_f32, int32_t, float, double)
 DEFINE_GATHER(gather_i32_f64, int32_t, double, double)
+DEFINE_GATHER(gather_i64_f32_f64, int64_t, float, double)
 DEFINE_PART(float)
 DEFINE_PART(double)
 DEFINE_ITEMS(float, uint32_t)
@@ -227,8 +228,11 @@ bool sealed_file_gather_native(sealed_file *f, const int64_t *ids, int64_t n, vo
                                : gather_i64_f64(f, ids, n, out, e);
 }
 
-bool sealed_file_gather(sealed_file *f, const int32_t *ids, int64_t n, double *out,
+bool sealed_file_gather(sealed_file *f, const void *ids, bool wide, int64_t n, double *out,
                         sealed_error *e) {
+    if (wide)
+        return f->weight_size == 4 ? gather_i64_f32_f64(f, ids, n, out, e)
+                                   : gather_i64_f64(f, ids, n, out, e);
     return f->weight_size == 4 ? gather_i32_f32(f, ids, n, out, e)
                                : gather_i32_f64(f, ids, n, out, e);
 }

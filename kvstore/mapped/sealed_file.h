@@ -70,7 +70,7 @@ void sealed_file_let_go(sealed_file *f);
  * or double, as in the file. */
 bool sealed_file_gather_native(sealed_file *f, const int64_t *ids, int64_t n, void *out,
                                sealed_error *e);
-bool sealed_file_gather(sealed_file *f, const int32_t *ids, int64_t n, double *out,
+bool sealed_file_gather(sealed_file *f, const void *ids, bool wide, int64_t n, double *out,
                         sealed_error *e);
 /* The weights of features first .. first + n - 1. */
 bool sealed_file_range(sealed_file *f, uint64_t first, uint64_t n, double *out, sealed_error *e);

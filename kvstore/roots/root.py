@@ -16,6 +16,7 @@ from tuskml.kvstore.files.locks import owner_of
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.roots import leftovers, versions
 from tuskml.kvstore.roots.names import Reference, folder_of, make_root, names_in
+from tuskml.kvstore.roots.partitionings import read_partitioning
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.sealed.sealed import SealedModel
 from tuskml.kvstore.sealed.sealing import CHUNK, sealing
@@ -128,8 +129,12 @@ class StoreRoot:
         dimension: int | None = None,
         metadata: "Record | None" = None,
         continues: "str | Reference | None" = None,
+        several: int = 1,
     ) -> Version:
-        """Seals weights that come as (ids, weights), ids rising throughout; else as `publish`."""
+        """Seals weights that come as (ids, weights), ids rising throughout; else as `publish`.
+
+        several: weights of a feature, which lie together; those of the intercept are first.
+        """
         folder = folder_of(self.path, name, create=True)
         index = IndexMap.by_rule(1024).to_bytes()
         return self._seal(folder, pairs, dtype, dimension, index, metadata, continues)
@@ -166,6 +171,10 @@ class StoreRoot:
         except StoreError:
             return None
         return found.number if home == folder else None
+
+    def partitioning(self, reference: str) -> IndexMap:
+        """The index map that `partition_model` kept as NAME or NAME@VERSION."""
+        return read_partitioning(self.path, reference)
 
     # --- finished models ---
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
-from tuskml.kvstore import StoreRoot, measure_store, read_partitioning
+from tuskml.kvstore import StoreRoot, measure_store
 from tuskml.kvstore.working.frames import frame_bytes, frame_share
 from tuskml.learners.options.table import Options
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
@@ -82,7 +82,7 @@ def given_layout(
     if isinstance(options.partition, str):
         if root is None:
             raise StoreError("there is no directory of stores here")
-        return read_partitioning(root.path, options.partition)
+        return root.partitioning(options.partition)
     if not options.partition:
         return IndexMap.by_rule(1)
     if options.layout == "paper":

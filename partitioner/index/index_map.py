@@ -25,13 +25,13 @@ from tuskml.partitioner.index import index_bytes
 from tuskml.partitioner.index.blocks import Blocks
 from tuskml.partitioner.index.live import LiveFeatures
 from tuskml.partitioner.native import Ids, Slots
-from tuskml.partitioner.rows import as_ids
+from tuskml.partitioner.rows import as_features, as_ids
 
 
 class IndexMap:
     """Feature to (key, slot) and back. It never changes.
 
-    features: int64 of shape (K,), the frequent features, rising;
+    features: int64 of shape (K,), the frequent features, rising; any up to 2^63 - 1;
     partition: int64 of shape (K,), the key of each, 0 .. P - 1, none of them unused;
     blocks: the rule for all others; a number is one block size;
     live: the features that there are, the frequent ones among them; None: all.
@@ -46,7 +46,7 @@ class IndexMap:
         live: LiveFeatures | None = None,
     ) -> None:
         self.live = live
-        self.features: Ids = as_ids(features).copy()
+        self.features: Ids = as_features(features).copy()
         self.partition: Ids = as_ids(partition).copy()
         self.blocks = Blocks.of(blocks) if isinstance(blocks, int) else blocks
         if len(self.features) != len(self.partition):

@@ -40,6 +40,7 @@ KERNEL_FOLDERS = [
     for part in (
         "shared",
         "rows",
+        "rows/ids",
         "linear",
         "classes",
         "spectrum",

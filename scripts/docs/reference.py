@@ -14,6 +14,7 @@ from textwrap import fill
 from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
 
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
+from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
 from tuskml.learners.models import HISTORY_POINTS
 from tuskml.learners.options.kinds import LEAST_CACHE, Option
@@ -303,7 +304,8 @@ def sizes_page() -> str:
     most = {name: int(n) for name, n in re.findall(r"#define TUSK_MAX_(\w+) (\d+)", header)}
     rows = (
         ("features of a dense row", f"{most['DENSE_FEATURES']:,}"),
-        ("a sparse feature's id", f"from 0 to {most['FEATURE_ID']:,}"),
+        ("a sparse feature's id", f"from 0 to {most['NARROW_ID']:,}"),
+        ("a sparse feature's id in a stored model", f"from 0 to {MOST_ID:,}"),
         *(size for learner in LEARNERS for size in learner.sizes),
         ("points of a model's `history`", f"{HISTORY_POINTS:,}"),
         ("smallest `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),

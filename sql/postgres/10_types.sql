@@ -7,5 +7,5 @@ CREATE TYPE @extschema@.tuskml_model AS (
 COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and predict reads';
 
 -- Sparse features: feature ids >= 0 and their values.
-CREATE TYPE @extschema@.tuskml_sparse_real AS (indices integer[], "values" real[]);
-CREATE TYPE @extschema@.tuskml_sparse_double AS (indices integer[], "values" double precision[]);
+CREATE TYPE @extschema@.tuskml_sparse_real AS (indices bigint[], "values" real[]);
+CREATE TYPE @extschema@.tuskml_sparse_double AS (indices bigint[], "values" double precision[]);

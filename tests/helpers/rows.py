@@ -85,7 +85,7 @@ def block(x, y, kind="dense float64", segment_rows=1000, dim=None, weight=None):
     for before, after in itertools.pairwise(segments):
         before[0] = after.ctypes.data
     record = np.array(
-        [(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0, extras_of(weight), 0)],
+        [(segments[0].ctypes.data, len(y), 0, dim, KINDS.index(kind), 0, extras_of(weight), 0, 0)],
         GROUP,
     )
     groups = record.view(Groups)

@@ -184,14 +184,14 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
 
 /* --- lists --- */
 
-/* Feature ids: numbers that fit an INTEGER. */
-static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
-    (void)f64;
+/* Feature ids: whole numbers of at most 63 bits; those of more than 31 are int64. */
+static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *wide) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     duckdb_type id = duckdb_get_type_id(type);
     duckdb_destroy_logical_type(&type);
     *c = column_of(v);
-    if (id == DUCKDB_TYPE_INTEGER)
+    *wide = id == DUCKDB_TYPE_BIGINT;
+    if (id == DUCKDB_TYPE_INTEGER || id == DUCKDB_TYPE_BIGINT)
         return true;
     if (id != DUCKDB_TYPE_TINYINT && id != DUCKDB_TYPE_SMALLINT && id != DUCKDB_TYPE_UTINYINT &&
         id != DUCKDB_TYPE_USMALLINT && id != DUCKDB_TYPE_SQLNULL)
@@ -253,12 +253,12 @@ bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *f) {
     f->type.sparse = duckdb_get_type_id(type) == DUCKDB_TYPE_STRUCT;
     bool done;
     if (f->type.sparse) {
-        done =
-            duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
-            named(type, 1, "values") &&
-            list_of(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, ids_of_any, NULL) &&
-            list_of(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, numbers_of_any,
-                    &f->type.f64);
+        done = duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
+               named(type, 1, "values") &&
+               list_of(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, ids_of_any,
+                       &f->type.wide) &&
+               list_of(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, numbers_of_any,
+                       &f->type.f64);
     } else {
         done = list_of(v, n, s, &f->values, numbers_of_any, &f->type.f64);
         f->self = f->values.self;

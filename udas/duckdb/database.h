@@ -103,13 +103,14 @@ bool stores_readable(database *d, const char *path, char *sentence);
 
 /* --- types --- */
 
-/* A feature argument: a LIST of T, or STRUCT(indices INTEGER[], values LIST of T). */
+/* A feature argument: a LIST of T, or STRUCT(indices INTEGER[] or BIGINT[], values LIST of T). */
 typedef struct feature_type {
     bool sparse;
     bool f64;
+    bool wide; /* BIGINT[] */
 } feature_type;
 
-#define N_FEATURE_TYPES 4
+#define N_FEATURE_TYPES 6
 extern const feature_type FEATURE_TYPES[N_FEATURE_TYPES];
 
 duckdb_logical_type make_list_type(duckdb_type child);

@@ -10,6 +10,8 @@ const feature_type FEATURE_TYPES[N_FEATURE_TYPES] = {
     {.sparse = false, .f64 = true},
     {.sparse = true, .f64 = false},
     {.sparse = true, .f64 = true},
+    {.sparse = true, .f64 = false, .wide = true},
+    {.sparse = true, .f64 = true, .wide = true},
 };
 
 duckdb_logical_type make_list_type(duckdb_type child) {
@@ -23,7 +25,8 @@ duckdb_logical_type make_feature_type(feature_type f) {
     duckdb_logical_type values = make_list_type(f.f64 ? DUCKDB_TYPE_DOUBLE : DUCKDB_TYPE_FLOAT);
     if (!f.sparse)
         return values;
-    duckdb_logical_type types[] = {make_list_type(DUCKDB_TYPE_INTEGER), values};
+    duckdb_logical_type types[] = {
+        make_list_type(f.wide ? DUCKDB_TYPE_BIGINT : DUCKDB_TYPE_INTEGER), values};
     const char *names[] = {"indices", "values"};
     duckdb_logical_type sparse = duckdb_create_struct_type(types, names, 2);
     for (int i = 0; i < 2; i++)

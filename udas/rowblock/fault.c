@@ -31,10 +31,10 @@ static int number_message(const tusk_fault *f, char *text, size_t size) {
             not_finite(f->value), row);
         return 1;
     case TUSK_BAD_INDEX:
-        snprintf(
-            text, size,
-            "indices[%lld] is %.0f in row %lld of the group, expected a feature id from 0 to %d",
-            position, f->value, row, TUSK_MAX_FEATURE_ID);
+        snprintf(text, size,
+                 "indices[%lld] is %.0f in row %lld of the group, expected a feature id "
+                 "from " TUSK_ID_RANGE,
+                 position, f->value, row);
         return 1;
     }
     return 0;

@@ -31,7 +31,9 @@ static size_t segment_bytes(tusk_shape shape, uint32_t cap_rows, uint32_t cap_nn
                 cap_nnz * tusk_value_size(shape.kind);
     else
         size += (size_t)cap_rows * (size_t)shape.dim * tusk_value_size(shape.kind);
-    return shape.extras ? tusk_align8(size) + cap_rows * extras_bytes(shape.extras) : size;
+    if (shape.extras || shape.wide)
+        size = tusk_align8(size) + cap_rows * extras_bytes(shape.extras);
+    return shape.wide ? size + 4 * (size_t)cap_nnz : size;
 }
 
 tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
@@ -61,24 +63,31 @@ void tusk_segments_free(tusk_segment *head) {
 
 void tusk_block_free(tusk_block *b) {
     tusk_segments_free(b->head);
+    tusk_segments_free(b->wide);
     tusk_parts_free(b->parts);
     memset(b, 0, sizeof *b);
 }
 
 static tusk_shape shape_of(const tusk_block *b) {
-    return (tusk_shape){b->kind, b->extras, b->dim};
+    return (tusk_shape){b->kind, b->extras, b->dim, 0};
+}
+
+/* Links a list of segments behind another. */
+static void link_behind(tusk_segment **head, tusk_segment **tail, tusk_segment *first,
+                        tusk_segment *last) {
+    if (!first)
+        return;
+    if (*tail)
+        (*tail)->next = first;
+    else
+        *head = first;
+    *tail = last;
 }
 
 static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows, uint32_t cap_nnz,
                           int *code) {
     tusk_segment *s = tusk_segment_new(memory, shape_of(b), cap_rows, cap_nnz, code);
-    if (!s)
-        return NULL;
-    if (b->tail)
-        b->tail->next = s;
-    else
-        b->head = s;
-    b->tail = s;
+    link_behind(&b->head, &b->tail, s, s);
     return s;
 }
 
@@ -214,49 +223,75 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
     return TUSK_OK;
 }
 
-static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz, int *code) {
+static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz, int wide,
+                                 int *code) {
     /* As many rows as would fit if all were as long as this one, and entries for these rows. */
-    size_t row = 12 + (size_t)nnz * (4 + tusk_value_size(b->kind)) + extras_bytes(b->extras);
+    size_t entry = (wide ? 8 : 4) + tusk_value_size(b->kind);
+    size_t row = 12 + (size_t)nnz * entry + extras_bytes(b->extras);
     int64_t most = (int64_t)((MAX_SEGMENT_BYTES - sizeof(tusk_segment) - 32) / row);
     uint32_t rows = clamp(b->n_rows / 2, MIN_SEGMENT_ROWS, most);
     if ((size_t)rows * row > MAX_SEGMENT_BYTES)
         rows = 1;
-    return grow(memory, b, rows, rows * (uint32_t)nnz, code);
+    if (!wide)
+        return grow(memory, b, rows, rows * (uint32_t)nnz, code);
+    tusk_shape shape = shape_of(b);
+    shape.wide = 1;
+    tusk_segment *s = tusk_segment_new(memory, shape, rows, rows * (uint32_t)nnz, code);
+    link_behind(&b->wide, &b->last_wide, s, s);
+    return s;
 }
 
 static int64_t index_at(const void *index, int64_t i, int wide) {
     return wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
 }
 
-/* Copies the ids and returns the largest, or fails if one is negative or too large. */
-static int copy_indices(const tusk_block *b, int32_t *out, const tusk_entries *row,
-                        int64_t *largest, tusk_fault *fault) {
-    int64_t top = -1;
+/* Finds the largest id, -1 if there is none; fails if one is negative. */
+static int check_indices(const tusk_block *b, const tusk_entries *row, int64_t *largest,
+                         tusk_fault *fault) {
+    int64_t top = -1, all = 0;
     for (int64_t i = 0; i < row->n; i++) {
         int64_t id = index_at(row->index, i, row->wide);
-        if (id < 0 || id > TUSK_MAX_FEATURE_ID)
-            return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
-        if (id > top)
-            top = id;
-        out[i] = (int32_t)id;
+        all |= id;
+        top = id > top ? id : top;
     }
     *largest = top;
+    for (int64_t i = 0; all < 0 && i < row->n; i++) {
+        int64_t id = index_at(row->index, i, row->wide);
+        if (id < 0)
+            return fail(fault, b, 0, TUSK_BAD_INDEX, i + 1, (double)id);
+    }
     return TUSK_OK;
+}
+
+/* Copies the ids; high: NULL unless the segment is wide. */
+static void copy_indices(int32_t *out, int32_t *high, const tusk_entries *row) {
+    if (!row->wide && !high) {
+        memcpy(out, row->index, (size_t)row->n * sizeof *out);
+        return;
+    }
+    for (int64_t i = 0; i < row->n; i++) {
+        int64_t id = index_at(row->index, i, row->wide);
+        out[i] = (int32_t)(uint32_t)id;
+        if (high)
+            high[i] = (int32_t)(id >> 32);
+    }
 }
 
 static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries *row, double y,
                           tusk_fault *fault) {
-    int code = TUSK_OK;
-    tusk_segment *s = b->tail;
+    int64_t largest;
+    int code = check_indices(b, row, &largest, fault);
+    if (code)
+        return code;
+    int wide = largest > TUSK_MAX_NARROW_ID;
+    tusk_segment *s = wide ? b->last_wide : b->tail;
     if (!s || s->n_rows == s->cap_rows || s->nnz + row->n > s->cap_nnz) {
-        s = grow_sparse(memory, b, row->n, &code);
+        s = grow_sparse(memory, b, row->n, wide, &code);
         if (!s)
             return fail(fault, b, 0, code, 0, 0);
     }
-    int64_t largest = -1;
-    code = copy_indices(b, tusk_indices(s) + s->nnz, row, &largest, fault);
-    if (code)
-        return code;
+    copy_indices(tusk_indices(s) + s->nnz, wide ? tusk_high_bits(s, shape_of(b)) + s->nnz : NULL,
+                 row);
     size_t size = tusk_value_size(b->kind);
     if (size)
         memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row->values, (size_t)row->n * size);
@@ -267,7 +302,7 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries
     s->n_rows++;
     tusk_row_starts(s)[s->n_rows] = s->nnz;
     b->n_rows++;
-    if (largest >= b->dim)
+    if (!wide && largest >= b->dim)
         b->dim = (int32_t)largest + 1;
     return TUSK_OK;
 }
@@ -347,16 +382,11 @@ int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault)
     int code = agree(target, source, fault);
     if (code)
         return code;
-    if (source->head) {
-        if (target->tail)
-            target->tail->next = source->head;
-        else
-            target->head = source->head;
-        target->tail = source->tail;
-    }
+    link_behind(&target->head, &target->tail, source->head, source->tail);
+    link_behind(&target->wide, &target->last_wide, source->wide, source->last_wide);
     splice_parts(target, source);
     target->n_rows += source->n_rows;
     target->n_skipped += source->n_skipped;
-    *source = (tusk_block){.moved = source->head != NULL};
+    *source = (tusk_block){.moved = source->head || source->wide};
     return TUSK_OK;
 }

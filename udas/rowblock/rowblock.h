@@ -14,6 +14,10 @@
  * Behind these, padded to 8 bytes, follow the rows' weights and then their offsets,
  * double[cap_rows] each, where the block has them. The weights are greater than 0.
  *
+ * Rows with an id above TUSK_MAX_NARROW_ID are in a list of segments of their own, the wide ones.
+ * There `index` holds the low 32 bits of the ids, and int32[cap_nnz] with the high bits ends the
+ * segment. Trainings number the ids of such a block anew before they read its rows.
+ *
  * T is float or double by the block's kind; there are no values if rows are ids alone. Row i of a
  * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
  * are never moved once written; combining two blocks links their segments. The packers do no
@@ -50,7 +54,9 @@ static inline int tusk_count_extras(int extras) {
 }
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
-#define TUSK_MAX_FEATURE_ID 2147483646
+#define TUSK_MAX_NARROW_ID 2147483646
+#define TUSK_MAX_FEATURE_ID INT64_MAX
+#define TUSK_ID_RANGE "0 to 9223372036854775807"
 
 typedef struct tusk_segment {
     struct tusk_segment *next;
@@ -67,13 +73,14 @@ struct tusk_part; /* named.h: the dictionaries of rows with names */
 typedef struct tusk_block {
     tusk_segment *head;
     tusk_segment *tail;
-    int64_t n_rows;    /* usable rows, all in the segments */
-    int64_t n_skipped; /* rows with a NULL label or feature */
-    int32_t dim;       /* dense: number of features; sparse: 1 + the largest id */
-    uint8_t kind;      /* enum tusk_kind */
-    uint8_t typed;     /* whether kind and dim are set */
-    uint8_t moved;     /* combine has taken the rows; taking them again would lose them */
-    uint8_t extras;    /* bits of enum tusk_extra */
+    tusk_segment *wide, *last_wide; /* rows with ids that are wide */
+    int64_t n_rows;                 /* usable rows, all in the segments */
+    int64_t n_skipped;              /* rows with a NULL label or feature */
+    int32_t dim;    /* dense: number of features; sparse: 1 + the largest narrow id */
+    uint8_t kind;   /* enum tusk_kind */
+    uint8_t typed;  /* whether kind and dim are set */
+    uint8_t moved;  /* combine has taken the rows; taking them again would lose them */
+    uint8_t extras; /* bits of enum tusk_extra */
     struct tusk_part *parts, *last_part; /* NULL: lists of numbers, with numbers as labels */
 } tusk_block;
 
@@ -87,6 +94,7 @@ typedef struct tusk_group {
     const struct tusk_part *parts; /* NULL where the rows are what kernels train on */
     int32_t extras;                /* bits of enum tusk_extra */
     int32_t place; /* among the groups of a training, for what is known of each; packers leave 0 */
+    const tusk_segment *wide; /* NULL where the rows are what kernels train on */
 } tusk_group;
 
 enum tusk_code {
@@ -150,22 +158,35 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
 typedef struct tusk_shape {
     int32_t kind, extras;
     int64_t dim; /* of dense rows */
+    int wide;    /* whether ids have high bits */
 } tusk_shape;
 static inline tusk_shape tusk_shape_of(const tusk_group *g) {
-    return (tusk_shape){g->kind, g->extras, g->dim};
+    return (tusk_shape){g->kind, g->extras, g->dim, 0};
 }
 
-/* An extra of a segment's rows; NULL if they have none. */
-static inline double *tusk_extra(const tusk_segment *s, tusk_shape shape, enum tusk_extra which) {
-    if (!(shape.extras & which))
-        return NULL;
+/* Where a segment's values end, and its extras begin. */
+static inline double *tusk_extras_of(const tusk_segment *s, tusk_shape shape) {
     size_t size = tusk_value_size(shape.kind);
     char *end = tusk_is_sparse(shape.kind)
                     ? (char *)tusk_sparse_values(s) + tusk_align8(s->cap_nnz * size)
                     : (char *)tusk_dense_values(s) +
                           tusk_align8((size_t)s->cap_rows * (size_t)shape.dim * size);
+    return (double *)end;
+}
+/* An extra of a segment's rows; NULL if they have none. */
+static inline double *tusk_extra(const tusk_segment *s, tusk_shape shape, enum tusk_extra which) {
+    if (!(shape.extras & which))
+        return NULL;
     size_t before = (size_t)tusk_count_extras(shape.extras & ((int)which - 1));
-    return (double *)end + before * s->cap_rows;
+    return tusk_extras_of(s, shape) + before * s->cap_rows;
+}
+/* The high bits of the ids of a wide segment. */
+static inline int32_t *tusk_high_bits(const tusk_segment *s, tusk_shape shape) {
+    size_t extras = (size_t)tusk_count_extras(shape.extras) * s->cap_rows;
+    return (int32_t *)(tusk_extras_of(s, shape) + extras);
+}
+static inline int64_t tusk_joined_id(int32_t high, int32_t low) {
+    return (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 /* Copies n rows' extras, from and to the rows with these numbers. */
 static inline void tusk_copy_extras(const tusk_segment *to, tusk_shape to_shape, uint32_t to_row,

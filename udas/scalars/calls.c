@@ -29,13 +29,18 @@ EXPORTED int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, i
     return (int64_t)size;
 }
 
+static const void *ids_from(const tusk_rows *rows, int64_t at) {
+    return (const char *)rows->ids + (size_t)at * (rows->wide ? 8 : 4);
+}
+
 static bool score_sparse(tusk_scorer *s, const tusk_rows *rows, double *out, char *sentence) {
     const char *values = rows->x;
     size_t width = rows->f64 ? sizeof(double) : sizeof(float);
     for (int64_t i = 0; i < rows->n; i++) {
         int64_t begin = rows->begin[i];
         uint64_t n = (uint64_t)(rows->begin[i + 1] - begin);
-        tusk_sparse_row row = {rows->ids + begin, values + (size_t)begin * width, n, n};
+        tusk_sparse_row row = {ids_from(rows, begin), values + (size_t)begin * width, n, n,
+                               rows->wide};
         if (!tusk_sparse_margin(s, &row, rows->f64, out + i, sentence))
             return false;
     }
@@ -50,7 +55,7 @@ static bool score_lists(tusk_scorer *s, const tusk_rows *rows, double *out, char
         int64_t begin = rows->ids ? rows->begin[i] : i * rows->width;
         uint64_t n = (uint64_t)(rows->ids ? rows->begin[i + 1] - begin : rows->width);
         const char *values = x + (size_t)begin * width;
-        tusk_sparse_row row = {rows->ids + (rows->ids ? begin : 0), values, n, n};
+        tusk_sparse_row row = {rows->ids ? ids_from(rows, begin) : NULL, values, n, n, rows->wide};
         if (!tusk_list(s, rows->ids ? &row : NULL, values, rows->f64, n, out, sentence))
             return false;
     }

@@ -10,10 +10,11 @@
  * .. ids[begin[i + 1] - 1], and x holds their values. */
 typedef struct tusk_rows {
     const void *x;        /* float or double */
-    const int32_t *ids;   /* NULL: dense */
+    const void *ids;      /* int32, or int64 if wide; NULL: dense */
     const int64_t *begin; /* [n + 1], sparse only */
     int64_t n, width;
     int32_t f64;
+    int32_t wide; /* whether ids are int64 */
 } tusk_rows;
 
 /* Why there is no answer. */

@@ -76,6 +76,16 @@ TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64
 TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
                        const int32_t *ids, int64_t n, tusk_group *out);
 
+/* --- sparse rows with wide ids --- */
+/* Finds the ids that occur in a group, or are among *n others in `more`. *ids then has shape
+ * (*n,), is ascending, and is owned by *out. */
+TK_API int tk_vocabulary(const tusk_group *group, const int64_t *more, tusk_memory *memory,
+                         int64_t mark, tk_charged **out, int64_t **ids, int64_t *n);
+/* Copies the group with each id replaced by its position among n < 2^31 ids, rows with wide ids
+ * last; tk_free_groups frees the copy. */
+TK_API int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                     const int64_t *ids, int64_t n, tusk_group *out);
+
 /* --- rows with names, and labels that are text --- */
 enum tk_missing {
     TK_MISSING_SKIP,

@@ -57,7 +57,9 @@ def train_in_memory(
         weights, places, dimension = laid_out(model, ids, width)
         pairs = pairs_of(weights, places)
         given = DTYPE, dimension, about(model), continued(options)
-        version = root.publish_pairs(options.store, pairs, *given)
+        n = len(model.classes.values)
+        several = n if n > 2 else 1
+        version = root.publish_pairs(options.store, pairs, *given, several=several)
     return stored(model, version.reference, width)
 
 

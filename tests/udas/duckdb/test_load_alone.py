@@ -134,7 +134,7 @@ def test_ids_are_whole_numbers(file: Path, ids: str, shown: str) -> None:
     (found,) = alone("file", file, f"SELECT sparse({ids}, [1])")
     assert (
         found
-        == f"Invalid Input Error: sparse: indices hold {shown}, expected whole numbers from 0 to 2147483647"
+        == f"Invalid Input Error: sparse: indices hold {shown}, expected whole numbers from 0 to 2147483647, or a BIGINT[] for larger ones"
     )
 
 

@@ -16,9 +16,12 @@ bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence) {
     (void)sentence;
     return row->n_ids == row->n_values;
 }
-bool tusk_refuse_id(int32_t id, char *sentence) {
-    (void)id, (void)sentence;
-    return false;
+bool tusk_check_ids(const tusk_sparse_row *row, char *sentence) {
+    (void)sentence;
+    for (uint64_t i = 0; i < row->n_ids; i++)
+        if (tusk_id_at(row, i) < 0)
+            return false;
+    return true;
 }
 void tusk_to_shares(double *m, uint64_t n) {
     for (uint64_t k = 0; k < n; k++)
@@ -58,7 +61,7 @@ static void predict(const tusk_weight *coef, uint64_t n, uint64_t outputs) {
     tusk_net_margins(&s, x, true, d == 6 ? 6 : 5, 9, out, sentence);
     int32_t ids[3] = {(int32_t)draw(8), (int32_t)draw(1 << 24), 5};
     double values[3] = {1, 2, NAN};
-    tusk_sparse_row row = {ids, values, 3, 3};
+    tusk_sparse_row row = {ids, values, 3, 3, false};
     double shares[4];
     if (d < 1000)
         tusk_net_of_sparse(&s, &row, true, outputs > 1, shares, sentence);

@@ -10,7 +10,9 @@
 static bool refuse_id(duckdb_function_info info, double id) {
     char text[200];
     snprintf(text, sizeof text,
-             "sparse: indices hold %.15g, expected whole numbers from 0 to 2147483647", id);
+             "sparse: indices hold %.15g, expected whole numbers from 0 to 2147483647, or a "
+             "BIGINT[] for larger ones",
+             id);
     duckdb_scalar_function_set_error(info, text);
     return false;
 }
@@ -53,47 +55,58 @@ static void put_rows(duckdb_vector v, const list_column *l, idx_t n, const void 
             set_null(v, row);
 }
 
+/* The ids of a chunk as they go into the result: int64 as they are, others as int32. */
+static bool read_ids(duckdb_vector v, idx_t n, bool wide, scratch *kept, list_column *ids,
+                     int32_t **whole) {
+    *ids = list_column_of(v);
+    return wide || (numbers_list_of_any(v, n, kept, ids, NULL) &&
+                    (*whole = piece(kept, ids->items * sizeof **whole)));
+}
+
 static void sparse(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     idx_t n = duckdb_data_chunk_get_size(chunk);
-    bool wide = !duckdb_scalar_function_get_extra_info(info), f64;
+    const feature_type *type = duckdb_scalar_function_get_extra_info(info);
+    bool f64;
     scratch kept = {0};
     list_column ids, values;
     int32_t *whole = NULL;
-    if (!numbers_list_of_any(duckdb_data_chunk_get_vector(chunk, 0), n, &kept, &ids, NULL) ||
+    if (!read_ids(duckdb_data_chunk_get_vector(chunk, 0), n, type->wide, &kept, &ids, &whole) ||
         !numbers_list_of_any(duckdb_data_chunk_get_vector(chunk, 1), n, &kept, &values,
-                             wide ? NULL : &f64) ||
-        !(whole = piece(&kept, ids.items * sizeof *whole))) {
+                             type->f64 ? NULL : &f64)) {
         char text[REFUSAL_ROOM] = "sparse: out of memory";
         if (!kept.out_of_memory)
             write_refusal("sparse", chunk, text);
         duckdb_scalar_function_set_error(info, text);
-    } else if (put_ids(info, &ids, n, whole)) {
-        put_rows(duckdb_struct_vector_get_child(result, 0), &ids, n, whole, sizeof *whole);
+    } else if (type->wide || put_ids(info, &ids, n, whole)) {
+        put_rows(duckdb_struct_vector_get_child(result, 0), &ids, n,
+                 type->wide ? ids.child.data : whole, type->wide ? 8 : sizeof *whole);
         put_rows(duckdb_struct_vector_get_child(result, 1), &values, n, values.child.data,
-                 wide ? sizeof(double) : sizeof(float));
+                 type->f64 ? sizeof(double) : sizeof(float));
     }
     scratch_free(&kept);
 }
 
 /* --- registration --- */
 
-/* values: DUCKDB_TYPE_FLOAT, or ANY, whose values become DOUBLE. */
-static bool add_sparse(duckdb_scalar_function_set set, bool wide) {
+/* Indices are BIGINT[] if the type is wide, else ANY; values FLOAT[], or ANY, which become DOUBLE.
+ */
+static bool add_sparse(duckdb_scalar_function_set set, const feature_type *type) {
     duckdb_scalar_function f = duckdb_create_scalar_function();
-    duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
-    duckdb_logical_type values = wide ? any : make_list_type(DUCKDB_TYPE_FLOAT);
-    duckdb_logical_type result = make_feature_type((feature_type){.sparse = true, .f64 = wide});
+    duckdb_logical_type indices = type->wide ? make_list_type(DUCKDB_TYPE_BIGINT)
+                                             : duckdb_create_logical_type(DUCKDB_TYPE_ANY);
+    duckdb_logical_type values = type->f64 ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
+                                           : make_list_type(DUCKDB_TYPE_FLOAT);
+    duckdb_logical_type result = make_feature_type(*type);
     duckdb_scalar_function_set_name(f, "sparse");
-    duckdb_scalar_function_add_parameter(f, any);
+    duckdb_scalar_function_add_parameter(f, indices);
     duckdb_scalar_function_add_parameter(f, values);
     duckdb_scalar_function_set_return_type(f, result);
     duckdb_scalar_function_set_special_handling(f);
-    duckdb_scalar_function_set_extra_info(f, wide ? NULL : (void *)"FLOAT", NULL);
+    duckdb_scalar_function_set_extra_info(f, (void *)type, NULL);
     duckdb_scalar_function_set_function(f, sparse);
     bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
-    if (!wide)
-        duckdb_destroy_logical_type(&values);
-    duckdb_destroy_logical_type(&any);
+    duckdb_destroy_logical_type(&values);
+    duckdb_destroy_logical_type(&indices);
     duckdb_destroy_logical_type(&result);
     duckdb_destroy_scalar_function(&f);
     return added;
@@ -101,8 +114,11 @@ static bool add_sparse(duckdb_scalar_function_set set, bool wide) {
 
 bool register_sparse(duckdb_connection connection) {
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set("sparse");
-    bool done = add_sparse(set, false) && add_sparse(set, true) &&
-                duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    bool done = true;
+    for (int i = 0; i < N_FEATURE_TYPES; i++)
+        if (FEATURE_TYPES[i].sparse)
+            done = done && add_sparse(set, &FEATURE_TYPES[i]);
+    done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
 }

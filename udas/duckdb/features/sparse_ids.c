@@ -1,41 +1,46 @@
-/* _tusk_ids(indices): converts feature ids of any numeric type to INTEGER[], without rounding. */
+/* _tusk_ids(indices): converts feature ids of any numeric type without rounding, to INTEGER[] if
+ * their type has no more bits, otherwise to BIGINT[]. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../rowblock/rowblock.h"
-#include "../database.h"
+#include "../any_type.h"
 
-/* Other integer types and decimals are converted to doubles first. */
-static const duckdb_type TYPES[] = {DUCKDB_TYPE_INTEGER, DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_DOUBLE};
+/* Other integer types are converted to one of these first, and decimals to doubles. */
+static const duckdb_type TYPES[] = {DUCKDB_TYPE_INTEGER, DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_HUGEINT,
+                                    DUCKDB_TYPE_DOUBLE};
 
 static void refuse(duckdb_function_info info, idx_t place, const char *given) {
     char text[200];
     snprintf(text, sizeof text,
-             "sparse: indices[%llu] is %s, expected a whole feature id from 0 to %d",
-             (unsigned long long)place, given, TUSK_MAX_FEATURE_ID);
+             "sparse: indices[%llu] is %s, expected a whole feature id from " TUSK_ID_RANGE,
+             (unsigned long long)place, given);
     duckdb_scalar_function_set_error(info, text);
 }
 
-/* Reads an item as a 32-bit integer; if it is not one, returns false and its text. */
-static bool id_at(duckdb_type type, const void *data, idx_t i, int32_t *id, char *text,
+/* Reads an item as a 64-bit integer; if it is not one, returns false and its text. */
+static bool id_at(duckdb_type type, const void *data, idx_t i, int64_t *id, char *text,
                   size_t size) {
-    double number = type == DUCKDB_TYPE_DOUBLE ? ((const double *)data)[i]
-                                               : (double)((const int64_t *)data)[i];
-    bool fits = number >= INT32_MIN && number <= INT32_MAX && number == (int32_t)number;
+    if (type == DUCKDB_TYPE_HUGEINT) {
+        duckdb_hugeint h = ((const duckdb_hugeint *)data)[i];
+        *id = (int64_t)h.lower;
+        snprintf(text, size, "%.15g", from_hugeint(h));
+        return h.upper == (*id < 0 ? -1 : 0);
+    }
+    double number = ((const double *)data)[i];
+    bool fits = number >= -0x1p63 && number < 0x1p63 && number == (double)(int64_t)number;
     if (fits)
-        *id = (int32_t)number;
+        *id = (int64_t)number;
     else if (isnan(number))
         snprintf(text, size, "NaN");
-    else if (type == DUCKDB_TYPE_DOUBLE)
-        snprintf(text, size, "%.15g", number);
     else
-        snprintf(text, size, "%lld", (long long)((const int64_t *)data)[i]);
+        snprintf(text, size, "%.15g", number);
     return fits;
 }
 
 static bool convert_row(duckdb_function_info info, duckdb_type type, const list_column *given,
-                        duckdb_list_entry e, int32_t *out) {
+                        duckdb_list_entry e, int64_t *out) {
     char text[64];
     for (idx_t i = e.offset; i < e.offset + e.length; i++) {
         if (!is_valid(&given->child, i) ||
@@ -62,17 +67,18 @@ static void ids(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vecto
     duckdb_list_vector_reserve(result, items);
     duckdb_list_vector_set_size(result, items);
     duckdb_vector child = duckdb_list_vector_get_child(result);
-    int32_t *out = duckdb_vector_get_data(child);
+    void *out = duckdb_vector_get_data(child);
+    bool as_is = type == DUCKDB_TYPE_INTEGER || type == DUCKDB_TYPE_BIGINT;
     keep_nulls(&given.child, child, items);
-    if (type == DUCKDB_TYPE_INTEGER && items)
-        memcpy(out, given.child.data, items * sizeof *out);
+    if (as_is && items)
+        memcpy(out, given.child.data, items * (type == DUCKDB_TYPE_INTEGER ? 4 : 8));
     for (idx_t row = 0; row < n; row++) {
         if (!is_valid(&given.self, row)) {
             set_null(result, row);
             continue;
         }
         duckdb_list_entry e = list_entry(&given, row);
-        if (type != DUCKDB_TYPE_INTEGER && !convert_row(info, type, &given, e, out))
+        if (!as_is && !convert_row(info, type, &given, e, out))
             return;
         ((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = e;
     }
@@ -91,7 +97,9 @@ static void refuse_texts(duckdb_function_info info, duckdb_data_chunk chunk,
 static bool add(duckdb_scalar_function_set set, duckdb_type type, const duckdb_type *extra) {
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, "_tusk_ids");
-    duckdb_logical_type given = make_list_type(type), made = make_list_type(DUCKDB_TYPE_INTEGER);
+    duckdb_logical_type given = make_list_type(type),
+                        made = make_list_type(type == DUCKDB_TYPE_INTEGER ? type
+                                                                          : DUCKDB_TYPE_BIGINT);
     duckdb_scalar_function_add_parameter(f, given);
     duckdb_scalar_function_set_return_type(f, made);
     duckdb_destroy_logical_type(&given);

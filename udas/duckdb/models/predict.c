@@ -172,8 +172,10 @@ static tusk_sparse_row sparse_at(const call *c, idx_t row) {
                       v = list_entry(&c->features.values, row);
     bool f64 = c->features.type.f64;
     const char *x = c->features.values.child.data;
+    bool wide = c->features.type.wide;
     return (tusk_sparse_row){
-        .ids = (const int32_t *)c->features.indices.child.data + i.offset,
+        .ids = (const char *)c->features.indices.child.data + i.offset * (wide ? 8 : 4),
+        .wide = wide,
         .values = x + v.offset * (f64 ? sizeof(double) : sizeof(float)),
         .n_ids = i.length,
         .n_values = v.length,

@@ -68,8 +68,8 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
             continue;
         }
         int64_t g = batch->n_groups++;
-        c->groups[g] = (tusk_group){b->head, b->n_rows, b->n_skipped, b->dim,
-                                    b->kind, b->parts,  b->extras,    0};
+        c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
+                                    b->extras, 0,         b->wide};
         c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
         c->row[g] = offset + i;
     }

@@ -286,8 +286,9 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
         return fault->code;
     }
     tusk_entries entries = {
+        .wide = type.wide,
         .f64 = type.f64,
-        .index = (const char *)r->features.indices.child.data + ids.offset * 4,
+        .index = (const char *)r->features.indices.child.data + ids.offset * (type.wide ? 8 : 4),
         .values = (const char *)r->features.values.child.data + values.offset * (type.f64 ? 8 : 4),
         .n = (int64_t)ids.length,
         .extras = extras_from(r, row),

@@ -156,6 +156,6 @@ feature_row read_sparse(Datum composite, number_buffer *buffer, const char *func
     row.sparse = true;
     row.null |= ARR_HASNULL(a) && array_contains_nulls(a);
     row.n_index = ARR_NDIM(a) ? ARR_DIMS(a)[0] : 0;
-    row.index = (const int32 *)ARR_DATA_PTR(a);
+    row.index = (const int64 *)ARR_DATA_PTR(a);
     return row;
 }

@@ -14,7 +14,7 @@ typedef struct feature_row {
     int64 n;
     const void *values;
     int64 n_index;
-    const int32 *index;
+    const int64 *index;
     bool gaps;        /* whether NULLs became NaN; the other numbers are then checked: */
     int64 not_finite; /* the position, from 1 on, of one that is not finite; 0: none */
 } feature_row;

@@ -34,10 +34,11 @@ static Datum hash_items(FunctionCallInfo fcinfo, ArrayType *items, const float8 
         tusk_feature f = feature_of(DatumGetTextPP(texts[i]), values ? values[i] : 1);
         if (f.value == 0)
             continue;
-        ids[used] = Int32GetDatum(tusk_hash_feature(&f, bits));
+        ids[used] = Int64GetDatum(tusk_hash_feature(&f, bits));
         weights[used++] = Float8GetDatum(f.value);
     }
-    return make_sparse(fcinfo, construct_array(ids, used, INT4OID, 4, true, TYPALIGN_INT),
+    return make_sparse(fcinfo,
+                       construct_array(ids, used, INT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE),
                        construct_array(weights, used, FLOAT8OID, 8, true, TYPALIGN_DOUBLE));
 }
 

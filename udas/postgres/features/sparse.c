@@ -3,11 +3,14 @@
 #include "sparse.h"
 #include "features.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/numeric.h"
 
 #include "../../rowblock/rowblock.h"
 
@@ -56,7 +59,8 @@ static ArrayType *make_array(const items *list, Oid type, int size, char align) 
     int lower = 1, n = list->n;
     if (!n)
         return construct_empty_array(type);
-    return construct_md_array(list->data, list->nulls, 1, &n, &lower, type, size, true, align);
+    return construct_md_array(list->data, list->nulls, 1, &n, &lower, type, size, FLOAT8PASSBYVAL,
+                              align);
 }
 
 static void refuse_dimensions(const ArrayType *a, const char *argument) {
@@ -67,16 +71,32 @@ static void refuse_dimensions(const ArrayType *a, const char *argument) {
 }
 
 static void refuse_id(int place, const char *given) {
-    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                    errmsg("sparse: indices[%d] is %s, expected a whole feature id from 0 to %d",
-                           place, given, TUSK_MAX_FEATURE_ID)));
+    ereport(ERROR,
+            (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+             errmsg("sparse: indices[%d] is %s, expected a whole feature id from " TUSK_ID_RANGE,
+                    place, given)));
+}
+
+/* A numeric may have more digits than a double: it is rounded to 64 bits, and compared. */
+static bool whole_numeric(Datum item, int64 *id) {
+    if (numeric_is_nan(DatumGetNumeric(item)) || fabs(read_number(item, NUMERICOID)) >= 0x1p63)
+        return false;
+    Datum whole = DirectFunctionCall2(numeric_trunc, item, Int32GetDatum(0));
+    *id = DatumGetInt64(DirectFunctionCall1(numeric_int8, whole));
+    return DatumGetBool(DirectFunctionCall2(numeric_eq, whole, item));
 }
 
 /* Reads a number of any type as an id, without rounding. */
-static int32 id_of(Datum item, Oid type, int place) {
-    double id = read_number(item, type);
-    if (id >= PG_INT32_MIN && id <= PG_INT32_MAX && id == (int32)id)
-        return (int32)id;
+static int64 id_of(Datum item, Oid type, int place) {
+    int64 id;
+    if (type == NUMERICOID) {
+        if (whole_numeric(item, &id))
+            return id;
+    } else {
+        double number = read_number(item, type);
+        if (number >= -0x1p63 && number < 0x1p63 && number == (double)(int64)number)
+            return (int64)number;
+    }
     Oid output;
     bool varlena;
     getTypeOutputInfo(type, &output, &varlena);
@@ -87,7 +107,7 @@ static int32 id_of(Datum item, Oid type, int place) {
 static ArrayType *to_ids(ArrayType *a) {
     Oid type = ARR_ELEMTYPE(a);
     refuse_dimensions(a, "indices");
-    if (type == INT4OID)
+    if (type == INT8OID)
         return a;
     if (!is_number_type(type) || type == BOOLOID)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -95,8 +115,8 @@ static ArrayType *to_ids(ArrayType *a) {
                                format_type_be(type))));
     items list = read_items(a);
     for (int i = 0; i < list.n; i++)
-        list.data[i] = Int32GetDatum(list.nulls[i] ? 0 : id_of(list.data[i], type, i + 1));
-    return make_array(&list, INT4OID, sizeof(int32), TYPALIGN_INT);
+        list.data[i] = Int64GetDatum(list.nulls[i] ? 0 : id_of(list.data[i], type, i + 1));
+    return make_array(&list, INT8OID, sizeof(int64), TYPALIGN_DOUBLE);
 }
 
 static ArrayType *to_values(ArrayType *a) {

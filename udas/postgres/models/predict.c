@@ -232,10 +232,18 @@ static predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer a
 
 /* --- scoring --- */
 
+static tusk_sparse_row sparse_of(const feature_row *row) {
+    return (tusk_sparse_row){.ids = row->index,
+                             .values = row->values,
+                             .n_ids = (uint64)row->n_index,
+                             .n_values = (uint64)row->n,
+                             .wide = true};
+}
+
 static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, char *sentence) {
     if (!row->sparse)
         return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
-    tusk_sparse_row sparse = {row->index, row->values, (uint64)row->n_index, (uint64)row->n};
+    tusk_sparse_row sparse = sparse_of(row);
     return tusk_sparse_margin(s, &sparse, row->f64, margin, sentence);
 }
 
@@ -341,7 +349,7 @@ static double *list_of(predictor *p, NullableDatum features, enum tusk_answer an
     feature_row row = read_list(p, features.value, form, name);
     if (row.null)
         return NULL;
-    ids = (tusk_sparse_row){row.index, row.values, (uint64)row.n_index, (uint64)row.n};
+    ids = sparse_of(&row);
     return list_numbers(&p->scorer, form == SPARSE ? &ids : NULL, &row, answer);
 }
 

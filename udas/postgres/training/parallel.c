@@ -32,7 +32,8 @@ typedef struct parcel {
     char file[NAME_BYTES]; /* "": the segments follow */
     int64 bytes;           /* of the segments */
     int64 n_rows, n_skipped;
-    int32 n_segments, dim, kind, typed, extras, unused;
+    int32 n_segments, dim, kind, typed, extras;
+    int32 n_wide; /* segments at the end, whose ids are wide */
     int32 task_length, options_length;
     int64 parts; /* bytes of the dictionaries, at the end */
 } parcel;
@@ -78,13 +79,22 @@ static void stay_within_limit(int64 bytes) {
                                temp_file_limit)));
 }
 
-static tusk_shape shape_of(const tusk_block *b) {
-    return (tusk_shape){b->kind, b->extras, b->dim};
+static tusk_shape shape_of(const tusk_block *b, bool wide) {
+    return (tusk_shape){b->kind, b->extras, b->dim, wide};
 }
 
 /* In a parcel, each segment is padded so that the numbers of the next one stay aligned. */
-static Size segment_size(const tusk_block *b, const tusk_segment *s) {
-    return tusk_align8(tusk_segment_bytes(s, shape_of(b)));
+static Size segment_size(const tusk_block *b, const tusk_segment *s, bool wide) {
+    return tusk_align8(tusk_segment_bytes(s, shape_of(b, wide)));
+}
+
+/* The segment behind one, the wide ones last; NULL: the first. *wide: whether it is wide. */
+static const tusk_segment *next_segment(const tusk_block *b, const tusk_segment *s, bool *wide) {
+    const tusk_segment *next = s ? s->next : b->head;
+    *wide = (s && *wide) || !next;
+    if (next || (s && s != b->tail))
+        return next;
+    return b->wide;
 }
 
 static void write_segments(parcel *p, const tusk_block *b) {
@@ -98,8 +108,9 @@ static void write_segments(parcel *p, const tusk_block *b) {
     if (file < 0)
         refuse_file("create", path);
     write_all(file, path, header, sizeof header);
-    for (const tusk_segment *s = b->head; s; s = s->next)
-        write_all(file, path, s, segment_size(b, s));
+    bool wide = false;
+    for (const tusk_segment *s = NULL; (s = next_segment(b, s, &wide));)
+        write_all(file, path, s, segment_size(b, s, wide));
     CloseTransientFile(file);
 }
 
@@ -139,9 +150,11 @@ void watch_transactions(void) {
 /* --- from the worker --- */
 
 static void measure(parcel *p, const tusk_block *b) {
-    for (const tusk_segment *s = b->head; s; s = s->next) {
-        p->bytes += segment_size(b, s);
+    bool wide = false;
+    for (const tusk_segment *s = NULL; (s = next_segment(b, s, &wide));) {
+        p->bytes += segment_size(b, s, wide);
         p->n_segments++;
+        p->n_wide += wide;
     }
 }
 
@@ -172,9 +185,10 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
     memcpy(at + sizeof p, s->spec->task, p.task_length);
     memcpy(at + sizeof p + p.task_length, s->spec->options, p.options_length);
     at += texts;
-    for (const tusk_segment *g = b->head; g && within; g = g->next) {
-        memcpy(at, g, tusk_segment_bytes(g, shape_of(b)));
-        at += segment_size(b, g);
+    bool wide = false;
+    for (const tusk_segment *g = NULL; within && (g = next_segment(b, g, &wide));) {
+        memcpy(at, g, tusk_segment_bytes(g, shape_of(b, wide)));
+        at += segment_size(b, g, wide);
     }
     write_parts(b, at);
     PG_RETURN_BYTEA_P(out);
@@ -230,17 +244,20 @@ static tusk_slab *copy_inline(const collector *c, const parcel *p, const char *s
     return slab;
 }
 
-static void link_segments(tusk_block *b, char *at, tusk_slab *slab, int32 n) {
+/* n_wide: of the n segments, at the end. */
+static void link_segments(tusk_block *b, char *at, tusk_slab *slab, int32 n, int32 n_wide) {
     for (int32 i = 0; i < n; i++) {
+        bool wide = i >= n - n_wide;
         tusk_segment *s = (tusk_segment *)at;
+        tusk_segment **head = wide ? &b->wide : &b->head, **tail = wide ? &b->last_wide : &b->tail;
         s->slab = slab;
         s->next = NULL;
-        if (b->tail)
-            b->tail->next = s;
+        if (*tail)
+            (*tail)->next = s;
         else
-            b->head = s;
-        b->tail = s;
-        at += segment_size(b, s);
+            *head = s;
+        *tail = s;
+        at += segment_size(b, s, wide);
     }
 }
 
@@ -283,7 +300,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
             slab = copy_inline(c, &p, data + MAXALIGN(sizeof p + p.task_length + p.options_length),
                                &at);
         }
-        link_segments(b, at, slab, p.n_segments);
+        link_segments(b, at, slab, p.n_segments, p.n_wide);
     }
     read_parts(c->memory, b, data + VARSIZE_ANY_EXHDR(in) - p.parts, c->name);
     PG_RETURN_POINTER(s);

@@ -111,7 +111,8 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
                               .value = (double)row->n};
         return fault->code;
     }
-    tusk_entries entries = {.f64 = row->f64,
+    tusk_entries entries = {.wide = 1,
+                            .f64 = row->f64,
                             .index = row->index,
                             .values = row->values,
                             .n = row->n,

@@ -171,8 +171,8 @@ static void add_group(work *w, train_state *s) {
         return;
     int64 g = w->batch.n_groups++;
     const tusk_block *b = &s->block;
-    ((tusk_group *)w->batch.groups)[g] =
-        (tusk_group){b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0};
+    ((tusk_group *)w->batch.groups)[g] = (tusk_group){
+        b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
     ((int32 *)w->batch.spec)[g] = number_spec(w, s->spec);
     w->states[g] = s;
 }

@@ -2,19 +2,14 @@
 #ifndef TUSK_MARGINS_H
 #define TUSK_MARGINS_H
 
-#include "../../rowblock/rowblock.h"
 #include "score.h"
 
 /* out = x w + b for x of shape (n, d), float or double. */
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_weight *w, double b,
                    double *out);
 
-/* Whether an id is negative, or above the largest that trainings accept. */
-static inline bool tusk_is_no_id(int32_t id) {
-    return id < 0 || id > TUSK_MAX_FEATURE_ID;
-}
-
-bool tusk_refuse_id(int32_t id, char *sentence);
+/* Refuses a row with a negative id. */
+bool tusk_check_ids(const tusk_sparse_row *row, char *sentence);
 
 /* A row needs as many indices as values. */
 bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence);

@@ -119,34 +119,37 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
     return true;
 }
 
-/* Ids that the model has not seen weigh 0. False at what is no id, which *bad then
- * is. */
-#define DEFINE_MARGIN(name, T)                                                         \
-    static bool name(const tusk_scorer *s, const int32_t *ids, const T *x, uint64_t n, \
-                     double *out, int32_t *bad) {                                      \
-        double sum = s->intercept;                                                     \
-        for (uint64_t i = 0; i < n; i++) {                                             \
-            if (tusk_is_no_id(ids[i])) {                                               \
-                *bad = ids[i];                                                         \
-                return false;                                                          \
-            }                                                                          \
-            if ((uint64_t)ids[i] < s->n_coef)                                          \
-                sum += x[i] * s->coef[ids[i]];                                         \
-        }                                                                              \
-        *out = sum;                                                                    \
-        return true;                                                                   \
+/* Ids that the model has not seen weigh 0. False at a negative one. */
+#define DEFINE_MARGIN(name, ID, T)                                                    \
+    static bool name(const tusk_scorer *s, const tusk_sparse_row *row, double *out) { \
+        const ID *ids = row->ids;                                                     \
+        const T *x = row->values;                                                     \
+        double sum = s->intercept;                                                    \
+        for (uint64_t i = 0; i < row->n_ids; i++) {                                   \
+            if (ids[i] < 0)                                                           \
+                return false;                                                         \
+            if ((uint64_t)ids[i] < s->n_coef)                                         \
+                sum += x[i] * s->coef[ids[i]];                                        \
+        }                                                                             \
+        *out = sum;                                                                   \
+        return true;                                                                  \
     }
 
-DEFINE_MARGIN(margin_f32, float)
-DEFINE_MARGIN(margin_f64, double)
+DEFINE_MARGIN(margin_i32_f32, int32_t, float)
+DEFINE_MARGIN(margin_i32_f64, int32_t, double)
+DEFINE_MARGIN(margin_i64_f32, int64_t, float)
+DEFINE_MARGIN(margin_i64_f64, int64_t, double)
 
-bool tusk_refuse_id(int32_t id, char *sentence) {
-    if (id < 0)
-        snprintf(sentence, TUSK_SENTENCE, "feature id %d is negative, ids start at 0", id);
-    else
-        snprintf(sentence, TUSK_SENTENCE, "feature id %d is too large, ids end at %d", id,
-                 TUSK_MAX_FEATURE_ID);
-    return false;
+bool tusk_check_ids(const tusk_sparse_row *row, char *sentence) {
+    for (uint64_t i = 0; i < row->n_ids; i++) {
+        int64_t id = tusk_id_at(row, i);
+        if (id >= 0)
+            continue;
+        snprintf(sentence, TUSK_SENTENCE, "feature id %lld is negative, ids start at 0",
+                 (long long)id);
+        return false;
+    }
+    return true;
 }
 
 bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence) {
@@ -175,9 +178,7 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
         return tusk_net_of_sparse(s, row, f64, false, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
-    int32_t bad = 0;
-    if (f64 ? margin_f64(s, row->ids, row->values, row->n_ids, out, &bad)
-            : margin_f32(s, row->ids, row->values, row->n_ids, out, &bad))
-        return true;
-    return tusk_refuse_id(bad, sentence);
+    bool done = row->wide ? (f64 ? margin_i64_f64 : margin_i64_f32)(s, row, out)
+                          : (f64 ? margin_i32_f64 : margin_i32_f32)(s, row, out);
+    return done || tusk_check_ids(row, sentence);
 }

@@ -145,10 +145,15 @@ bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char 
 
 /* One row of sparse features. */
 typedef struct tusk_sparse_row {
-    const int32_t *ids;
+    const void *ids;    /* int32_t, or int64_t if wide */
     const void *values; /* float or double */
     uint64_t n_ids, n_values;
+    bool wide;
 } tusk_sparse_row;
+
+static inline int64_t tusk_id_at(const tusk_sparse_row *row, uint64_t i) {
+    return row->wide ? ((const int64_t *)row->ids)[i] : ((const int32_t *)row->ids)[i];
+}
 
 /* Returns false with a sentence if the payload is damaged or its model cannot give this answer;
  * then there is nothing to forget. Allocates nothing. */

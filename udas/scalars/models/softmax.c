@@ -107,19 +107,12 @@ static double sparse_margin(const tusk_weight *w, uint64_t n_coef, const tusk_sp
                             bool f64) {
     double sum = w[0];
     for (uint64_t i = 0; i < row->n_ids; i++) {
-        uint64_t id = (uint64_t)row->ids[i];
+        uint64_t id = (uint64_t)tusk_id_at(row, i);
         double value = f64 ? ((const double *)row->values)[i] : ((const float *)row->values)[i];
         if (id + 1 < n_coef)
             sum += value * w[id + 1];
     }
     return sum;
-}
-
-static bool check_ids(const tusk_sparse_row *row, char *sentence) {
-    for (uint64_t i = 0; i < row->n_ids; i++)
-        if (tusk_is_no_id(row->ids[i]))
-            return tusk_refuse_id(row->ids[i], sentence);
-    return true;
 }
 
 bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
@@ -131,7 +124,7 @@ bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, doubl
         to_best(s, m, out);
         return true;
     }
-    if (!check_ids(row, sentence))
+    if (!tusk_check_ids(row, sentence))
         return false;
     *out = 1;
     for (uint64_t k = 0; k < s->n_classes; k++) {
@@ -195,7 +188,7 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
             tusk_to_shares(out, s->n_classes);
         return true;
     }
-    if (sparse ? !check_ids(sparse, sentence) : !check_width(s, d, sentence))
+    if (sparse ? !tusk_check_ids(sparse, sentence) : !check_width(s, d, sentence))
         return false;
     for (uint64_t k = 0; k < s->n_classes; k++) {
         const tusk_weight *w = class_at(s, k);

@@ -52,12 +52,12 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
                                char *sentence) {
     double w[PIECE], sum = s->intercept;
     sealed_error e;
+    if (!tusk_check_ids(row, sentence))
+        return false;
     for (uint64_t k = 0; k < row->n_ids; k += PIECE) {
         uint64_t m = row->n_ids - k < PIECE ? row->n_ids - k : PIECE;
-        for (uint64_t i = k; i < k + m; i++)
-            if (tusk_is_no_id(row->ids[i]))
-                return tusk_refuse_id(row->ids[i], sentence);
-        if (!sealed_file_gather(s->stored, row->ids + k, (int64_t)m, w, &e))
+        const char *ids = (const char *)row->ids + k * (row->wide ? 8 : 4);
+        if (!sealed_file_gather(s->stored, ids, row->wide, (int64_t)m, w, &e))
             return tusk_refuse_stored(s, &e, sentence);
         const void *x = item(row->values, f64, k);
         sum = f64 ? add_f64(sum, x, w, m) : add_f32(sum, x, w, m);
@@ -67,12 +67,12 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
 }
 
 /* Of K classes, the numbers from id K on are the weights of feature id - 1, one of each class;
- * those of the intercept come first. */
+ * those of the intercept come first. Features from 2^64 / K on have none. */
 static bool add_classes(tusk_scorer *s, uint64_t feature, double value, double *out,
                         char *sentence) {
     double w[TUSK_MOST_OUTPUTS];
     sealed_error e;
-    if (value == 0)
+    if (value == 0 || feature > UINT64_MAX / s->n_classes - 1)
         return true;
     if (!sealed_file_range(s->stored, feature * s->n_classes, s->n_classes, w, &e))
         return tusk_refuse_stored(s, &e, sentence);
@@ -90,11 +90,11 @@ bool tusk_stored_class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, co
     memset(out, 0, s->n_classes * sizeof *out);
     if (!add_classes(s, 0, 1, out, sentence))
         return false;
+    if (sparse && !tusk_check_ids(sparse, sentence))
+        return false;
     uint64_t n = sparse ? sparse->n_ids : d;
     for (uint64_t i = 0; i < n; i++) {
-        if (sparse && tusk_is_no_id(sparse->ids[i]))
-            return tusk_refuse_id(sparse->ids[i], sentence);
-        uint64_t feature = sparse ? (uint64_t)sparse->ids[i] : i;
+        uint64_t feature = sparse ? (uint64_t)tusk_id_at(sparse, i) : i;
         double value = number(sparse ? sparse->values : x, f64, i);
         if (!add_classes(s, feature + 1, value, out, sentence))
             return false;

@@ -191,11 +191,11 @@ bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d
 
 bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence) {
     memset(out, 0, d * sizeof *out);
+    if (!tusk_check_ids(row, sentence))
+        return false;
     for (uint64_t i = 0; i < row->n_ids; i++) {
-        int32_t id = row->ids[i];
-        if (tusk_is_no_id(id))
-            return tusk_refuse_id(id, sentence);
-        if ((uint64_t)id < d)
+        uint64_t id = (uint64_t)tusk_id_at(row, i);
+        if (id < d)
             out[id] += f64 ? ((const double *)row->values)[i] : ((const float *)row->values)[i];
     }
     return true;

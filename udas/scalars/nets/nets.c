@@ -230,17 +230,16 @@ bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bo
                         double *out, char *sentence) {
     struct values v;
     tusk_net_tables t = tusk_net_tables_of(s->coef);
-    if (!tusk_check_pairs(row, sentence))
+    if (!tusk_check_pairs(row, sentence) || !tusk_check_ids(row, sentence))
         return false;
-    for (uint64_t i = 0; i < row->n_ids; i++)
-        if (tusk_is_no_id(row->ids[i]))
-            return tusk_refuse_id(row->ids[i], sentence);
     if (!take(&v, s->coef, t.inputs, sentence))
         return false;
     memset(v.of[0], 0, t.inputs * ROWS * sizeof(double));
-    for (uint64_t i = 0; i < row->n_ids; i++)
-        if ((uint64_t)row->ids[i] < t.features)
-            tusk_net_put(&t, (uint64_t)row->ids[i], number(row->values, f64, i), v.of[0], ROWS);
+    for (uint64_t i = 0; i < row->n_ids; i++) {
+        uint64_t id = (uint64_t)tusk_id_at(row, i);
+        if (id < t.features)
+            tusk_net_put(&t, id, number(row->values, f64, i), v.of[0], ROWS);
+    }
     answer(s, forward(s, &t, &v), shares, out);
     free(v.taken);
     return true;

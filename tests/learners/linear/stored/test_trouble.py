@@ -151,6 +151,23 @@ def test_resuming_something_else(con, tmp_path, often, change) -> None:
     assert working(tmp_path) == [left], "it is there for the right rows"
 
 
+def test_resuming_wide_ids(con, tmp_path, often) -> None:
+    con.execute(
+        "CREATE OR REPLACE TABLE t AS "
+        "SELECT * REPLACE ([9223372036854775807 - id FOR id IN ids] AS ids) FROM t"
+    )
+    whole = train(con, **STEADY, store="whole", max_iter=EPOCHS)
+    ended(con, "interrupted")
+    (left,) = working(tmp_path)
+    con.execute("UPDATE t SET ids = [id - 1 FOR id IN ids]")
+    with pytest.raises(duckdb.Error, match="the interrupted training was of other feature ids"):
+        train(con, **STEADY, max_iter=EPOCHS, resume=True)
+    assert working(tmp_path) == [left], "it is there for the right rows"
+    con.execute("UPDATE t SET ids = [id + 1 FOR id IN ids]")
+    model = train(con, **STEADY, max_iter=EPOCHS, resume=True)
+    assert (model.history, model.n_features) == (whole.history, 2**63 - 1)
+
+
 def test_the_version_before_serves_meanwhile(con, tmp_path, often) -> None:
     first = train(con, **STEADY, max_iter=2)
     ended(con, "interrupted")

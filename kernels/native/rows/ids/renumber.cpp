@@ -1,12 +1,9 @@
 // Renumbers sparse rows that have few but large ids. Arrays of a training then have one item per
 // id that occurs, instead of one per possible id.
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "../shared/charged.hpp"
-#include "../shared/rows.hpp"
-#include "api.h"
+#include "../api.h"
+#include "places.hpp"
 
 namespace tusk {
 namespace {
@@ -66,22 +63,6 @@ int by_bitmap(const tusk_group *group, int64_t mark, const Room &room) {
     return TK_OK;
 }
 
-constexpr int64_t SORTED_AT_ONCE = 1 << 20; // ids, which take about 50 ms
-
-// Sorts ids that agree in all bits above `bit`. A long range is first split by that bit, so that a
-// cancel is noticed between the parts.
-int sort_ids(int32_t *first, int32_t *last, int bit, int64_t mark) {
-    if (cancelled(mark))
-        return TK_CANCELLED;
-    if (bit < 0 || last - first <= SORTED_AT_ONCE) {
-        std::sort(first, last);
-        return TK_OK;
-    }
-    int32_t *ones = std::partition(first, last, [=](int32_t id) { return !(id >> bit & 1); });
-    int code = sort_ids(first, ones, bit - 1, mark);
-    return code ? code : sort_ids(ones, last, bit - 1, mark);
-}
-
 int by_sorting(const tusk_group *group, int64_t entries, int64_t mark, const Room &room) {
     Charged<int32_t> all;
     if (int code = all.take(room.memory, entries))
@@ -101,38 +82,8 @@ int by_sorting(const tusk_group *group, int64_t entries, int64_t mark, const Roo
     return TK_OK;
 }
 
-// Finds the position of an id in an ascending list. A table holds where each range of 2^shift ids
-// begins, so the binary search covers one range only.
-class Places {
-public:
-    int build(tusk_memory *memory, const int32_t *ids, int64_t n, int64_t dim) {
-        ids_ = ids;
-        while ((dim >> shift_) > n)
-            shift_++;
-        int64_t size = (dim >> shift_) + 2;
-        if (int code = begin_.take(memory, size))
-            return code;
-        int64_t at = 0;
-        for (int64_t k = 0; k < size; k++) {
-            while (at < n && ((int64_t)ids[at] >> shift_) < k)
-                at++;
-            begin_.data()[k] = (int32_t)at;
-        }
-        return TK_OK;
-    }
-    int32_t of(int32_t id) const {
-        const int32_t *b = begin_.data() + (id >> shift_);
-        return (int32_t)(std::lower_bound(ids_ + b[0], ids_ + b[1], id) - ids_);
-    }
-
-private:
-    const int32_t *ids_ = nullptr;
-    int shift_ = 0;
-    Charged<int32_t> begin_;
-};
-
 tusk_segment *copy_of(const tusk_segment *s, tusk_shape shape, tusk_memory *memory,
-                      const Places &places, int *code) {
+                      const Places<int32_t> &places, int *code) {
     tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, code);
     if (!to)
         return nullptr;
@@ -173,8 +124,8 @@ int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark, cons
     out->head = nullptr;
     out->dim = (int32_t)n;
     int code = code_of([&] {
-        Places places;
-        if (int failed = places.build(memory, ids, n, group->dim))
+        Places<int32_t> places;
+        if (int failed = places.build(memory, ids, n))
             return failed;
         tusk_segment first{}, *tail = &first;
         return each_segment(group, mark, [&](const tusk_segment *s) -> int {

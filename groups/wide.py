@@ -1,0 +1,91 @@
+"""Rows with feature ids beyond 31 bits (`tusk_group.wide`): stored models have weights of them.
+
+A model that is a value has a coefficient for each id up to the largest, which would be more than
+memory holds. A stored one has weights of the ids that occur. Its training sees numbers of these.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
+from tuskml.kvstore import StoreRoot
+from tuskml.kvstore.roots.numbered import NumberedRoot
+from tuskml.learners.learner import Learner, Request
+from tuskml.learners.models import Models
+
+Groups = NDArray[np.void]
+NARROW = 2**31 - 1
+MOST_FEATURES = 2**63 - 1
+NO_IDS = np.zeros(0, np.int64)
+
+
+class WideIds(DataError):
+    """Feature ids beyond 31 bits where a model is a value."""
+
+    sqlstate = "22003"
+
+
+def refuse_wide(groups: Groups, what: str = "") -> None:
+    """WideIds where rows have such ids; what: cannot take them, "": models without a store."""
+    if not groups["wide"].any():
+        return
+    where, stored = what, ""
+    if not what:
+        where = "a model that is not stored"
+        stored = "option 'store', which keeps weights of the ids that occur, or "
+    raise WideIds(
+        f"a group has a feature id above {NARROW - 1}, the largest of {where}: give {stored}"
+        "smaller ids, as hash_features makes them"
+    )
+
+
+@contextmanager
+def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]]]:
+    """The groups, those with wide ids as copies, and of these by place the ids of the numbers.
+
+    memory: address of the account that copies are charged to.
+    """
+    places = np.flatnonzero(groups["wide"]).tolist()
+    copies: dict[int, Numbered] = {}
+    found = groups.copy() if places else groups
+    try:
+        for place in places:
+            group = groups[place : place + 1].copy()
+            copies[place] = numbered(group, NO_IDS, memory, passes.cancel_mark())
+            found[place] = copies[place].groups[0]
+        yield found, {place: copy.ids for place, copy in copies.items()}
+    finally:
+        for copy in copies.values():
+            copy.__exit__()
+
+
+def train_stored(
+    learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: StoreRoot
+) -> Models:
+    """`Learner.train_stored` of one group, GROUP (1,), whatever its ids and the warm start's."""
+    start = ids_to_start(request, root)
+    if not group["wide"][0] and not len(start):
+        return learner.train_stored(group, request, memory, root)
+    with numbered(group.copy(), start, memory, passes.cancel_mark()) as rows:
+        stored = NumberedRoot(root, rows.ids)
+        model = learner.train_stored(rows.groups, request, memory, stored)
+        n_features = np.array([min(stored.dimension, MOST_FEATURES)], np.int64)
+    return replace(model, n_features=n_features)
+
+
+def ids_to_start(request: Request[Any, Any], root: StoreRoot) -> Ids:
+    """The ids of the stored model that a training starts from, if some are wide."""
+    warm = getattr(request.options, "warm_start", None)
+    if warm is None or warm.store is None or root.version(warm.store).dimension <= NARROW:
+        return NO_IDS
+    with root.open(warm.store) as sealed:
+        if len(sealed.metadata.get("classes") or ()) > 2:
+            return NO_IDS  # which no training starts from
+        return np.concatenate([NO_IDS, *(ids for ids, _ in sealed.items())])

@@ -1,0 +1,156 @@
+"""A root as a training sees it whose features are numbers of ids: places in a list of them.
+
+Working stores have numbers; sealed models have ids, so that no reader knows of the numbers.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from tuskml.errors import DataError, StoreError
+from tuskml.kvstore.files.files import Record
+from tuskml.kvstore.native import Ids, Weights
+from tuskml.kvstore.roots.names import Reference
+from tuskml.kvstore.roots.root import StoreRoot
+from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.sealed.sealed import SealedModel
+from tuskml.kvstore.working.database import LEAST_MEMORY
+from tuskml.kvstore.working.features import pairs_of
+from tuskml.kvstore.working.working import ModelStore
+from tuskml.partitioner import IndexMap
+
+Pairs = Iterable[tuple[Ids, Weights]]
+MOST_ID = 2**63 - 1
+BLOCK = 1024
+
+
+class NumberedSealed:
+    """A sealed model by numbers: `weights`, `items`, `dimension` and `metadata` of `SealedModel`.
+
+    `items` is of all ids, which are among the numbers.
+    """
+
+    def __init__(self, sealed: SealedModel, ids: Ids) -> None:
+        self._sealed, self._ids = sealed, ids
+        self.dimension, self.metadata = len(ids), sealed.metadata
+        self.dtype, self.digest = sealed.dtype, sealed.digest
+
+    def weights(self, numbers: ArrayLike) -> Weights:
+        """Of the shape of the numbers, all below `dimension`."""
+        return self._sealed.weights(self._ids[np.asarray(numbers, np.int64)])
+
+    def items(self) -> Iterator[tuple[Ids, Weights]]:
+        """(numbers, weights), rising."""
+        for ids, weights in self._sealed.items():
+            yield np.searchsorted(self._ids, ids), weights
+
+    def __enter__(self) -> "NumberedSealed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sealed.close()
+
+
+class NumberedRoot(StoreRoot):
+    """ids: int64, ascending; feature k of a training is ids[k] in what is published and opened."""
+
+    def __init__(self, root: StoreRoot, ids: Ids) -> None:
+        super().__init__(root.path, root.training)
+        self._root, self._ids = root, ids
+
+    @property
+    def dimension(self) -> int:
+        """One more than the largest id."""
+        return int(self._ids[-1]) + 1 if len(self._ids) else 0
+
+    def create(
+        self,
+        name: str,
+        index: IndexMap,
+        dtype: DTypeLike = "float32",
+        memory: int = 2 * LEAST_MEMORY,
+        metadata: "Record | None" = None,
+        warm_start: "str | Reference | None" = None,
+        buffers: int = 0,
+    ) -> ModelStore:
+        """As of `StoreRoot`; the store remembers which ids these are."""
+        facts = (metadata or {}) | {"ids": self._checksum()}
+        return super().create(name, index, dtype, memory, facts, warm_start, buffers)
+
+    def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
+        """As of `StoreRoot`; StoreError where the training was of other ids."""
+        store = super().resume(name, memory, buffers)
+        if store.metadata.get("ids") != self._checksum():
+            store.close()
+            raise StoreError(
+                "the interrupted training was of other feature ids: give it the rows that it had, "
+                "or leave out 'resume'"
+            )
+        return store
+
+    def publish(
+        self,
+        store: ModelStore,
+        metadata: "Record | None" = None,
+        dimension: int | None = None,
+        continues: "str | Reference | None" = None,
+        pairs: "Pairs | None" = None,
+    ) -> Version:
+        """As of `StoreRoot`."""
+        folder, index = store.path.parent.parent, IndexMap.by_rule(BLOCK).to_bytes()
+        named = self._named(pairs_of(store) if pairs is None else pairs, 1)
+        given = store.dtype, self.dimension, index, metadata, continues
+        return self._seal(folder, named, *given)
+
+    def publish_pairs(
+        self,
+        name: str,
+        pairs: Pairs,
+        dtype: DTypeLike,
+        dimension: int | None = None,
+        metadata: "Record | None" = None,
+        continues: "str | Reference | None" = None,
+        several: int = 1,
+    ) -> Version:
+        """As of `StoreRoot`; DataError where the numbers of the last feature go beyond 2^63."""
+        if several > 1 and (self.dimension + 1) * several > MOST_ID:
+            raise DataError(
+                f"the largest feature id is {self.dimension - 1}, expected at most "
+                f"{MOST_ID // several - 2} for a stored model of {several} classes"
+            )
+        dimension = self.dimension if several == 1 else (self.dimension + 1) * several
+        named = self._named(pairs, several)
+        return super().publish_pairs(name, named, dtype, dimension, metadata, continues)
+
+    def partitioning(self, reference: str) -> IndexMap:
+        """As of `StoreRoot`, of the frequent features that have numbers."""
+        index = super().partitioning(reference)
+        places = np.minimum(np.searchsorted(self._ids, index.features), len(self._ids) - 1)
+        here = self._ids[places] == index.features
+        _, keys = np.unique(index.partition[here], return_inverse=True)
+        return IndexMap(places[here], keys, index.blocks)
+
+    def version(self, reference: "str | Reference") -> Version:
+        """With the dimension of the numbers."""
+        return replace(super().version(reference), dimension=len(self._ids))
+
+    def open(self, reference: "str | Reference") -> Any:
+        """As of `StoreRoot`, by numbers."""
+        return NumberedSealed(self._root.open(reference), self._ids)
+
+    def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
+        """By id; of several weights a feature, those of the intercept come first."""
+        for numbers, weights in pairs:
+            if several == 1:
+                yield self._ids[numbers], weights
+                continue
+            features, which = numbers // several - 1, numbers % several
+            ids = np.where(features < 0, 0, self._ids[np.maximum(features, 0)] + 1)
+            yield ids * several + which, weights
+
+    def _checksum(self) -> int:
+        return zlib.crc32(self._ids.tobytes())
