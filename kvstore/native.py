@@ -208,6 +208,10 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         None,
     ),
     "ks_route_order": ([_ADDRESS, _INT64] + [_ADDRESS] * 4, None),
+    "ks_route_resting": (
+        [_ADDRESS, _ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS],
+        _INT64,
+    ),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
     "ks_move_runs": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_seal": (

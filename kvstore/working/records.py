@@ -22,6 +22,10 @@ REQUESTS = 8
 """Runs of a file that are read or written at the same time: a disk does so in the time of one."""
 
 
+WINDOW = 1 << 18
+"""Items that are read at once where the whole would take too much memory."""
+
+
 def unnamed(folder: Path) -> IO[bytes]:
     """A file that is gone when it is closed, however the process ends.
 
@@ -45,11 +49,18 @@ def ahead(read: Callable[[Item], Read], items: Iterable[Item]) -> Iterator[Read]
             yield before.result()
 
 
+def give_back() -> None:
+    """Returns freed memory to the system, so that it counts no longer (glibc's malloc_trim)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 class Records:
     """An array in a file that is gone when it is closed: items at a place, or all after it."""
 
     def __init__(self, folder: Path, dtype: DTypeLike) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.count = np.dtype(dtype), 0
         self.file: IO[bytes] = unnamed(folder)
 
     def write(self, at: int, items: Array) -> None:
@@ -60,6 +71,11 @@ class Records:
             n = os.pwrite(self.file.fileno(), view, at)
             view, at = view[n:], at + n
 
+    def append(self, items: Array) -> None:
+        """Puts items behind those that were appended before."""
+        self.write(self.count, items)
+        self.count += len(items)
+
     def read(self, at: int, n: int) -> Array:
         """n items from place `at`."""
         size = self.dtype.itemsize
@@ -67,6 +83,11 @@ class Records:
         if len(data) < n * size:
             raise DataError("a file of a training's plan ends too early")
         return np.frombuffer(data, self.dtype)
+
+    def windows(self, at: int, n: int) -> Iterator[Array]:
+        """n items from place `at`, WINDOW at a time; a thread reads the next ones meanwhile."""
+        places = range(at, at + n, WINDOW)
+        return ahead(lambda begin: self.read(begin, min(WINDOW, at + n - begin)), places)
 
     def read_runs(self, at: Ids, lengths: Ids) -> Array:
         """lengths[k] items from each place at[k], one run after the other, (sum of lengths,)."""

@@ -214,6 +214,22 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
     return places, going
 
 
+def resting(
+    chunk: int, ids: Array, around: Counts, takes: Counts, region: NDArray[np.float32]
+) -> NDArray[np.uint64]:
+    """A number for each weight that rests in a chunk's region: id * 2^32 + the bits of the float.
+
+    ids: of the chunk, rising, or the next ones of it; around: as of `neighbours`; takes: uint32,
+    where the buckets of the region begin, at first: they count on.
+    """
+    out = np.empty(len(ids) + 1, np.uint64)  # one is written beyond
+    n = native.library().ks_route_resting(
+        native.address(ids), native.address(around), len(ids), chunk,
+        native.address(takes), native.address(region), native.address(out),
+    )  # fmt: skip
+    return out[:n]
+
+
 def piece_of(places: int, weight_size: int = 4) -> int:
     """Weights of a piece, where the largest region has so many places."""
     return max(PAGE // weight_size, -(-places // PIECES))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
 from tuskml.kvstore.working.quiet import QuietThreads
-from tuskml.kvstore.working.records import Records, ahead
+from tuskml.kvstore.working.records import Records, ahead, give_back
 from tuskml.kvstore.working.route_plan import (
     BUFFERS,
     CHUNK_BYTES,
@@ -28,6 +28,7 @@ from tuskml.kvstore.working.route_plan import (
     ordered,
     planned,
     ranks,
+    resting,
 )
 from tuskml.kvstore.working.routes import Routes
 
@@ -47,6 +48,8 @@ MOST_LANES = 2
 """Threads that place weights, each with what it needs for a chunk."""
 GRAIN_BITS = 16
 """Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
+PART_WEIGHTS = 1 << 17
+"""Weights that are handed out together at the end, about."""
 MOST_CHUNKS = 1 << 16
 TRIES = 8
 PATIENCE = 4
@@ -97,9 +100,12 @@ class Routing:
             stack.callback(self.chunks.close)
             self._bounds = self._ranges()
             self._sort()
+            give_back()
             self.plan = planned(self.n_chunks, self._takes(), folder, memory, WEIGHT_BYTES)
             stack.callback(self.plan.links.file.close)
+            give_back()
             self._order()
+            give_back()
             self._close = stack.pop_all()
 
     @staticmethod
@@ -175,6 +181,11 @@ class Routing:
         first, end = self._first[chunk : chunk + 2]
         return self._ids.read(int(first), int(end - first))
 
+    def _windows(self, chunk: int) -> Iterator[Array]:
+        """The ids of a chunk, some at a time."""
+        first, end = self._first[chunk : chunk + 2]
+        return self._ids.windows(int(first), int(end - first))
+
     def _around_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
         return self._around.read(int(first), int(end - first))
@@ -186,9 +197,8 @@ class Routing:
         """Ids that bound ranges with about as many pairs as a sort may have."""
         pairs = int(self._first[-1])
         stride = max(1, pairs * 8 * PATIENCE // self.memory)
-        lists = ahead(self._ids_of, range(self.n_chunks))
-        parts = [ids[::stride].copy() for ids in lists]
-        sample = np.sort(np.concatenate(parts))
+        parts = [ids[::stride].copy() for j in range(self.n_chunks) for ids in self._windows(j)]
+        sample = np.sort(np.concatenate([np.zeros(0, np.int32), *parts]))
         last = [self._ids.read(int(end) - 1, 1)[0] for end in self._first[1:] if end]
         self.dimension = int(max(last, default=-1)) + 1
         n = max(1, -(-pairs * PAIR_BYTES // self.memory))
@@ -198,7 +208,7 @@ class Routing:
 
     def _sort(self) -> None:
         """Writes which chunks have each feature before and after, range by range."""
-        lists = ahead(self._ids_of, range(self.n_chunks))
+        lists = (self._windows(j) for j in range(self.n_chunks))
         for low, width, begins, lengths in self._by_range(lists):
             self._around.write_runs(begins, lengths, self._linked(low, width, begins, lengths))
 
@@ -209,17 +219,24 @@ class Routing:
             return linked(ids, lengths, low, width)
         return self._neighbours(ids, lengths)
 
-    def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[int, int, Ids, Ids]]:
+    def _by_range(self, lists: Iterator[Iterator[Array]]) -> Iterator[tuple[int, int, Ids, Ids]]:
         """Each range's first id and how many there may be; where it begins in each list of rising
         ids, of all lists one after the other, and how many ids it has there.
+
+        lists: each in windows.
         """
         n, width = self.n_chunks, len(self._bounds)
         with ExitStack() as stack:
             cuts, first = self._made(stack, self.folder, "u4"), np.zeros(n, np.int64)
-            for j, ids in enumerate(lists):
-                self._check()
-                cuts.write(j * width, np.searchsorted(ids, self._bounds))
-                first[j + 1 :] += len(ids)
+            for j, windows in enumerate(lists):
+                cut, total = np.zeros(width, np.int64), 0
+                for ids in windows:
+                    self._check()
+                    cut += np.searchsorted(ids, self._bounds)
+                    total += len(ids)
+                cuts.write(j * width, cut)
+                first[j + 1 :] += total
+            give_back()
             some = max(1, int(self.memory * CUTS_SHARE) // (8 * n))
             for r in range(0, width - 1, some):
                 end = min(width, r + some + 1)
@@ -277,10 +294,10 @@ class Routing:
         for j in range(self.n_chunks):
             self._check()
             before = self._before_of(j)
-            resting = before >= j
+            rests = before >= j
             region = routes.read(j).copy()
-            found = weights(self._ids_of(j)[resting].astype(np.int64))
-            region[self._places(j, before)[resting]] = found
+            found = weights(self._ids_of(j)[rests].astype(np.int64))
+            region[self._places(j, before)[rests]] = found
             routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
@@ -288,27 +305,35 @@ class Routing:
         of 2^16; of routes at rest.
         """
         with ExitStack() as stack:
+            give_back()
             found = self._made(stack, self.folder, "u8")
-
-            def lists() -> Iterator[Array]:
-                first = 0
-                read = lambda j: (self._before_of(j), self._ids_of(j), routes.read(j))  # noqa: E731
-                for j, (before, ids, region) in enumerate(ahead(read, range(self.n_chunks))):
-                    resting = before >= j
-                    mine, places = ids[resting], self._places(j, before)[resting]
-                    found.write(first, joined(mine, region[places]))
-                    first += len(mine)
-                    yield mine
-
-            for _, _, begins, lengths in self._by_range(lists()):
+            lists = (self._resting(j, routes, found) for j in range(self.n_chunks))
+            for low, width, begins, lengths in self._by_range(lists):
                 pairs = found.read_runs(begins, lengths)
                 pairs.sort()
-                yield (pairs >> np.uint64(32)).astype(np.int64), weights_of(pairs)
+                for part in np.split(
+                    pairs, np.searchsorted(pairs, bounds(low, width, len(pairs)))
+                ):
+                    yield (part >> np.uint64(32)).astype(np.int64), weights_of(part)
+
+    def _resting(self, chunk: int, routes: Routes, found: Records) -> Iterator[Array]:
+        """Writes the weights that rest with a chunk behind those before; their ids, in windows."""
+        region, takes = routes.read(chunk), self.plan.takes(chunk)[1].copy()
+        first, end = (int(at) for at in self._first[chunk : chunk + 2])
+        around = self._around.windows(first, end - first)
+        for ids, more in zip(self._windows(chunk), around, strict=True):
+            mine = resting(chunk, ids, more, takes, region)
+            found.append(mine)
+            yield (mine >> np.uint64(32)).astype(np.int32)
 
 
-def joined(ids: Array, weights: Array) -> NDArray[np.uint64]:
-    """A number for each id and its float: the bits of the weight are below the id."""
-    return ids.astype(np.uint64) << np.uint64(32) | weights.view(np.uint32)
+def bounds(low: int, width: int, n: int) -> NDArray[np.uint64]:
+    """Of numbers of a range of ids, which has n of them: what cuts it into parts of about
+    PART_WEIGHTS, at multiples of 2^16.
+    """
+    parts = max(1, min(n // PART_WEIGHTS, width >> GRAIN_BITS))
+    cuts = (low + width * np.arange(1, parts) // parts) >> GRAIN_BITS << GRAIN_BITS
+    return cuts.astype(np.uint64) << np.uint64(32)
 
 
 def weights_of(pairs: NDArray[np.uint64]) -> NDArray[np.float32]:

@@ -72,6 +72,12 @@ KS_API void ks_route_linked(const int32_t *ids, const int64_t *lengths, int32_t 
  * shape (chunks,), where the buckets begin in either; they count on. */
 KS_API void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,
                            int32_t *places, int32_t *going);
+/* Of the weights of a chunk those that rest in its region, which is `weights`: id * 2^32 + the
+ * bits of its float for each, in the order of ids, which rise; returns how many. around, takes: as
+ * above. */
+KS_API int64_t ks_route_resting(const int32_t *ids, const uint32_t *around, int64_t n,
+                                int32_t chunk, uint32_t *takes, const uint32_t *weights,
+                                uint64_t *out);
 
 /* Runs of a file, one after the other in memory. */
 typedef struct ks_runs {

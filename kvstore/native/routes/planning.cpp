@@ -64,3 +64,15 @@ void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t
         going[gives[around[k] >> 16]++] = place;
     }
 }
+
+int64_t ks_route_resting(const int32_t *ids, const uint32_t *around, int64_t n, int32_t chunk,
+                         uint32_t *takes, const uint32_t *weights, uint64_t *out) {
+    uint64_t *begin = out;
+    for (int64_t k = 0; k < n; k++) {
+        auto before = static_cast<uint16_t>(around[k]);
+        uint32_t place = takes[before]++;
+        *out = uint64_t(static_cast<uint32_t>(ids[k])) << 32 | weights[place];
+        out += before >= chunk;
+    }
+    return out - begin;
+}

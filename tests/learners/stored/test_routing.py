@@ -15,7 +15,7 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore.working.route_plan import gathered, linked, neighbours
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.stored.routing import Routing, TooWide
+from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native
 
@@ -146,6 +146,26 @@ def test_memory_is_bounded_by_construction(tmp_path):
             assert peak < 1.1 * memory
     finally:
         tracemalloc.stop()
+
+
+def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
+    """In parts that are cut between multiples of 2^16, so that no block of a store is in two."""
+    rng, dimension = np.random.default_rng(8), 1 << 21
+    rows = [(ids, np.ones(100)) for ids in rng.integers(0, dimension, (12_000, 100))]
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, dimension)
+    expected = np.unique(np.concatenate([ids for ids, _ in rows]))
+    with (
+        Routing(rows_pass(groups), 1 << 23, tmp_path, 5, nothing) as routing,
+        Routes(routing.plan, routing.moves.file, tmp_path) as routes,
+    ):
+        routing.fill(routes, lambda ids: (ids + 1).astype(np.float32))
+        parts = list(routing.pairs(routes))
+    assert (np.concatenate([ids for ids, _ in parts]) == expected).all()
+    assert (np.concatenate([weights for _, weights in parts]) == expected + 1).all()
+    ranges = [np.unique(ids >> 16) for ids, _ in parts if len(ids)]
+    assert len(np.unique(np.concatenate(ranges))) == sum(map(len, ranges))
+    assert max(len(ids) for ids, _ in parts) < 2 * PART_WEIGHTS
+    assert len(parts) > 3
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 14_000_000, 1 << 30])
