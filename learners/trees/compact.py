@@ -19,27 +19,28 @@ FLAGS, WEIGHTS, FIRST_CLASS = 4, 10, 12
 SEVERAL, COMPACT = 32, 64
 """`TUSK_HAS_LABELS` and `TUSK_HAS_COMPACT_TREES`."""
 HEAD = struct.Struct("<BBBBIIIQQ")
-FLOATS = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
-WHOLE = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
+FLOATS: dict[int, np.dtype[Any]] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
+WHOLE: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 Counts = NDArray[np.int64]
 
 
 def trees_of_payload(payload: bytes) -> list[float] | None:
     """The numbers of the trees of a model, as `forest.as_numbers` has them.
 
-    None for a payload that has no trees in their compact form, or is cut.
+    None for a payload that has no trees in their compact form, or is damaged.
     """
     if len(payload) < PAYLOAD.size:
         return None
     head = PAYLOAD.unpack_from(payload)
     if not head[FLAGS] & COMPACT:
         return None
-    labels = int(head[FIRST_CLASS]) if head[FLAGS] & SEVERAL else 0
-    begin, end = PAYLOAD.size + 8 * labels, PAYLOAD.size + 8 * head[WEIGHTS]
     try:
-        return numbers_in(payload[begin:end]).tolist()
-    except (KeyError, ValueError, IndexError, struct.error):
+        labels = int(head[FIRST_CLASS]) if head[FLAGS] & SEVERAL else 0
+        begin, end = PAYLOAD.size + 8 * labels, PAYLOAD.size + 8 * head[WEIGHTS]
+        numbers: list[float] = numbers_in(payload[begin:end]).tolist()
+    except (KeyError, ValueError, IndexError, OverflowError, struct.error):
         return None
+    return numbers
 
 
 def as_bytes(payload: bytes | str) -> bytes:
@@ -78,6 +79,8 @@ def numbers_in(data: bytes) -> Floats:
     read, leaves = Reader(data, HEAD.size), splits + trees
     base = read.take(FLOATS[8], bases)
     sizes = read.take(WHOLE[4], trees).astype(np.int64)
+    if sizes.sum() != splits:
+        raise ValueError
     record = [("threshold", FLOATS[threshold]), ("feature", WHOLE[index]), ("left", WHOLE[index])]
     split = read.take(np.dtype(record), splits)
     value = read.take(FLOATS[8], leaves)

@@ -88,3 +88,16 @@ def test_payloads_in_json() -> None:
 def test_cut_payloads_have_no_trees() -> None:
     whole = payload_of(numbers_of([((), ())], 1, 3, 9, True))
     assert all(trees_of_payload(whole[:end]) is None for end in range(len(whole) - 4))
+
+
+def test_damaged_payloads_raise_nothing() -> None:
+    """And take no memory beyond theirs: counts are held against the length."""
+    rng = np.random.default_rng(3)
+    whole = payload_of(numbers_of([((), ((), ())), ()], 1, 3, 9, True))
+    found = 0
+    for _ in range(3000):
+        payload = bytearray(whole)
+        for at in rng.integers(0, len(whole), rng.integers(1, 4)):
+            payload[at] = rng.integers(256)
+        found += trees_of_payload(bytes(payload)) is None
+    assert 100 < found < 2900
