@@ -110,6 +110,9 @@ STORE: dict[str, tuple[Any, list[Any]]] = {
     "tk_chunks_keys": (INT, [ADDRESS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_chunks_copy_keys": (None, [ADDRESS, ADDRESS]),
     "tk_chunks_place": (INT, [ADDRESS, ADDRESS]),
+    "tk_chunk_number": (INT, [ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_chunk_replace": (None, [ADDRESS, INT64, ADDRESS]),
+    "tk_chunk_put": (INT, [ADDRESS, INT64, ctypes.c_uint64, ctypes.c_uint32]),
     "tk_chunks_split": (INT, [ADDRESS, INT64]),
     "tk_chunks_count": (INT64, [ADDRESS]),
     "tk_chunks_at": (None, [ADDRESS, INT64, ctypes.POINTER(s.Chunk)]),
@@ -149,6 +152,7 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_boost_groups": (INT, [PASS, ctypes.POINTER(trees.Boost), ADDRESS, ADDRESS]),
     "tk_forests_free": (None, [ADDRESS]),
     "tk_forests_about": (None, [ADDRESS, ADDRESS]),
+    "tk_forests_numbers": (None, [ADDRESS, INT64, INT64, ADDRESS]),
     "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
 NET = ctypes.POINTER(nets.Net)

@@ -30,6 +30,7 @@ from tuskml.kernels.library import (
 from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
 from tuskml.kernels.robust import Robust
+from tuskml.kernels.rows.meter import Meter
 from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
 
 __all__ = [
@@ -76,7 +77,7 @@ class Pass:
     memory for what is kept beside each row comes from, the heap unless given; deadline: of
     `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime; parameter: shape (G, 2),
     the loss's parameter and what smoothing is multiplied by, None: 0 and 1; by_scores: `curvature`
-    sums squared derivatives of the losses.
+    sums squared derivatives of the losses; meter: what counts the passes, if anything does.
     """
 
     groups: NDArray[np.void]
@@ -94,6 +95,7 @@ class Pass:
     deadline: float | None = None
     parameter: Floats | None = None
     by_scores: bool = False
+    meter: Meter | None = None
 
     @property
     def n_groups(self) -> int:
@@ -224,6 +226,8 @@ class Pass:
         """
         out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
         weights = np.ascontiguousarray(weights)
+        if self.meter is not None:
+            self.meter.passed(self.stride, self.loss_only)
         if self.open is not None:
             return self._opened(weights, None, None, out)
         check_code(library().tk_gradient(self.struct, pointer(weights), pointer(out)))
@@ -233,6 +237,8 @@ class Pass:
         """`gradient`, and behind it the lower triangle of the curvature of z, row by row."""
         p = self.p
         out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
+        if self.meter is not None:
+            self.meter.curvatures += 1 / self.stride
         weights = np.ascontiguousarray(weights)
         if self.open is not None:
             return self._opened(weights, shift, scale, out)

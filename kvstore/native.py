@@ -203,6 +203,11 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_routes_count": ([_ADDRESS, _ADDRESS], None),
     "ks_route_ranks": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
+    "ks_route_linked": (
+        [_ADDRESS, _ADDRESS, _INT32, _INT32, _INT64, _ADDRESS, _ADDRESS],
+        None,
+    ),
+    "ks_route_order": ([_ADDRESS, _INT64] + [_ADDRESS] * 4, None),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
     "ks_move_runs": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_seal": (

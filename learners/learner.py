@@ -20,7 +20,7 @@ from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import Options, OptionTable
-from tuskml.learners.row_groups import Piece, RowGroups
+from tuskml.learners.row_groups import Piece, RowGroups, Storage
 from tuskml.learners.tasks import Task
 
 OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
@@ -213,7 +213,7 @@ class Learner(ABC):
         return None
 
     def rounds(
-        self, sizes: Sequence[int], request: Request[Any, Any], n_features: int
+        self, storage: Storage, request: Request[Any, Any], n_features: int
     ) -> Rounds | None:
         """The same where one statement reads the rows; None where it is to read all of them."""
         return None

@@ -5,6 +5,7 @@ picked at random, and the rows of what was picked are shuffled. A partition is a
 Parquet file or of a DuckDB table: the least that can be read by itself.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -44,12 +45,53 @@ class Piece:
     n_rows: int
 
 
+@dataclass(frozen=True)
+class Storage:
+    """How the rows of a source lie on the disk.
+
+    kind: one of `optimizer.reading.KINDS`; sizes: rows of each row group; n_bytes: of the columns
+    that are read, of all rows; columns: how many these are, each of which is stored by itself;
+    block: bytes that are read together; whole: whether any row of a row group costs all of it.
+    """
+
+    kind: str
+    sizes: tuple[int, ...]
+    n_bytes: float
+    columns: int = 1
+    block: int = 1
+    whole: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, about."""
+        return sum(self.sizes)
+
+    def rows_of(self, piece: Piece) -> int:
+        """Rows that are decoded for a piece."""
+        return self.sizes[piece.row_group] if self.whole else piece.n_rows
+
+    def bytes_of(self, piece: Piece) -> float:
+        """Bytes that are read for a piece."""
+        each = self.n_bytes / max(self.n_rows, 1) / self.columns
+        blocks = math.ceil(self.rows_of(piece) * each / self.block)
+        return float(self.columns * self.block * blocks)
+
+    def bytes_of_all(self) -> float:
+        """Bytes that are read for all rows."""
+        return float(self.n_bytes)
+
+
 class RowGroups(Protocol):
     """A table or files whose row groups can be read one by one."""
 
     @property
     def sizes(self) -> Sequence[int]:
         """Rows in each row group."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """How they lie on the disk."""
         ...
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
@@ -68,9 +110,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Row groups of which only the sizes are known: others read them."""
+    """Row groups of which only is known how they lie on the disk: others read them."""
 
-    sizes: Sequence[int]
+    storage: Storage
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows in each row group."""
+        return self.storage.sizes
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         raise NotImplementedError
@@ -86,6 +133,7 @@ class Reader:
     threads: int
     cancel_mark: int
     rows_read: int = 0
+    bytes_read: float = 0.0
     used: dict[Piece, bool] = field(default_factory=dict)
     n_usable: int = 0
     n_skipped: int = 0
@@ -167,6 +215,7 @@ class Reader:
             groups = np.concatenate([chunk.rows, chunk.held])
             read = int(groups["n_rows"].sum() + chunk.rows["n_skipped"][0])
         self.rows_read += read
+        self.bytes_read += sum(map(self.source.storage.bytes_of, pieces))
         if all(piece in self.used for piece in pieces):
             return
         self.used |= dict.fromkeys(pieces, True)
@@ -181,6 +230,8 @@ class Reader:
             "rows": int(sum(self.source.sizes)),
             "row_groups_read": len({piece.row_group for piece in self.used}),
             "row_groups": len(self.source.sizes),
+            "bytes_read": round(self.bytes_read),
+            "bytes": round(self.source.storage.bytes_of_all()),
         }
 
 

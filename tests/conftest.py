@@ -35,6 +35,16 @@ for sql in sys.argv[1:]:
     except Exception as error:
         print(error)
 """
+STATE = """
+SELECT name, value FROM duckdb_settings()
+UNION ALL SELECT 'database', database_name FROM duckdb_databases()
+UNION ALL SELECT 'schema', schema_name FROM duckdb_schemas()
+UNION ALL SELECT 'type', type_name FROM duckdb_types() WHERE NOT internal
+UNION ALL SELECT 'sequence', sequence_name FROM duckdb_sequences() ORDER BY ALL
+"""
+LEFT = """
+SELECT database_name, schema_name, {kind}_name FROM duckdb_{kind}s() WHERE NOT internal
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -156,10 +166,46 @@ def without_postgres(reason: str) -> None:
 
 
 @pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An empty database with tuskml loaded."""
+def new_con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new database with tuskml loaded, for tests of what databases keep."""
     with tuskml.connect(threads=2) as connection:
         yield connection
+
+
+@pytest.fixture(scope="module")
+def file_con() -> Iterator[list[Any]]:
+    """A database of the file's tests, with tuskml loaded, and its state when it was new."""
+    kept: list[Any] = []
+    yield kept
+    if kept:
+        kept[0].close()
+
+
+@pytest.fixture
+def con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database with tuskml loaded: that of the test before, which takes less time.
+
+    After a test that leaves more than tables and views in it there is a new one.
+    """
+    if not file_con:
+        connection = tuskml.connect(threads=2)
+        file_con += [connection, connection.execute(STATE).fetchall()]
+    yield file_con[0]
+    if not emptied(*file_con):
+        file_con[0].close()
+        file_con.clear()
+
+
+def emptied(connection: duckdb.DuckDBPyConnection, new: list[Any]) -> bool:
+    """Drops tables and views; whether the database is then as it was when it was new."""
+    try:
+        for kind in ("view", "table"):
+            for names in connection.execute(LEFT.format(kind=kind)).fetchall():
+                place = ".".join(f'"{name}"' for name in names)
+                connection.execute(f"DROP {kind} {place} CASCADE")
+        return bool(connection.execute(STATE).fetchall() == new)
+    except duckdb.Error:
+        return False
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,7 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
         or len(names or [0] * n_features) != n_features
     ):
         return None
-    rounds = learner.rounds(groups.sizes, request, n_features)
+    rounds = learner.rounds(groups.storage, request, n_features)
     if rounds is None:
         return None
     return Text(database, groups, rounds, (source, label, features), names).whole(

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuskml.databases.duckdb import DuckDB
-from tuskml.errors import DataError
+from tuskml.errors import DataError, TuskError
 from tuskml.learners.receiving import Receiver, receiving
-from tuskml.learners.row_groups import Piece
+from tuskml.learners.row_groups import Piece, Storage
 
+BLOCK = 256 << 10
+"""Bytes of a block of DuckDB's own storage, the least that it reads."""
 TABLE_ROWS = 122_880
 """Rows in a row group of DuckDB's own storage."""
 ALIAS = " AS source"
@@ -37,7 +39,12 @@ class DuckRowGroups:
     label: str
     features: str
     places: Sequence[Place]
-    sizes: Sequence[int]
+    storage: Storage
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows in each row group."""
+        return self.storage.sizes
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the rows of the pieces, one range of one row group each."""
@@ -83,29 +90,69 @@ def row_groups_of(
     database: DuckDB, source: str, files: Sequence[str], label: str, features: str
 ) -> DuckRowGroups | None:
     """The row groups of a table, or of Parquet files; None for what has none, such as a view."""
-    found = parquet_row_groups(database, files) if files else table_row_groups(database, source)
-    if not found:
-        return None
-    places, sizes = zip(*found, strict=True)
-    return DuckRowGroups(database, label, features, places, sizes)
+    asked = f"{label} {features}"
+    found = of_parquet(database, files, asked) if files else of_table(database, source, asked)
+    return None if found is None else DuckRowGroups(database, label, features, *found)
 
 
-def parquet_row_groups(database: DuckDB, files: Sequence[str]) -> list[tuple[Place, int]]:
-    """As the files' footers list them."""
+def of_parquet(
+    database: DuckDB, files: Sequence[str], asked: str
+) -> tuple[list[Place], Storage] | None:
+    """As the files' footers list them; DuckDB reads a column of a row group as a whole."""
     paths = ", ".join(map(database.text, files))
     rows = database.fetch(
-        "SELECT file_name, row_group_id, any_value(row_group_num_rows) "
-        f"FROM parquet_metadata([{paths}]) GROUP BY ALL ORDER BY ALL"
+        "SELECT file_name, path_in_schema, any_value(row_group_num_rows), "
+        f"sum(total_compressed_size) FROM parquet_metadata([{paths}]) GROUP BY GROUPING SETS "
+        "((file_name, row_group_id), (path_in_schema)) ORDER BY file_name, row_group_id"
     )
-    found = []
+    columns = [(path.split(",")[0].strip(), float(n)) for _, path, _, n in rows if path]
+    used = [n for name, n in columns if named_in(name, asked)] or [n for _, n in columns]
+    places, sizes = [], []
     before, first = None, 0
-    for name, _, size in rows:
+    for name, path, size, _ in rows:
+        if path is not None:
+            continue
         if name != before:
             before, first = name, 0
         relation = f"read_parquet({database.text(name)}, file_row_number = true){ALIAS}"
-        found.append((Place(relation, "file_row_number", first, name), int(size)))
+        places.append(Place(relation, "file_row_number", first, name))
+        sizes.append(int(size))
         first += int(size)
-    return found
+    return (places, Storage("parquet", tuple(sizes), sum(used), whole=True)) if places else None
+
+
+def of_table(database: DuckDB, relation: str, asked: str) -> tuple[list[Place], Storage] | None:
+    """Ranges of a table's row ids."""
+    found = table_row_groups(database, relation)
+    if not found:
+        return None
+    places, sizes = zip(*found, strict=True)
+    return list(places), table_storage(database, relation, sizes, asked)
+
+
+def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: str) -> Storage:
+    """How a table lies on the disk: each column by itself in blocks, from which vectors are read.
+
+    Nothing is read of a table in memory, whose columns have no blocks.
+    """
+    kept: dict[str, set[int]] = {}
+    try:
+        found = database.fetch(
+            "SELECT column_name, block_id FROM "
+            f"pragma_storage_info({database.text(relation)}) WHERE persistent AND block_id >= 0"
+        )
+    except TuskError:  # such as a table of another database's format
+        found = []
+    for name, block in found:
+        if named_in(name, asked):
+            kept.setdefault(name, set()).add(block)
+    blocks = len(set().union(*kept.values())) if kept else 0
+    return Storage("table", tuple(sizes), float(blocks * BLOCK), max(len(kept), 1), BLOCK)
+
+
+def named_in(column: str, asked: str) -> bool:
+    """Whether expressions may read a column: its name is a word of them, in any case."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", asked, re.IGNORECASE) is not None
 
 
 def table_row_groups(database: DuckDB, relation: str) -> list[tuple[Place, int]]:

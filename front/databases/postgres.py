@@ -121,11 +121,11 @@ class Postgres:
         shown = [
             *names,
             "tusk_model IS NULL",
-            *(f"(tusk_model).{quoted(name)}" for name in FIELDS),
+            *(f"(tusk_model).{quoted(name)}" for name in (*FIELDS, "payload")),
         ]
         trained = f"SELECT * FROM ({query}) AS t({', '.join([*names, 'tusk_model'])}) OFFSET 0"
         for row in self.fetch(f"SELECT {', '.join(shown)} FROM ({trained}) AS trained"):
-            value = dict(zip(FIELDS, row[keys + 1 :], strict=True))
+            value = dict(zip((*FIELDS, "payload"), row[keys + 1 :], strict=True))
             yield row[:keys], None if row[keys] else value
 
     def create(self, name: str, query: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuskml.errors import DataError
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
+from tuskml.learners.trees.compact import as_bytes, trees_of_payload
 from tuskml.model import dependence, lightgbm_read, lightgbm_write, scorers, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explained
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 class Model:
     """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
 
-    coef: one per feature, None if the model is in a store; std_err: the intercept's first. Of more
-    than two classes both have the numbers of one class after another, the intercept's first, and
-    intercept is None. classes: the labels in rising order, None for `linear`; class_names: the
-    same as text; n_rows: rows used; n_skipped: rows with a NULL; loss: the objective at the
-    result; history: the objective by iteration, at most 200 points; options: those in force, and
-    the `counters` of trainings that have some.
+    coef: one per feature, None if the model is in a store; of trees the numbers that
+    `learners/trees/forest.py` describes, which SQL has in the payload; std_err: the intercept's
+    first. Of more than two classes both have the numbers of one class after another, the
+    intercept's first, and intercept is None. classes: the labels in rising order, None for
+    `linear`; class_names: the same as text; n_rows: rows used; n_skipped: rows with a NULL; loss:
+    the objective at the result; history: the objective by iteration, at most 200 points; options:
+    those in force, and the `counters` of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
     Python trained the model on; label: likewise. Models that differ only in
@@ -64,8 +66,10 @@ class Model:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
-        """The model value of a row; `options` and `trials` are JSON text there."""
+        """The model value of a row, or as JSON; `options` and `trials` are JSON text there."""
         taken = {name: value[name] for name in FIELDS if name not in LATER}
+        if taken["coef"] is None and value.get("payload"):
+            taken["coef"] = trees_of_payload(as_bytes(value["payload"]))
         later = {name: value.get(name) for name in LATER}
         later["features"] = tuple(later["features"] or ())
         if later["class_names"] is not None:

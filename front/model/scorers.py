@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.connection import extension_path
 from tuskml.errors import DataError
+from tuskml.udas.refusal import Refusal
 
 Floats = NDArray[np.float64]
 ANSWERS = (
@@ -60,14 +61,10 @@ class _Column(ctypes.Structure):
     ]
 
 
-class _Refusal(ctypes.Structure):
-    _fields_ = [("sentence", ctypes.c_char * 512), ("sqlstate", ctypes.c_char * 6)]
-
-
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(extension_path()))
-    refusal = ctypes.POINTER(_Refusal)
+    refusal = ctypes.POINTER(Refusal)
     library.tusk_make_payload.restype = ctypes.c_int64
     library.tusk_make_payload.argtypes = [
         ctypes.POINTER(_Fields), ctypes.c_char_p, ctypes.c_int64, refusal,
@@ -80,10 +77,6 @@ def _library() -> ctypes.CDLL:
         ctypes.c_void_p, refusal,
     ]  # fmt: skip
     return library
-
-
-def _refused(why: _Refusal) -> DataError:
-    return DataError(why.sentence.decode(errors="replace"))
 
 
 def _text(text: str | None) -> _Text:
@@ -118,11 +111,11 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         intercept is not None,
         intercept or 0.0,
     )
-    why = _Refusal()
+    why = Refusal()
     make = _library().tusk_make_payload
     size = make(given, None, 0, why)
     if size < 0:
-        raise _refused(why)
+        raise DataError(why.text)
     out = ctypes.create_string_buffer(size)
     make(given, out, size, why)
     del coef_kept, classes_kept
@@ -131,11 +124,11 @@ def payload(fields: Mapping[str, Any]) -> bytes:
 
 def _score(payload: bytes, kind: str, rows: _Rows, columns: int = 0) -> Floats:
     out = np.full((rows.n, columns) if columns else rows.n, np.nan)
-    why = _Refusal()
+    why = Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
     if not _library().tusk_answer_rows(text, answer, None, rows, out.ctypes.data, why):
-        raise _refused(why)
+        raise DataError(why.text)
     return out
 
 
@@ -175,11 +168,11 @@ def named(
         *(_column(name, values, kept) for name, values in given.items())
     )
     out = np.full((n, columns) if columns else n, np.nan)
-    why = _Refusal()
+    why = Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
     if not _library().tusk_answer_named(text, answer, there, len(given), n, out.ctypes.data, why):
-        raise _refused(why)
+        raise DataError(why.text)
     return out
 
 

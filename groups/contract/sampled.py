@@ -16,7 +16,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.receiving import Receiver, finished, receiving
 from tuskml.learners.registry import learner_of, options_of, task_named
-from tuskml.learners.row_groups import Piece
+from tuskml.learners.row_groups import Piece, Storage
 
 GROUP_ROWS = 8192
 """About how many rows the blocks of a range have."""
@@ -51,13 +51,18 @@ class Asked:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Ranges of `blocks` blocks of a table; sizes: about how many rows each has."""
+    """Ranges of `blocks` blocks of a table; storage: how they lie on the disk."""
 
     ask: Ask
     schema: str
     asked: Asked
     blocks: int
-    sizes: Sequence[int]
+    storage: Storage
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """About how many rows each range has."""
+        return self.storage.sizes
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the rows of the pieces, a part of a range by its share of the blocks."""
@@ -97,7 +102,9 @@ def blocks_of(ask: Ask, schema: str, asked: Asked) -> Blocks | None:
         round(min(blocks, n_blocks - first) * float(density))
         for first in range(0, n_blocks, blocks)
     ]
-    return Blocks(ask, schema, asked, blocks, sizes)
+    page = ask("SELECT current_setting('block_size')::int4 AS n")[0]["n"]
+    storage = Storage("blocks", tuple(sizes), float(n_blocks * page), block=page)
+    return Blocks(ask, schema, asked, blocks, storage)
 
 
 def text(value: str) -> str:

@@ -4,7 +4,7 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -110,14 +110,12 @@ def answer_training(
     task = texts.task.decode()
     if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
-        said = receive(groups, batch.memory).encode()
-        for place in places:
-            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), said)
+        said = receive(groups, batch.memory)
+        emit_texts(library, pointer, places, [said] * len(places))
         return
     if batch.request == TRAIN and (made := finished_of(task)) is not None:
         last_training.note(made, None, batch.statement)
-        emission = Emission(made.numbered(places[made.group]))
-        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+        emit_models(library, pointer, places, made)
         return
     search = search_in(task, texts.options)
     if search is not None:
@@ -148,14 +146,12 @@ def answer_search(
         refuse_weights(groups, Request(candidate.task, candidate.options))
     if batch.request == EXPLAIN:
         said = explained_search(groups, search, batch.memory or 0)
-        for place, text in zip(places, said, strict=True):
-            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+        emit_texts(library, pointer, places, said)
         return
     for models in searched(groups, search, batch.memory or 0, library):
         last_training.note(models, groups[models.group], batch.statement)
         whole = named(models, groups, search.candidates[0].options.feature_names)
-        emission = Emission(whole.numbered(places[models.group]))
-        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+        emit_models(library, pointer, places, whole)
 
 
 def answer_options(
@@ -180,11 +176,25 @@ def answer_options(
         refuse_format(options)
         for found in trained(groups, request, batch, account):
             models = named(found, groups, options.feature_names)
-            emission = Emission(models.numbered(places[models.group]))
-            library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+            emit_models(library, pointer, places, models)
     else:
-        for place, text in zip(places, explained(groups, request, batch), strict=True):
-            library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
+        emit_texts(library, pointer, places, explained(groups, request, batch))
+
+
+def emit_models(
+    library: ctypes.CDLL, pointer: Any, places: NDArray[np.intp], models: Models
+) -> None:
+    """Returns models of the groups of one spec; places: these groups' in the batch."""
+    emission = Emission(models.numbered(places[models.group]))
+    library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+
+
+def emit_texts(
+    library: ctypes.CDLL, pointer: Any, places: NDArray[np.intp], texts: Iterable[str]
+) -> None:
+    """Returns a text for each of these places in the batch."""
+    for place, text in zip(places, texts, strict=True):
+        library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
 
 
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.errors import OptionError, nearest, one_of
+from tuskml.errors import OptionError, nearest
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -25,12 +25,39 @@ from tuskml.groups.selection.candidates import (
     values_of,
 )
 from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
-from tuskml.learners.options.kinds import Option
-from tuskml.learners.options.table import object_in
-from tuskml.learners.registry import all_options, task_named
+from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
+from tuskml.learners.options.table import object_in, value_of
+from tuskml.learners.registry import task_named
 
-STRATEGIES = ("grid", "random", "halving")
 FOLDS, MOST_FOLDS = 5, 100
+HOW = {
+    option.name: option
+    for option in (
+        Option(
+            "strategy",
+            choice("grid", "random", "halving"),
+            None,
+            "which of the candidates are tried, and on how many rows",
+        ),
+        Option("trials", integer(1, MOST_CANDIDATES), None, "how many candidates are drawn"),
+        Option("time", TIME, None, "the most time of the whole search"),
+    )
+}
+"""The settings of option `search`."""
+JUDGED = {
+    option.name: option
+    for option in (
+        Option("folds", integer(2, MOST_FOLDS), None, "the folds, each of which is held out once"),
+        Option("metric", choice(*METRICS), None, "what the candidates are judged by"),
+        Option(
+            "one_standard_error",
+            BOOLEAN,
+            False,
+            "whether the simplest candidate within one standard error of the best one wins",
+        ),
+    )
+}
+"""The other options of a search that have values of their own."""
 ANY_TASK = "auto"
 """The task whose model is the best one of option `tasks`."""
 
@@ -40,8 +67,8 @@ class Search:
     """A search over candidates, in the order in which they were asked for.
 
     folds, held: each of the `held` first of so many folds is held out once, apart; together: or
-    these are held out together, once. metric: by name in SQL. eta: what the rows of successive
-    halving grow by; 1: there is none. time: the most seconds.
+    these are held out together, once. metric: by name in SQL. halving: whether the better half
+    of the candidates goes on, with twice the rows. time: the most seconds.
     """
 
     candidates: tuple[Candidate, ...]
@@ -51,7 +78,7 @@ class Search:
     metric: str
     parameter: float
     one_standard_error: bool
-    eta: int
+    halving: bool
     time: float | None
     seed: int
 
@@ -132,14 +159,8 @@ def searched(
     specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Search:
     """The search of some tasks, of options that all have, and of its own settings."""
-    how = settings.get("search", {})
-    if not isinstance(how, dict):
-        raise OptionError(
-            f"option 'search' is {json.dumps(how)[:60]}, expected an object such as "
-            '{"strategy": "random", "trials": 20}'
-        )
-    check_names(how)
-    strategy, trials = strategy_of(how), trials_of(how)
+    how = how_of(settings)
+    strategy = how["strategy"] or ("grid" if how["trials"] is None else "random")
     folds, held, together = folds_of(settings, plain)
     if together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
@@ -147,8 +168,8 @@ def searched(
     refuse_other_rows(specs, plain)
     seed = plain.get("seed", 0)
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
-    candidates = candidates_of(specs, plain, strategy, trials, random)
-    metric, parameter = metric_for(candidates, settings.get("metric"))
+    candidates = candidates_of(specs, plain, strategy, how["trials"], random)
+    metric, parameter = metric_for(candidates, judged_by(settings, "metric"))
     return Search(
         candidates,
         folds,
@@ -156,85 +177,48 @@ def searched(
         together,
         metric,
         parameter,
-        flag(settings, "one_standard_error"),
-        2 if strategy == "halving" else 1,
-        seconds_of(how),
+        judged_by(settings, "one_standard_error"),
+        strategy == "halving",
+        how["time"],
         candidates[0].options.seed,
     )
 
 
-def check_names(how: Mapping[str, Any]) -> None:
-    """OptionError for settings of option `search` that there are not."""
-    allowed = ("strategy", "trials", "time")
+def how_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of each setting of option `search`. Raises OptionError."""
+    how = settings.get("search", {})
+    if not isinstance(how, dict):
+        raise OptionError(
+            f"option 'search' is {json.dumps(how)[:60]}, expected an object such as "
+            '{"strategy": "random", "trials": 20}'
+        )
     for name in how:
-        if name not in allowed:
+        if name not in HOW:
             raise OptionError(
-                f"option 'search' has '{name[:60]}', expected one of {', '.join(allowed)}"
-                f"{nearest(name, allowed)}"
+                f"option 'search' has '{name[:60]}', expected one of {', '.join(HOW)}"
+                f"{nearest(name, HOW)}"
             )
+    return {
+        name: option.default
+        if how.get(name) is None
+        else value_of(option, how[name], f"'{name}' in option 'search'")
+        for name, option in HOW.items()
+    }
 
 
-def strategy_of(how: Mapping[str, Any]) -> str:
-    """Which of the candidates are tried, and on how many rows."""
-    given = how.get("strategy", "random" if "trials" in how else "grid")
-    if given not in STRATEGIES:
-        hint = nearest(given, STRATEGIES) if isinstance(given, str) else ""
-        raise OptionError(
-            f"'strategy' in option 'search' is {json.dumps(given)[:60]}, expected "
-            f"{one_of(STRATEGIES)}{hint}"
-        )
-    return str(given)
-
-
-def trials_of(how: Mapping[str, Any]) -> int | None:
-    """How many candidates are drawn; None: all combinations."""
-    given = how.get("trials")
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_CANDIDATES:
-        raise OptionError(
-            f"'trials' in option 'search' is {json.dumps(given)[:60]}, expected a whole number "
-            f"from 1 to {MOST_CANDIDATES}"
-        )
-    return int(given)
-
-
-def seconds_of(how: Mapping[str, Any]) -> float | None:
-    """The most time of the whole search."""
-    if "time" not in how:
-        return None
-    time: Option = all_options()["time"]
-    try:
-        found: float = time.kind.parse(how["time"])
-    except (ValueError, OverflowError):
-        raise OptionError(
-            f"'time' in option 'search' is {json.dumps(how['time'])[:60]}, expected "
-            f"{time.kind.allowed}"
-        ) from None
-    return found
-
-
-def flag(settings: Mapping[str, Any], name: str) -> bool:
-    """A setting that is true or false."""
-    given = settings.get(name, False)
-    if not isinstance(given, bool):
-        raise OptionError(f"option '{name}' is {json.dumps(given)[:60]}, expected true or false")
-    return given
+def judged_by(settings: Mapping[str, Any], name: str) -> Any:
+    """The value of one of the options in JUDGED. Raises OptionError."""
+    given = settings.get(name)
+    return JUDGED[name].default if given is None else value_of(JUDGED[name], given)
 
 
 def folds_of(settings: Mapping[str, Any], plain: Mapping[str, Any]) -> tuple[int, int, bool]:
     """Folds, how many are held out, and whether together: as `Search` has them."""
-    folds, share = settings.get("folds"), plain.get("validation")
+    folds, share = judged_by(settings, "folds"), plain.get("validation")
     if folds is None and isinstance(share, int | float) and 0 < share < 1:
         held, of = nearest_share(float(share))
         return of, held, True
-    if folds is None:
-        return FOLDS, FOLDS, False
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= MOST_FOLDS:
-        raise OptionError(
-            f"option 'folds' is {json.dumps(folds)[:60]}, expected a whole number from 2 to "
-            f"{MOST_FOLDS}"
-        )
+    folds = folds or FOLDS
     return folds, folds, False
 
 
@@ -245,20 +229,14 @@ def nearest_share(share: float) -> tuple[int, int]:
     return min(usable, key=lambda pair: (round(abs(pair[0] / pair[1] - share), 12), pair[1]))
 
 
-def metric_for(candidates: Sequence[Candidate], given: Any) -> tuple[str, float]:
+def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str, float]:
     """The metric's name and its parameter, the candidates' own where none is given."""
     own = {usual(one.task, one.options)[0] for one in candidates}
-    if given is None:
-        if len(own) > 1:
-            raise OptionError(
-                f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', "
-                "one that all have"
-            )
-        given = next(iter(own))
-    if not isinstance(given, str) or given not in METRICS:
-        hint = nearest(given, METRICS) if isinstance(given, str) else ""
+    if given is None and len(own) > 1:
         raise OptionError(
-            f"option 'metric' is {json.dumps(given)[:60]}, expected {one_of(list(METRICS))}{hint}"
+            f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', "
+            "one that all have"
         )
-    refuse_numbers(candidates, given)
-    return given, parameter_for(candidates, given)
+    metric = given or next(iter(own))
+    refuse_numbers(candidates, metric)
+    return metric, parameter_for(candidates, metric)

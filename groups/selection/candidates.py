@@ -104,7 +104,7 @@ def candidates_of(
     classes = any(task_named(spec["task"]).classifies for spec in specs)
     spaces = [space_of(spec, plain, classes, len(specs) > 1) for spec in specs]
     if trials is None or strategy == "grid":
-        chosen = [list(grid(space)) for space in spaces]
+        chosen = [grid(space) for space in spaces]
     else:
         counts = [len(part) for part in np.array_split(np.arange(trials), len(spaces))]
         chosen = [drawn(space, n, random) for space, n in zip(spaces, counts, strict=True)]
@@ -113,12 +113,17 @@ def candidates_of(
         for one in values:
             candidate = candidate_of(spec["task"], space, one, len(specs) > 1)
             found.setdefault(candidate.task.name + candidate.shown, candidate)
-    if len(found) > MOST_CANDIDATES:
+    refuse_many(len(found))
+    return tuple(found.values())
+
+
+def refuse_many(combinations: int) -> None:
+    """OptionError for more combinations than can be tried."""
+    if combinations > MOST_CANDIDATES:
         raise OptionError(
-            f"the lists have {len(found)} combinations, at most {MOST_CANDIDATES} are allowed: "
+            f"the lists have {combinations} combinations, at most {MOST_CANDIDATES} are allowed: "
             'draw some with "search": {"strategy": "random", "trials": 100}'
         )
-    return tuple(found.values())
 
 
 Space = dict[str, Any]
@@ -165,11 +170,7 @@ def grid(space: Space) -> list[dict[str, Any]]:
                 '"search": {"strategy": "random", "trials": 20} beside it, or a list of values'
             )
     count = int(np.prod([float(len(space[name].values)) for name in names])) if names else 1
-    if count > MOST_CANDIDATES:
-        raise OptionError(
-            f"the lists have {count} combinations, at most {MOST_CANDIDATES} are allowed: "
-            'draw some with "search": {"strategy": "random", "trials": 100}'
-        )
+    refuse_many(count)
     combinations = itertools.product(*(space[name].values for name in names))
     return [dict(zip(names, values, strict=True)) for values in combinations]
 

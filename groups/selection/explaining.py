@@ -30,10 +30,10 @@ def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> I
 def described(search: Search) -> dict[str, Any]:
     """How many trainings there are, on which rows, and by what they are judged."""
     n, sets = len(search.candidates), len(search.sets)
-    trained = [max(1, -(-n // search.eta**rung)) for rung in range(slices_of(search))]
+    trained = [max(1, -(-n // 2**rung)) for rung in range(slices_of(search))]
     return {
         "candidates": n,
-        "strategy": "halving" if search.eta > 1 else "all",
+        "strategy": "halving" if search.halving else "all",
         "folds": sets,
         "held_out": (search.held if search.together else 1) / search.folds,
         "metric": search.metric,

@@ -10,6 +10,7 @@ from tuskml.errors import DataError
 from tuskml.groups.contract.emission import Emission
 from tuskml.kernels.library import Floats, cancel_count, cancel_mark, pointer, raise_if_cancelled
 from tuskml.learners.models import Models
+from tuskml.udas.refusal import Refusal
 
 CANCELLED = ctypes.CFUNCTYPE(ctypes.c_int)
 
@@ -24,12 +25,6 @@ class _Judging(ctypes.Structure):
     ]
 
 
-class _Refusal(ctypes.Structure):
-    """`tusk_refusal`."""
-
-    _fields_ = [("sentence", ctypes.c_char * 512), ("sqlstate", ctypes.c_char * 6)]
-
-
 def judged(
     library: ctypes.CDLL, models: Models, held: NDArray[np.void], metric: str, parameter: float
 ) -> Floats:
@@ -39,7 +34,7 @@ def judged(
     DataError where the metric is not one of such models, and Interrupted.
     """
     out = np.full(len(held), np.nan)
-    emission, why = Emission(models), _Refusal()
+    emission, why = Emission(models), Refusal()
     mark = cancel_mark()
     cancelled = CANCELLED(lambda: cancel_count() != mark)
     how = _Judging(metric.encode(), parameter, cancelled)
@@ -49,6 +44,5 @@ def judged(
     if done < 0:
         raise_if_cancelled(mark)
     if not done:
-        sentence = why.sentence.decode(errors="replace")
-        raise DataError(f"option 'metric' is '{metric}': {sentence}")
+        raise DataError(f"option 'metric' is '{metric}': {why.text}")
     return out

@@ -167,7 +167,7 @@ def number(x: float) -> float | None:
 
 def slices_of(search: Search) -> int:
     """Rungs of successive halving: each has half of the candidates of the one before it."""
-    if search.eta == 1:
+    if not search.halving:
         return 1
     return min(6, max(1, int(np.ceil(np.log2(max(len(search.candidates), 1))))))
 

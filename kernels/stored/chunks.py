@@ -25,6 +25,8 @@ Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 CHUNK_TOO_LARGE, BAD_PLACE = 18, 19
 FRAME_BYTES = 128
 """Of a payload beside its weights."""
+NUMBER_BYTES = 24
+"""Of memory for each entry of a chunk that is numbered."""
 
 
 _MORE = "do not fit into a worker's share of the cache: raise option 'cache' or use fewer threads"
@@ -115,6 +117,34 @@ class Chunks:
             chunks.close()
             raise
         return chunks
+
+    @classmethod
+    def cut(cls, rows: Pass, rows_per_chunk: int) -> "Chunks":
+        """Cuts the rows and leaves their ids, for `numbered`, `replace` and `put`."""
+        threads, mark = rows.threads, rows.cancel_mark
+        return cls(rows, structures.Cut(rows_per_chunk, 1 << 60, 0, 4, -1, threads, mark))
+
+    def numbered(self) -> Iterator[NDArray[np.int32]]:
+        """Overwrites the ids of chunk after chunk by their ranks; the distinct ids of each, int32
+        of shape (n,), rising, good until the next.
+
+        Takes NUMBER_BYTES of memory for each entry of the largest chunk.
+        """
+        most = max((chunk.entries for chunk in self), default=0)
+        scratch = np.empty(2 * most + max(1, self.rows.threads), np.uint64)
+        ids, n = np.empty(most, np.int32), ctypes.c_int64()
+        for number in range(len(self)):
+            given = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
+            check_code(library().tk_chunk_number(*given))
+            yield ids[: n.value]
+
+    def replace(self, number: int, table: NDArray[np.int32]) -> None:
+        """Overwrites each number in a chunk's rows by table[number]."""
+        library().tk_chunk_replace(self._handle, self._checked(number), pointer(table))
+
+    def put(self, number: int, width: int) -> None:
+        """A chunk's entries are places in a payload of so many weights; its key is its number."""
+        check_code(library().tk_chunk_put(self._handle, self._checked(number), number, width))
 
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
         """Maps up to `limit` chunks; False: all were mapped before."""

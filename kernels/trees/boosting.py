@@ -50,6 +50,8 @@ class Rules:
     cat_l2: float = 10.0
     averaged: int = 0
     node_fraction: float = 1.0
+    top_rate: float = 0.0
+    other_rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Forest:
     (trees + 1,) int64, the first node of each tree; nodes: NODE of shape (nodes,), a
     tree's in preorder; gain: (nodes,) float32, 0 at leaves; rows: (nodes,) int64, rows that reach
     a node; loss, held: mean loss of training and held-out rows after each iteration; sets: (sets,)
-    the levels that splits by level send left, as `tk_forest_arrays` has them.
+    the levels that splits by level send left, as `tk_forest_arrays` has them. numbers: all of this
+    as `tk_forests_numbers` writes it, where it was asked for; then nodes, gain, rows and sets are
+    empty.
     """
 
     base: Floats
@@ -72,6 +76,7 @@ class Forest:
     loss: Floats
     held: Floats
     sets: Floats = field(default_factory=lambda: np.empty(0))
+    numbers: Floats | None = None
 
     @property
     def trees(self) -> int:
@@ -112,12 +117,13 @@ def boosted(
     memory: int,
     held: Pass | None = None,
     targets: Targets = ONE_MARGIN,
+    as_numbers: bool = False,
 ) -> list[Forest]:
     """The trees of each group of dense rows.
 
-    memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups.
-    Raises Interrupted, MemoryError, TuskError, and DataError for a category's values that are no
-    levels.
+    memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups;
+    as_numbers: trees are wanted as the numbers of models alone. Raises Interrupted, MemoryError,
+    TuskError, and DataError for a category's values that are no levels.
     """
     before = None if targets.started is None else _started(targets.started)
     boost = Boost(
@@ -142,7 +148,8 @@ def boosted(
         about = np.empty(len(rows.groups), BOOSTED)
         kernels.tk_forests_about(handle, pointer(about))
         shape = targets.outputs, held is not None
-        return [_forest(handle, group, shape, row) for group, row in enumerate(about)]
+        dims = rows.groups["dim"].tolist() if as_numbers else [None] * len(about)
+        return [_forest(handle, g, shape, about[g], dims[g]) for g in range(len(about))]
     finally:
         kernels.tk_forests_free(handle)
 
@@ -154,24 +161,41 @@ def _started(forest: Forest) -> Started:
 
 
 def _forest(
-    handle: ctypes.c_void_p, group: int, shape: tuple[int, bool], about: np.void
+    handle: ctypes.c_void_p,
+    group: int,
+    shape: tuple[int, bool],
+    about: np.void,
+    features: int | None,
 ) -> Forest:
-    """A copy of one group's trees; shape: how many outputs, and whether rows were held out."""
+    """A copy of one group's trees; shape: how many outputs, and whether rows were held out;
+    features: of the group, where its trees are wanted as numbers.
+    """
     outputs, held = shape
-    n, grown = int(about["nodes"]), int(about["grown"])
+    trees, grown, n, sets = (int(about[name]) for name in ("trees", "grown", "nodes", "sets"))
+    numbers = None
+    if features is not None:
+        bases = outputs if outputs > 1 else 0
+        numbers = np.empty(3 + bases + trees + 6 * n + sets if trees or bases else 0)
+        if len(numbers):
+            library().tk_forests_numbers(handle, group, features, pointer(numbers))
+        n = sets = 0
     forest = Forest(
         np.empty(outputs),
         float(about["base_loss"]),
-        np.empty(int(about["trees"]) + 1, np.int64),
+        np.empty(trees + 1, np.int64),
         np.empty(n, NODE),
         np.empty(n, np.float32),
         np.empty(n, np.int64),
         np.empty(grown),
         np.empty(grown if held and not np.isnan(about["held_loss"]) else 0),
-        np.empty(int(about["sets"])),
+        np.empty(sets),
+        numbers,
     )
-    arrays = (forest.base, forest.start, forest.nodes, forest.gain, forest.rows, forest.loss)
+    nodes = [
+        None if features is not None else pointer(one)
+        for one in (forest.nodes, forest.gain, forest.rows)
+    ]
     kept = pointer(forest.held) if len(forest.held) else None
-    to = ForestArrays(*map(pointer, arrays), kept, pointer(forest.sets))
-    library().tk_forests_copy(handle, group, to)
+    arrays = pointer(forest.base), pointer(forest.start), *nodes, pointer(forest.loss), kept
+    library().tk_forests_copy(handle, group, ForestArrays(*arrays, pointer(forest.sets)))
     return forest

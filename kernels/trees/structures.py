@@ -68,6 +68,8 @@ class Boost(ctypes.Structure):
         ("cat_l2", DOUBLE),
         ("averaged", INT64),
         ("node_fraction", DOUBLE),
+        ("top_rate", DOUBLE),
+        ("other_rate", DOUBLE),
         ("from", ADDRESS),
     ]
 

@@ -12,6 +12,7 @@ from tuskml.kvstore.native import Ids
 from tuskml.kvstore.working.records import Records
 
 Counts = NDArray[np.uint32]
+Array = NDArray[np.int32]
 PAGE = 4096
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""
@@ -182,6 +183,35 @@ def neighbours(pairs: NDArray[np.uint64], lengths: Ids) -> Counts:
     given = native.address(pairs), len(pairs), native.address(next_), native.address(out)
     native.library().ks_route_neighbours(*given)
     return out
+
+
+def linked(ids: Array, lengths: Ids, low: int, width: int) -> Counts:
+    """The same as of `neighbours`, by a table of the ids low .. low + width - 1.
+
+    ids: int32, those of each chunk rising, chunk after chunk. The result is in their order.
+    """
+    out, table = np.empty(len(ids), np.uint32), np.empty((width, 3), np.uint32)
+    counts = np.ascontiguousarray(lengths, np.int64)
+    native.library().ks_route_linked(
+        native.address(ids), native.address(counts), len(counts), low, width,
+        native.address(table), native.address(out),
+    )  # fmt: skip
+    return out
+
+
+def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]:
+    """Places of a chunk's weights in its region, and these in the order in which they go on.
+
+    around: as of `neighbours`; takes: where the buckets of the region begin; gives: where those
+    that go on do, among all of the chunk.
+    """
+    places, going = np.empty((2, len(around)), np.int32)
+    copies = takes.astype(np.uint32), gives.astype(np.uint32)
+    native.library().ks_route_order(
+        native.address(around), len(around), *map(native.address, copies),
+        native.address(places), native.address(going),
+    )  # fmt: skip
+    return places, going
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:

@@ -46,7 +46,8 @@ def descend(
         if held is not None and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        timed = part.on(replace(part.rows, deadline=deadline))
+        meter = None if guard is None else guard.work.meter
+        timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
         chosen = operators_of(timed, within, v, deadline)
         if settings is plan and ends_by_gap(problem, plan):
             chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))

@@ -199,8 +199,14 @@ class WithinGap:
                 which = active[self.corner[active] == corner]
                 raise_bound(self.problem, state, which, CORNERS[corner])
             self._turn(state, active)
-            done[:] = gaps(state, active, found.objective) <= self.epsilon / 2
+            done[:] = self._within(state, active, found.objective)
         return done
+
+    def _within(self, state: State, which: Index, objective: Floats) -> NDArray[np.bool_]:
+        """Whether gaps are small enough; notes the largest one."""
+        left = gaps(state, which, objective)
+        state.gaps_seen.append((state.iteration, float(left.max(initial=0.0))))
+        return np.asarray(left <= self.epsilon / 2)
 
     def _near(self, active: Index, found: Found) -> NDArray[np.bool_]:
         """Whether the smoothed problem's gap is small: it is the gradient's, with l2 alone."""
@@ -216,8 +222,7 @@ class WithinGap:
         if not len(which):
             return np.zeros(0, bool)
         raise_bound(self.problem, state, which, self.problem.rows.smoothing)
-        objective = sharp(self.problem, state, which)
-        return np.asarray(gaps(state, which, objective) <= self.epsilon / 2)
+        return self._within(state, which, sharp(self.problem, state, which))
 
     def _turn(self, state: State, active: Index) -> None:
         """Goes on to the neighbouring corner, back where the bound has not risen."""

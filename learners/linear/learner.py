@@ -25,7 +25,7 @@ from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.row_groups import RowGroups, SeveralClasses
+from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
 
 
 class Linear(Learner):
@@ -104,7 +104,7 @@ class Linear(Learner):
                 return None  # nobody asked for it
             raise
 
-    def rounds(self, sizes: Sequence[int], request: Request, n_features: int) -> Rounds | None:
+    def rounds(self, storage: Storage, request: Request, n_features: int) -> Rounds | None:
         from tuskml.learners.linear.streamed.rounds import laid_out
 
-        return laid_out(tuple(sizes), request, n_features)
+        return laid_out(storage, request, n_features)

@@ -174,6 +174,12 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         widths = np.maximum(widths, 1)
         groups["dim"] = widths.max()
     plan, question = first_plan(groups, request, memory)
+    if question is not None and question.seen.on_disk:
+        from tuskml.learners.linear.streamed.spilled import train_spilled  # which imports this
+
+        part = train_spilled(groups, request, memory)
+        if part is not None:
+            return part
     rows = Pass(
         groups,
         request.task.loss,

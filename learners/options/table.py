@@ -304,7 +304,7 @@ def read(
             f"{', '.join(table)}{hint(name) or nearest(name, table)}"
         )
     values = {
-        name: _value(option, given[name]) if name in given else option.default
+        name: value_of(option, given[name]) if name in given else option.default
         for name, option in table.items()
     }
     return values, frozenset(given)
@@ -370,11 +370,16 @@ def _shown(value: Any) -> str:
         return "nested too deeply"
 
 
-def _value(option: Option, value: Any) -> Any:
+def value_of(option: Option, value: Any, called: str = "") -> Any:
+    """The value of an option, read from what JSON has. Raises OptionError.
+
+    called: how the error names the option, by default `option 'NAME'`.
+    """
     try:
         return option.kind.parse(value)
     except (ValueError, OverflowError) as error:
         hint = str(error) if str(error).startswith(";") else ""
+        name = called or f"option '{option.name}'"
         raise OptionError(
-            f"option '{option.name}' is {_shown(value)}, expected {option.kind.allowed}{hint}"
+            f"{name} is {_shown(value)}, expected {option.kind.allowed}{hint}"
         ) from None

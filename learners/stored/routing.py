@@ -2,9 +2,10 @@
 
 For rows whose features memory does not hold (`kvstore.working.routes`). All that grows with the
 number of features lies in files: the ids of each chunk, rising, and for each of them the chunks
-that have it before and after. They come from sorts of one range of ids at a time, so that planning
-takes no more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting
-and related problems, CACM 1988).
+that have it before and after. They come from one range of ids at a time, so that planning takes no
+more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting and
+related problems, CACM 1988): in the rows an id is replaced by its rank in its chunk at first, and
+its rank by its place when that is known.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,11 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
-from tuskml.kernels.segments import sparse_segments
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
 from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.kvstore.working.records import Records, ahead
-from tuskml.kvstore.working.route_plan import BUFFERS, CHUNK_BYTES, neighbours, planned, ranks
+from tuskml.kvstore.working.route_plan import (
+    BUFFERS,
+    CHUNK_BYTES,
+    linked,
+    neighbours,
+    ordered,
+    planned,
+    ranks,
+)
 from tuskml.kvstore.working.routes import Routes
 
 Ids = NDArray[np.int64]
@@ -30,8 +39,12 @@ BUFFER_SHARE = 1 / 2
 """Of memory for the regions of chunks; what is written behind them takes an eighth."""
 CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
 """Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
-ENTRY_BYTES, PAIR_BYTES = 16, 18
-"""Of memory for each entry of a chunk and for each (chunk, feature) of a sort, while planning."""
+PAIR_BYTES, SEEN_BYTES, PAIR_LINKED = 20, 12, 8
+"""Of memory while planning: for each (chunk, feature) of a range that is sorted; without a sort
+for each id that is in the range, and for each pair.
+"""
+MOST_LANES = 2
+"""Threads that place weights, each with what it needs for a chunk."""
 GRAIN_BITS = 16
 """Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
 MOST_CHUNKS = 1 << 16
@@ -50,7 +63,7 @@ def most_features(memory: int) -> int:
 
 def most_rows(memory: int, n_rows: int, entries: int, fewest: int) -> int:
     """Rows that a chunk may have by its entries; fewest: chunks at least."""
-    most_entries = max(most_features(memory), memory // ENTRY_BYTES)
+    most_entries = max(most_features(memory), memory // NUMBER_BYTES)
     per_row = entries / max(1, n_rows)
     return max(1, min(-(-n_rows // fewest), int(most_entries / max(1.0, per_row))))
 
@@ -67,19 +80,21 @@ class Routing:
     """
 
     def __init__(
-        self, group: np.void, memory: int, folder: Path, fewest: int, check: Callable[[], None]
+        self, rows: Pass, memory: int, folder: Path, fewest: int, check: Callable[[], None]
     ) -> None:
-        """memory: bytes, of planning and of training each; fewest: chunks at least; check: called
-        often, what it raises ends the work. TooWide where the memory is too small for the rows.
+        """rows: of one group, whose ids become places in the regions; memory: bytes, of planning
+        and of training each; fewest: chunks at least; check: called often, what it raises ends the
+        work. TooWide where the memory is too small for the rows, which then are as they were.
         """
-        self.memory, self._check, self.n_rows = memory, check, int(group["n_rows"])
-        self.entries = sum(len(ids) for _, ids in sparse_segments(group))
+        self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
+        self.entries, self.lanes = rows.nonzeros(), min(MOST_LANES, rows.threads)
         with ExitStack() as stack:
             self._ids, self._around, self.moves = (
                 self._made(stack, folder, dtype) for dtype in ("i4", "u4", "i4")
             )
             self.folder = folder
-            self.rows = self._cut(group, fewest)
+            self.chunks = self._cut(rows, fewest)
+            stack.callback(self.chunks.close)
             self._bounds = self._ranges()
             self._sort()
             self.plan = planned(self.n_chunks, self._takes(), folder, memory, WEIGHT_BYTES)
@@ -115,53 +130,46 @@ class Routing:
 
     # --- planning ---
 
-    def _cut(self, group: np.void, fewest: int) -> int:
-        """Writes the ids of each chunk; returns its rows."""
+    def _cut(self, group: Pass, fewest: int) -> Chunks:
+        """Writes the ids of each chunk, and their ranks into the rows."""
         most = most_features(self.memory)
         rows = most_rows(self.memory, self.n_rows, self.entries, fewest)
         for _ in range(TRIES):
             if -(-self.n_rows // rows) >= MOST_CHUNKS:
                 break
-            largest = self._write_ids(group, rows, most)
-            if largest <= most:
-                if CHUNK_BYTES * self.n_chunks > CHUNKS_SHARE * self.memory:
-                    break
-                return rows
-            if rows == 1:
+            chunks = Chunks.cut(group, rows)
+            try:
+                largest = self._number(chunks, most)
+                if largest <= most and CHUNK_BYTES * self.n_chunks <= CHUNKS_SHARE * self.memory:
+                    self.rows = rows
+                    return chunks
+                self._restore(chunks)
+            except BaseException:
+                chunks.close()
+                raise
+            chunks.close()
+            if rows == 1 or largest <= most:
                 break
             rows = fewer_rows(rows, largest, most)
         raise TooWide
 
-    def _write_ids(self, group: np.void, rows: int, most: int) -> int:
+    def _number(self, chunks: Chunks, most: int) -> int:
         """The features of the largest chunk; it stops at one that has more than `most`."""
         first, largest = [0], 0
-        for found in self._chunks(group, rows):
+        for distinct in chunks.numbered():
             self._check()
-            ids = np.sort(found)
-            distinct = ids[np.concatenate((ids[:1] == ids[:1], ids[1:] != ids[:-1]))]
+            self._ids.write(first[-1], distinct)
+            first.append(first[-1] + len(distinct))
             largest = max(largest, len(distinct))
             if largest > most:
                 break
-            self._ids.write(first[-1], distinct)
-            first.append(first[-1] + len(distinct))
         self._first = np.array(first, np.int64)
         return largest
 
-    def _chunks(self, group: np.void, rows: int) -> Iterator[Array]:
-        """The ids of each so many rows."""
-        parts, missing = [], rows
-        for starts, ids in sparse_segments(group):
-            at, n = 0, len(starts) - 1
-            while at < n:
-                end = min(n, at + missing)
-                parts.append(ids[starts[at] : starts[end]])
-                missing -= end - at
-                at = end
-                if not missing:
-                    yield np.concatenate(parts)
-                    parts, missing = [], rows
-        if parts:
-            yield np.concatenate(parts)
+    def _restore(self, chunks: Chunks) -> None:
+        """Puts the ids back where there were ranks."""
+        for j in range(self.n_chunks):
+            chunks.replace(j, self._ids_of(j))
 
     def _ids_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
@@ -190,12 +198,20 @@ class Routing:
 
     def _sort(self) -> None:
         """Writes which chunks have each feature before and after, range by range."""
-        for begins, lengths in self._by_range(ahead(self._ids_of, range(self.n_chunks))):
-            self._around.write_runs(begins, lengths, self._neighbours(begins, lengths))
+        lists = ahead(self._ids_of, range(self.n_chunks))
+        for low, width, begins, lengths in self._by_range(lists):
+            self._around.write_runs(begins, lengths, self._linked(low, width, begins, lengths))
 
-    def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[Ids, Ids]]:
-        """Range by range, where it begins in each list of rising ids, of all lists one after the
-        other, and how many ids it has there.
+    def _linked(self, low: int, width: int, begins: Ids, lengths: Ids) -> Array:
+        """`neighbours` of a range."""
+        ids = self._ids.read_runs(begins, lengths)
+        if SEEN_BYTES * width + PAIR_LINKED * len(ids) <= PAIR_BYTES * len(ids):
+            return linked(ids, lengths, low, width)
+        return self._neighbours(ids, lengths)
+
+    def _by_range(self, lists: Iterator[Array]) -> Iterator[tuple[int, int, Ids, Ids]]:
+        """Each range's first id and how many there may be; where it begins in each list of rising
+        ids, of all lists one after the other, and how many ids it has there.
         """
         n, width = self.n_chunks, len(self._bounds)
         with ExitStack() as stack:
@@ -211,11 +227,13 @@ class Routing:
                 for k in range(end - r - 1):
                     self._check()
                     begins = slab[:, k].astype(np.int64)
-                    yield first + begins, slab[:, k + 1] - begins
+                    low, high = (int(bound) for bound in self._bounds[r + k : r + k + 2])
+                    yield low, high - low, first + begins, slab[:, k + 1] - begins
 
-    def _neighbours(self, begins: Ids, lengths: Ids) -> Array:
-        """`neighbours` of the pairs of a range."""
-        pairs = self._ids.read_runs(begins, lengths).astype(np.uint64)
+    @staticmethod
+    def _neighbours(ids: Array, lengths: Ids) -> Array:
+        """`neighbours` of the ids of a range, by a sort."""
+        pairs = ids.astype(np.uint64)
         pairs <<= np.uint64(16)
         ends = np.cumsum(lengths)
         for j in np.flatnonzero(lengths).tolist():
@@ -230,14 +248,18 @@ class Routing:
             yield np.bincount(before, minlength=self.n_chunks).astype(np.uint32)
 
     def _order(self) -> None:
-        """Writes in which order the weights of each chunk go on."""
-        for j, around in enumerate(ahead(self._around_of, range(self.n_chunks))):
-            self._check()
-            after, before = (around >> 16).astype(np.uint16), around.astype(np.uint16)
-            given = self.plan.gives(j)[0]
-            going = np.empty(len(around), np.int32)
-            going[ranks(after, np.cumsum(given) - given)] = self._places(j, before)
-            self.moves.write(int(self._first[j]), going)
+        """Writes in which order the weights of each chunk go on; their places into the rows."""
+        with QuietThreads(self.lanes) as pool:
+            for _ in pool.map(self._order_chunk, range(self.n_chunks)):
+                self._check()
+
+    def _order_chunk(self, j: int) -> None:
+        around, given = self._around_of(j), self.plan.gives(j)[0]
+        places, going = ordered(around, self.plan.takes(j)[1], np.cumsum(given) - given)
+        self.moves.write(int(self._first[j]), going)
+        self.chunks.replace(j, places)
+        if len(around):
+            self.chunks.put(j, int(self.plan.places[j]))
 
     # --- the weights of a chunk ---
 
@@ -247,14 +269,6 @@ class Routing:
 
     def _places(self, chunk: int, before: Array) -> Array:
         return ranks(before, self.plan.takes(chunk)[1])
-
-    def locator(self, threads: int = 1) -> "Locator":
-        """Finds the places of features for `Chunks.map`, of so many chunks at a time."""
-        return Locator(self, threads)
-
-    def sizes(self, keys: Ids) -> Ids:
-        """Weights under keys, which are numbers of chunks."""
-        return self.plan.places[keys]
 
     # --- all weights ---
 
@@ -286,7 +300,7 @@ class Routing:
                     first += len(mine)
                     yield mine
 
-            for begins, lengths in self._by_range(lists()):
+            for _, _, begins, lengths in self._by_range(lists()):
                 pairs = found.read_runs(begins, lengths)
                 pairs.sort()
                 yield (pairs >> np.uint64(32)).astype(np.int64), weights_of(pairs)
@@ -300,36 +314,3 @@ def joined(ids: Array, weights: Array) -> NDArray[np.uint64]:
 def weights_of(pairs: NDArray[np.uint64]) -> NDArray[np.float32]:
     """The weights in such numbers."""
     return pairs.astype(np.uint32).view(np.float32)
-
-
-class Locator:
-    """Keys and slots of the features of chunks in their order: its number, and places."""
-
-    def __init__(self, routing: Routing, at_once: int) -> None:
-        """at_once: chunks in a call, each on a thread of its own."""
-        self._routing, self._chunk, self.at_once = routing, 0, at_once
-
-    def __call__(self, ids: Ids) -> tuple[Ids, NDArray[np.int32]]:
-        """Of the features of the next chunks, each in any order."""
-        sizes = np.diff(self._routing._first[self._chunk :])
-        ends = np.cumsum(sizes[: self.at_once])
-        n = int(np.searchsorted(ends, len(ids))) + 1
-        chunks = range(self._chunk, self._chunk + n)
-        self._chunk += n
-        slots = np.empty(len(ids), np.int32)
-        parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=False)]
-        with QuietThreads(n) as pool:
-            done = [
-                pool.submit(self._locate, chunk, ids[part], slots[part])
-                for chunk, part in zip(chunks, parts, strict=False)
-            ]
-            for one in done:
-                one.result()
-        return np.repeat(np.array(chunks, np.int64), sizes[:n]), slots
-
-    def _locate(self, chunk: int, ids: Ids, out: NDArray[np.int32]) -> None:
-        """Writes the places of a chunk's ids into `out`."""
-        routing, order = self._routing, np.argsort(ids)
-        if not np.array_equal(ids[order], routing._ids_of(chunk)):
-            raise DataError(f"chunk {chunk} has other features than when it was planned")
-        out[order] = routing.places(chunk)

@@ -120,7 +120,7 @@ def needed(group: NDArray[np.void], options: TreeOptions, outputs: int) -> int:
     least = max(3, min(options.min_child_rows, 20) * 2 // 5)  # rows of a bin
     bins = d * min(options.max_bins + 1, n // least + 2)
     leaves = min(options.num_leaves, n // options.min_child_rows + 1) + 1
-    per_row = d + 16 + 8 * outputs + 12 + (12 if outputs > 1 else 0)
+    per_row = d + 16 + 8 * outputs + 12 + (12 if outputs > 1 else 0) + 33 * options.goss
     near = 2 * n * d if alone and n * d <= NEAR else 0
     histograms = leaves * bins * (16 if alone and n <= 1 << 16 else 24)
     sample = min(n, BIN_SAMPLE) * d * value_size(kind)

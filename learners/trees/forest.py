@@ -29,6 +29,8 @@ HEAD = 3
 
 def as_numbers(forest: Forest, n_features: int) -> Floats:
     """The numbers of a forest; none of one margin and no tree."""
+    if forest.numbers is not None:
+        return forest.numbers
     bases = forest.base.tolist() if len(forest.base) > 1 else []
     if not forest.trees and not bases:
         return np.empty(0)

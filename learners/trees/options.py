@@ -13,7 +13,7 @@ from tuskml.kernels.trees.boosting import (
     QUANTILE,
     SQUARED,
 )
-from tuskml.learners.options.kinds import MISSING, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import BOOLEAN, MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.trees.signs import SIGNS, ByName
 from tuskml.learners.trees.warm_start import TREES_BEFORE
@@ -57,6 +57,9 @@ class TreeOptions(Options):
     l2: float
     feature_fraction: float
     row_fraction: float
+    goss: bool
+    top_rate: float
+    other_rate: float
     quantile: float
     delta: float
     monotone: tuple[int, ...] | ByName | None
@@ -78,12 +81,32 @@ def _check(options: TreeOptions) -> None:
             "option 'monotone' is not available with objective 'quantile', whose leaves are "
             "quantiles: leave one of them out"
         )
+    if options.goss:
+        _check_goss(options)
     signs = options.monotone if isinstance(options.monotone, tuple) else ()
     both = next((f for f in options.categorical or () if f <= len(signs) and signs[f - 1]), None)
     if both is not None:
         raise OptionError(
             f"option 'monotone' has a sign for feature {both}, which option 'categorical' lists: "
             "the levels of a category have no order, expected 0"
+        )
+
+
+def _check_goss(options: TreeOptions) -> None:
+    """OptionError for what gradient-based sampling does not go with."""
+    if options.objective == "quantile":
+        raise OptionError(
+            "option 'goss' is not available with objective 'quantile', whose leaves are "
+            "quantiles: expected 'row_fraction'"
+        )
+    if options.row_fraction < 1:
+        raise OptionError(
+            "options 'goss' and 'row_fraction' both draw rows: leave one of them out"
+        )
+    if options.top_rate + options.other_rate > 1:
+        raise OptionError(
+            f"options 'top_rate' and 'other_rate' are {options.top_rate:g} and "
+            f"{options.other_rate:g}, expected fractions of the rows that add up to 1 at most"
         )
 
 
@@ -119,6 +142,26 @@ OPTIONS = OptionTable(
             real(0, open_low=True),
             1.0,
             "the fraction of the rows that each tree grows on; 1 or more: all of them",
+        ),
+        Option(
+            "goss",
+            BOOLEAN,
+            False,
+            "whether each tree grows on the rows with the largest gradients and on a few others, "
+            "which count more (gradient-based one-side sampling); the first 1 / learning_rate "
+            "trees grow on all rows",
+        ),
+        Option(
+            "top_rate",
+            real(0, 1, open_low=True),
+            0.2,
+            "`goss`: the fraction of the rows that are drawn for their large gradients",
+        ),
+        Option(
+            "other_rate",
+            real(0, 1, open_low=True),
+            0.1,
+            "`goss`: the rows that are drawn of the others, as a fraction of all rows",
         ),
         Option(
             "quantile",

@@ -45,6 +45,8 @@ MOST_CLASSES = 1000
 """Of a group; `TUSK_MOST_OUTPUTS` of `udas/scalars/models/score.h`."""
 MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
+GROUPS_TOGETHER = 256
+"""Groups that train in one call. Their trees are in memory several times."""
 CONSTANT = ("out of range", "one class")
 """Statuses of models whose trees are left out."""
 STATUSES = ("ok", "early stop", "no split", "too few rows", "out of range", "one class")
@@ -114,7 +116,8 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
     for number in range(int(shape.max()) + 1):
         places = np.flatnonzero(shape == number)
         cells = np.cumsum(groups["n_rows"][places] * groups["dim"][places])
-        yield from np.split(places, np.flatnonzero(np.diff(cells // MOST_TOGETHER)) + 1)
+        calls = cells // MOST_TOGETHER + np.arange(len(places)) // GROUPS_TOGETHER
+        yield from np.split(places, np.flatnonzero(np.diff(calls)) + 1)
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             rules = averaged(rules, options, int(given.groups["dim"][0]))
         before = started(given, options, classifies(options))
         targets = Targets(given.classes, monotone, given.by_level, before)
-        forests = boosted(kept, rules, memory, held, targets)
+        forests = boosted(kept, rules, memory, held, targets, before is None)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
     models = as_models(given, forests, request, time.monotonic() - began)
@@ -238,9 +241,8 @@ def classifies(options: TreeOptions) -> bool:
 
 def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
     """The positive class of each group, (G,)."""
-    if options.classes is None:
-        return np.asarray(labels["high"], np.float64)
-    return np.full(len(labels), options.classes[1])
+    given = options.classes
+    return np.full(len(labels), given[1]) if given else np.asarray(labels["high"], np.float64)
 
 
 def rules_of(options: TreeOptions, several: bool = False) -> Rules:
@@ -260,6 +262,8 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         learning_rate=options.learning_rate,
         feature_fraction=options.feature_fraction or 1.0,
         row_fraction=options.row_fraction,
+        top_rate=options.goss * options.top_rate,
+        other_rate=options.goss * options.other_rate,
         shape=options.delta if options.objective == "huber" else options.quantile,
         seed=options.seed,
         max_cat_threshold=options.max_cat_threshold,
@@ -313,7 +317,7 @@ def as_models(
         **named_classes(classes_of(given, options)),
         loss=loss,
         history=history_of(forests),
-        iterations=np.array([forest.iterations for forest in forests]),
+        iterations=np.array([f.iterations for f in forests]) * ~np.isin(found, CONSTANT),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
         status=Strings(STATUSES, status),
         plan=plan_of(options),
@@ -376,14 +380,12 @@ def classes_of(given: Rows, options: TreeOptions) -> Lists:
 def plan_of(options: TreeOptions) -> str:
     """What runs, in words."""
     threads = options.threads or budget.threads()
+    behind = f"{threads} thread{'s' if threads > 1 else ''}"
     if isinstance(options, ForestOptions):
-        return (
-            f"random forest, {options.objective} loss, {options.trees} trees, "
-            f"{threads} thread{'s' if threads > 1 else ''}"
-        )
+        return f"random forest, {options.objective} loss, {options.trees} trees, {behind}"
     return (
         f"histogram boosting, {options.objective} loss, {options.trees} trees of at most "
-        f"{options.num_leaves} leaves, {threads} thread{'s' if threads > 1 else ''}"
+        f"{options.num_leaves} leaves, {behind}"
     )
 
 

@@ -18,6 +18,7 @@ from tuskml.kernels.trees.boosting import BY_LEVEL, MOST_LEVEL, Forest
 from tuskml.kernels.trees.structures import NODE
 from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import WARM_START, Kind, WarmStart
+from tuskml.learners.trees.compact import bytes_of, trees_of_payload
 from tuskml.learners.trees.forest import HEAD, MISSING, VALUE
 from tuskml.learners.trees.forest import NODE as NUMBERS
 
@@ -57,7 +58,9 @@ def _objective(options: Any) -> str | None:
 
 def _trees(value: Any) -> WarmStart:
     given = value if isinstance(value, dict) else {}
-    coef = given.get("coef")
+    coef, payload = given.get("coef"), given.get("payload")
+    if coef is None and isinstance(payload, str):
+        coef = trees_of_payload(bytes_of(payload))
     if not isinstance(coef, list) or not coef:
         return WARM_START.parse(value)  # type: ignore[no-any-return]
     usual = WARM_START.parse({**given, "coef": [0]})

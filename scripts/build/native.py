@@ -50,6 +50,7 @@ KERNEL_FOLDERS = [
         "stored",
         "trees",
         "trees/categories",
+        "trees/drawing",
         "trees/forest",
         "trees/losses",
         "nets",

@@ -26,9 +26,9 @@ SKIPPED = {"build", "dist", "__pycache__"}
 MANY_PARAMETERS = {
     "front/training/training.py:train": "a public call, whose arguments users type by name",
     "front/prediction/prediction.py:predict": "a public call, whose arguments users type by name",
-    "front/estimators.py:__init__": "scikit-learn reads settings from the signature",
-    "front/estimators_nets.py:__init__": "scikit-learn reads settings from the signature",
-    "front/estimators_trees.py:__init__": "scikit-learn reads settings from the signature",
+    "front/estimators/linear.py:__init__": "scikit-learn reads settings from the signature",
+    "front/estimators/nets.py:__init__": "scikit-learn reads settings from the signature",
+    "front/estimators/trees.py:__init__": "scikit-learn reads settings from the signature",
     "learners/linear/own/tasks.py:register_task": "a public call, typed by name",
     "scripts/bench/factorization/plain_sgd.py:epoch": "numba compiles no dataclass",
     "scripts/bench/linear/sparse_sgd.py:epochs": "numba compiles no dataclass",

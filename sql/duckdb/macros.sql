@@ -186,7 +186,7 @@ SELECT unnest(tuskml_trained) FROM query(coalesce(
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
-    CASE WHEN model.task IN ('gbdt', 'random_forest') THEN model.coef
+    CASE WHEN model.task IN ('gbdt', 'random_forest') THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
 -- The names of the levels of a category that a model has as numbers, from 0 on, or NULL for another feature.

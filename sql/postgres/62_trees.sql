@@ -1,8 +1,14 @@
+-- The numbers of the trees in a payload; NULL where they are in the field coef.
+CREATE FUNCTION _tuskml_tree_numbers(payload bytea) RETURNS float8[]
+AS 'MODULE_PATHNAME', 'tuskml_tree_numbers' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF (model).task IN ('gbdt', 'random_forest') THEN RETURN (model).coef; END IF;
+    IF (model).task IN ('gbdt', 'random_forest') THEN
+        RETURN coalesce((model).coef, @extschema@._tuskml_tree_numbers((model).payload));
+    END IF;
     RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
         USING ERRCODE = 'invalid_parameter_value';
 END
@@ -48,7 +54,7 @@ SELECT tree, (place - before)::bigint,
        CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
        CASE WHEN feature >= 0 THEN missing = 1 END,
        CASE WHEN outputs > 1 THEN (model).class_names[(tree - 1) % outputs + 1] END,
-       CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left((model).coef, value,
+       CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(@extschema@._tuskml_trees_of('tree_dump', model), value,
             (SELECT c->'levels' FROM jsonb_array_elements((model).preparation::jsonb->'columns') AS t (c)
              WHERE c->>'kind' = 'levels' AND c->>'name' = (model).features[feature::bigint + 1])) END
 FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import duckdb
 import pytest
 
 LONGEST = 240
@@ -29,3 +30,9 @@ def child(command: list[Any]) -> Iterator[subprocess.Popen[str]]:
 def started() -> Callable[[list[Any]], AbstractContextManager[subprocess.Popen[str]]]:
     """Starts a process that is gone when the context ends, or sooner."""
     return child
+
+
+@pytest.fixture
+def con(new_con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A new database, since faults may stay in it."""
+    return new_con

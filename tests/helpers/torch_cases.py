@@ -5,7 +5,9 @@ python tests/helpers/torch_cases.py FILE writes the losses of 50 steps of each, 
 
 import json
 import sys
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,11 @@ def rows(case: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 def start(case: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
     """The first weights (units, inputs) and biases (units,) of each layer, float32."""
-    random = np.random.default_rng(12)
-    sizes = [INPUTS, *case["hidden"], case["outputs"]]
+    return layers(np.random.default_rng(12), [INPUTS, *case["hidden"], case["outputs"]])
+
+
+def layers(random: np.random.Generator, sizes: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Drawn weights (units, inputs) and biases (units,) of layers between these sizes, float32."""
     return [
         (
             (random.normal(size=(n, d)) / np.sqrt(d)).astype(np.float32),
@@ -45,6 +50,36 @@ def start(case: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
         )
         for d, n in pairwise(sizes)
     ]
+
+
+def linear(weights: np.ndarray, biases: np.ndarray) -> Any:
+    """PyTorch's layer that begins with these."""
+    import torch
+
+    layer = torch.nn.Linear(weights.shape[1], weights.shape[0])
+    layer.weight.data, layer.bias.data = torch.tensor(weights), torch.tensor(biases)
+    return layer
+
+
+def stepper(case: dict[str, Any], decayed: list[Any], biases: list[Any]) -> Any:
+    """PyTorch's algorithm of a case, whose weight decay leaves out the biases."""
+    import torch
+
+    groups = [
+        {"params": decayed, "weight_decay": case["weight_decay"]},
+        {"params": biases, "weight_decay": 0.0},
+    ]
+    if case["algorithm"] == "adam":
+        return torch.optim.AdamW(groups, lr=case["learning_rate"])
+    return torch.optim.SGD(groups, lr=case["learning_rate"], momentum=0.9)
+
+
+def record(file: str, losses: Callable[[dict[str, Any]], list[float]], cases: list[Any]) -> None:
+    """Writes the losses of each case, and by which version of PyTorch."""
+    import torch
+
+    recorded = {"torch": torch.__version__, "losses": [losses(case) for case in cases]}
+    Path(file).write_text(json.dumps(recorded, indent=0))
 
 
 def losses(case: dict[str, Any]) -> list[float]:
@@ -55,20 +90,10 @@ def losses(case: dict[str, Any]) -> list[float]:
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}[case["activation"]]
     parts: list[Any] = []
     for weights, biases in start(case):
-        layer = nn.Linear(weights.shape[1], weights.shape[0])
-        layer.weight.data, layer.bias.data = torch.tensor(weights), torch.tensor(biases)
-        parts += [layer, activation()]
+        parts += [linear(weights, biases), activation()]
     net = nn.Sequential(*parts[:-1])
-    layers = [part for part in net if isinstance(part, nn.Linear)]
-    groups = [
-        {"params": [one.weight for one in layers], "weight_decay": case["weight_decay"]},
-        {"params": [one.bias for one in layers], "weight_decay": 0.0},
-    ]
-    made = (
-        torch.optim.AdamW(groups, lr=case["learning_rate"])
-        if case["algorithm"] == "adam"
-        else torch.optim.SGD(groups, lr=case["learning_rate"], momentum=0.9)
-    )
+    made = [part for part in net if isinstance(part, nn.Linear)]
+    stepped = stepper(case, [one.weight for one in made], [one.bias for one in made])
     x, y = map(torch.tensor, rows(case))
     found = []
     for at in range(0, len(x), BATCH):
@@ -79,16 +104,12 @@ def losses(case: dict[str, Any]) -> list[float]:
             loss = nn.functional.binary_cross_entropy_with_logits(m[:, 0], label)
         else:
             loss = nn.functional.cross_entropy(m, label.long())
-        made.zero_grad()
+        stepped.zero_grad()
         loss.backward()
-        made.step()
+        stepped.step()
         found.append(loss.item())
     return found
 
 
 if __name__ == "__main__":
-    import torch
-
-    recorded = {"torch": torch.__version__, "losses": [losses(case) for case in CASES]}
-    with open(sys.argv[1], "w") as file:
-        json.dump(recorded, file, indent=0)
+    record(sys.argv[1], losses, CASES)

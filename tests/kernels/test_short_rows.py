@@ -1,5 +1,7 @@
 """Curvatures of sparse rows with few entries, and passes at weights of 0, by dense arithmetic."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,6 +57,46 @@ def test_any_entries(seed, d, most, repeated, kind, segment_rows):
     sums = rows.curvature(w[None], np.zeros((1, d)), scale[None], precise=True)[0]
     expected = in_dense(whole, y, weight, w, scale)
     np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("numbers", [0, 1, 3, 7, 9])
+@pytest.mark.parametrize("categories", range(8))
+def test_numbers_beside_categories(kind, numbers, categories):
+    """Rows that begin with the same ids, and as many others each; some rows lack one."""
+    rng = np.random.default_rng(numbers + 10 * categories)
+    n, levels = 150, 5
+    d = numbers + levels * categories + 1
+    whole, entries = np.zeros((n, d)), []
+    for i in range(n):
+        own = numbers + levels * np.arange(categories) + rng.integers(0, levels, categories)
+        ids = np.r_[np.arange(numbers), own].astype(int)[: -1 if i % 10 == 9 and i > 64 else None]
+        values = rng.normal(size=len(ids)).astype(np.float32).astype(float)
+        whole[i, ids] = values
+        entries.append((ids, values))
+    y, weight = (rng.random(n) < 0.4).astype(float), rng.integers(0, 3, n).astype(float)
+    w, scale = rng.normal(size=d + 1), rng.uniform(0.5, 2, d)
+    rows = rows_pass(block(entries, y, kind, 1000, d, weight), "logistic")
+    sums = rows.curvature(w[None], np.zeros((1, d)), scale[None], precise=True)[0]
+    np.testing.assert_allclose(sums, in_dense(whole, y, weight, w, scale), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["dense float64", *KINDS])
+@pytest.mark.parametrize("stride", [2, 7])
+def test_a_sample_is_of_the_same_rows_in_all_passes(kind, stride):
+    """Otherwise a line search would compare objectives of different rows."""
+    rng = np.random.default_rng(4)
+    n, d = 40_000, 40
+    x = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.1)
+    groups = block(x, (rng.random(n) < 0.5).astype(float), kind, 5000, d)
+    rows = replace(rows_pass(groups, "logistic"), stride=stride)
+    w = rng.normal(size=(1, d + 1))
+    alone = rows.gradient(w)
+    bent = rows.curvature(w, np.zeros((1, d)), np.ones((1, d)), precise=True)
+    losses = replace(rows, loss_only=True).gradient(w)
+    np.testing.assert_allclose(bent[:, : d + 3], alone, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(losses, alone[:, :2], rtol=1e-12)
+    assert 0 < alone[0, 1] < 1.5 * n / stride
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -46,6 +46,18 @@ def test_other_names_are_refused(
         features(con, f'{{"feature_names": {names}}}', x)
 
 
+def test_every_thread_says_why_the_statement_fails() -> None:
+    """DuckDB reports the sentence that it receives first, also from a thread that is only stopped."""
+    told = set()
+    with tuskml.connect(threads=4) as con:
+        for _ in range(400):
+            with pytest.raises(duckdb.Error) as error:
+                features(con, '{"feature_names": ["a", ""]}')
+            told.add(str(error.value))
+    assert len(told) == 1
+    assert "expected a list of names, each once" in told.pop()
+
+
 def test_factorizations_have_names_too(con: duckdb.DuckDBPyConnection) -> None:
     query = """SELECT train_model('matrix_factorization', y, [a, b], '{"feature_names": ["who", "what"]}').features
         FROM """

@@ -22,7 +22,7 @@
     FIELD(COEF, coef, NUMBERS, \
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
-          "first. `gbdt`: the nodes of the trees (`tree_dump`). `mlp`: the layers " \
+          "first. NULL for trees, which are in `payload` (`tree_dump`). `mlp`: the layers " \
           "([Neural nets](algorithms.md#neural-nets)). More than two classes: the weights " \
           "of one class after another, the intercept's first. NULL with the option `store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fork_safe.h"
 #include "text_hash.h"
 
 /* --- schemas --- */
 
 static pthread_mutex_t schemas_lock = PTHREAD_MUTEX_INITIALIZER;
+TUSK_FORK_SAFE(hold_in_forks, schemas_lock)
 static tusk_schema *schemas;
 
 static int same_schema(const tusk_schema *a, const tusk_schema *b) {
@@ -44,6 +46,8 @@ static tusk_schema *schema_copy(const tusk_schema *like) {
 }
 
 const tusk_schema *tusk_schema_of(const tusk_schema *like) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, hold_in_forks);
     pthread_mutex_lock(&schemas_lock);
     tusk_schema *s = schemas;
     while (s && !same_schema(s, like))

@@ -131,8 +131,8 @@
   {{ return(usable.rows[0][0] | int) }}
 {% endmacro %}
 
-{# Their metrics: on the rows held out, or where there are none on those of the training. Where a group has more than two
-   classes, those of all groups are of many classes, which two have too. #}
+{# The metrics of the models, on the rows that were held out, or on the training rows if none were. If any group has more
+   than two classes, all groups have the metrics of several classes, which two classes have too. #}
 {% macro evaluate_trained(settings) %}
   {% set text = settings['text_label'] %}
   {% set positive = '(r.tuskml_number = (t.model).' ~ ('class_names' if text else 'classes') ~ '[2])' %}

@@ -5,12 +5,14 @@
 // precise enough. H is the sum of P'P over the panels P, computed in tiles that fit in registers.
 // Sparse rows with few entries need no panel: the products of their entries are added one by one.
 #include <cmath>
+#include <new>
 #include <vector>
 
 #include "../hinge/api.h"
 #include "../shared/values.hpp"
 #include "api.h"
 #include "numbered.hpp"
+#include "short_rows.hpp"
 
 namespace tusk {
 namespace {
@@ -35,11 +37,23 @@ template <class E> constexpr int PADDED = 64 / sizeof(E); // a row's width is a 
 constexpr int64_t LOOK_EVERY = 512;                       // product rows between cancel checks
 constexpr size_t KEPT = 1 << 17;                          // largest product that a thread keeps
 
+// Begins where a cache line does: a vector that lies in two of them takes longer to read back
+// after it was written.
+template <class X> struct InLines {
+    using value_type = X;
+    static constexpr std::align_val_t LINE{64};
+    InLines() = default;
+    template <class Y> InLines(const InLines<Y> &) {}
+    X *allocate(size_t n) { return (X *)::operator new(n * sizeof(X), LINE); }
+    void deallocate(X *p, size_t) { ::operator delete(p, LINE); }
+    bool operator==(const InLines &) const { return true; }
+};
+
 // Buffers of one thread: a panel and the sums of its products.
 template <class E> struct Scratch {
     int64_t width; // row length of the panel: p, padded
-    std::vector<E> panel;
-    std::vector<double> product;
+    std::vector<E, InLines<E>> panel;
+    std::vector<double, InLines<double>> product;
     std::vector<double> gradient;
     std::vector<double> shift, scale; // padded, so that they are read in whole vectors
     ScaledRow row;                    // of sparse rows
@@ -62,8 +76,8 @@ template <class E> struct Scratch {
     void give_back() {
         if (product.size() <= KEPT)
             return;
-        std::vector<E>().swap(panel);
-        std::vector<double>().swap(product);
+        decltype(panel)().swap(panel);
+        decltype(product)().swap(product);
     }
 };
 
@@ -153,7 +167,8 @@ template <class E, class T>
 void add_products(const tk_pass *pass, const SparseBlock<T> &rows, int n, int64_t d,
                   const double *h, Scratch<E> &s) {
     if (short_rows<E>(rows, d + 1))
-        return add_products(rows, d, h, s.scale.data(), s.row, s.width, s.product.data());
+        return add_products(rows, h, Products{d, s.width, s.scale.data(), s.product.data()},
+                            s.row);
     fill_panel(rows, n, d, h, s);
     multiply(pass, s, d + 1, n);
 }
@@ -183,7 +198,8 @@ int64_t scratch_bytes(const tk_pass *pass) {
 
 // The number of rows per chunk. Each chunk needs a triangle of its own, so chunks are long enough
 // that the triangles take less memory than the rows. Short sparse rows make longer chunks, since
-// adding up a triangle takes as long as many of them.
+// adding up a triangle takes as long as many of them, as long as there are enough chunks to share
+// out.
 int64_t curvature_rows(const tk_pass *pass, int64_t g) {
     const tusk_group &group = pass->groups[g];
     const int64_t p = group.dim + 1;
@@ -191,7 +207,8 @@ int64_t curvature_rows(const tk_pass *pass, int64_t g) {
     if (!tusk_is_sparse(group.kind) || !group.n_rows)
         return rows;
     const int64_t entries = tk_nonzeros(&group) / group.n_rows + 1;
-    return std::max(rows, std::min<int64_t>((1 << 19) / (12 * entries + 8), 16384));
+    const int64_t shared = std::max(group.n_rows / 32, (1 << 19) / (12 * entries + 8));
+    return std::max(rows, std::min<int64_t>(shared, 16384));
 }
 
 // Calls block(rows, targets, n) for each block of a chunk, then adds the scratch's sums to out.

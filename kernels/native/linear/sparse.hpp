@@ -1,5 +1,5 @@
-// The parts of every sparse pass: margins, gradient and, where rows are short, curvature. Weights
-// are looked up by feature id. The values of repeated ids add up.
+// The parts of every sparse pass: margins and gradient. Weights are looked up by feature id. The
+// values of repeated ids add up.
 #pragma once
 
 #include <cmath>
@@ -72,107 +72,6 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
         SparseRow<T> row = sparse_row(rows, i);
         for (uint32_t k = 0; k < row.n; k++)
             g[row.index[k]] += r[i] * row.value[k];
-    }
-}
-
-// Products of a panel's columns of type E that take the time of one product of two entries.
-template <class E> constexpr int64_t ENTRY_PRODUCTS = 112 / sizeof(E);
-
-// Whether the products of the entries of all rows cost less than those of p columns.
-template <class E, class T> bool short_rows(const SparseBlock<T> &rows, int64_t p) {
-    int64_t products = 0;
-    for (int i = 0; i < rows.n; i++) {
-        const int64_t entries = rows.start[i + 1] - rows.start[i] + 1;
-        products += entries * (entries + 1) / 2;
-    }
-    return ENTRY_PRODUCTS<E> * products < rows.n * (p * (p + 1) / 2);
-}
-
-// Entries of z = (x * scale, 1) of one row in rising order of their ids, each of which occurs
-// once. The 1 has the id d.
-class ScaledRow {
-public:
-    template <class T> void read(const SparseRow<T> &row, const double *scale, int64_t d) {
-        if (ids.size() <= row.n) {
-            ids.resize(2 * row.n + 2);
-            values.resize(2 * row.n + 2);
-        }
-        bool rising = true;
-        for (uint32_t k = 0; k < row.n; k++) {
-            const int32_t id = row.index[k];
-            rising &= k == 0 || row.index[k - 1] < id;
-            ids[k] = id;
-            values[k] = (double)row.value[k] * scale[id];
-        }
-        n = row.n;
-        if (!rising)
-            sort();
-        ids[n] = (int32_t)d;
-        values[n++] = 1;
-        run = 1;
-        while (run < std::min<uint32_t>(n, LANES) && ids[run] == ids[0] + (int32_t)run)
-            run++;
-    }
-    // The values of the first `run` entries, whose ids follow each other, as numbers' do.
-    v8d leading() const {
-        alignas(64) double first[LANES] = {};
-        std::copy_n(values.begin(), run, first);
-        return load(first);
-    }
-
-    uint32_t n = 0, run = 0;
-    std::vector<int32_t> ids;
-    std::vector<double> values;
-
-private:
-    // Sorts by insertion, because rows are short here, and adds up the values of repeated ids.
-    void sort() {
-        uint32_t kept = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            const int32_t id = ids[k];
-            const double value = values[k];
-            uint32_t at = kept;
-            while (at > 0 && ids[at - 1] >= id)
-                at--;
-            if (at < kept && ids[at] == id) {
-                values[at] += value;
-                continue;
-            }
-            std::copy_backward(ids.begin() + at, ids.begin() + kept, ids.begin() + kept + 1);
-            std::copy_backward(values.begin() + at, values.begin() + kept,
-                               values.begin() + kept + 1);
-            ids[at] = id;
-            values[at] = value;
-            kept++;
-        }
-        n = kept;
-    }
-};
-
-// Leading entries from which on their products are added as a vector.
-constexpr uint32_t WORTH_TOGETHER = 3;
-
-// Adds sum_i h[i] z_i z_i' to the lower triangle of `product`, whose rows have `width` numbers, a
-// multiple of LANES. The upper triangle gets some of the products too.
-template <class T>
-void add_products(const SparseBlock<T> &rows, int64_t d, const double *h, const double *scale,
-                  ScaledRow &z, int64_t width, double *product) {
-    for (int i = 0; i < rows.n; i++) {
-        if (h[i] == 0)
-            continue;
-        z.read(sparse_row(rows, i), scale, d);
-        const int32_t *ids = z.ids.data();
-        const double *values = z.values.data();
-        const bool together = z.run >= WORTH_TOGETHER && ids[0] + LANES <= width;
-        const v8d leading = z.leading();
-        for (uint32_t a = 0; a < z.n; a++) {
-            double *out = product + ids[a] * width;
-            const double by = h[i] * values[a];
-            if (together)
-                store(out + ids[0], load(out + ids[0]) + by * leading);
-            for (uint32_t b = together ? z.run : 0; b <= a; b++)
-                out[ids[b]] += by * values[b];
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 // for it. With strata each class is dealt evenly (R. Kohavi, A study of cross-validation and
 // bootstrap for accuracy estimation and model selection, IJCAI 1995).
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "../shared/rows.hpp"
@@ -55,19 +54,9 @@ int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int thread
 }
 
 int deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory, tusk_group *out) {
-    bool many = pass->n_groups >= 2 * pass->threads;
-    std::atomic<int> code{TK_OK};
-    parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
-        if (code)
-            return;
-        int result = cancelled(pass->cancel_mark)
-                         ? (int)TK_CANCELLED
-                         : deal_group(pass, how, g, many ? 1 : pass->threads, memory,
-                                      out + g * how->folds * how->slices);
-        if (result)
-            code = result;
+    return for_each_group(pass, [&](int64_t g, int threads) {
+        return deal_group(pass, how, g, threads, memory, out + g * how->folds * how->slices);
     });
-    return code;
 }
 
 tusk_segment *last_of(const tusk_group &group) {

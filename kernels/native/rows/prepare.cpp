@@ -30,39 +30,85 @@ struct Expansion {
     int32_t width;    // columns of the rows
 };
 
+// The features of the values of a column that are plain: a number is its own feature's value, and
+// a small whole number of a category has one feature, which weighs 1.
+class PlainValues {
+public:
+    PlainValues(const Column &c, size_t part) : first_(c.first), number_(c.kind == Kind::NUMBER) {
+        if (c.kind == Kind::CATEGORY && !c.of_numbers)
+            features_ = c.feature[part];
+        else if (c.kind == Kind::CATEGORY && c.part == TUSK_WHOLE)
+            for (int32_t code : c.code.small)
+                features_.push_back(code == NONE ? UNKNOWN : c.feature[0][(size_t)code]);
+        plain_ = (number_ && c.part == TUSK_WHOLE) || !features_.empty();
+    }
+    // Whether the value is plain, after which put(feature, value) has been called if it is in one.
+    template <class T, class Put> bool read(T x, Put put) const {
+        if (!plain_)
+            return false;
+        if (number_) {
+            if (std::isnan(x))
+                return false;
+            put(first_, x);
+            return true;
+        }
+        if (!(x >= 0 && x < (T)features_.size()) || x != (T)(int32_t)x)
+            return false;
+        const int32_t feature = features_[(size_t)(int32_t)x];
+        if (feature == UNKNOWN)
+            return false;
+        if (feature != NONE)
+            put(feature, (T)1);
+        return true;
+    }
+
+private:
+    static constexpr int32_t UNKNOWN = NONE - 1;
+    int32_t first_;
+    bool number_, plain_;
+    std::vector<int32_t> features_; // by value
+};
+
 // Expands the rows of one segment.
 template <class T> class Expander {
     const Columns &all;
     size_t part;
-    std::vector<Entries> at; // of the row, by column
+    bool multiplied = false;        // whether products need the entries of all columns
+    std::vector<Entries> at;        // of the row, by column
+    std::vector<PlainValues> plain; // by column
 
 public:
-    Expander(const Expansion &e) : all(e.columns), part(e.part), at(e.columns.columns.size()) {}
-
-    // Calls put(feature, value) for the features of one row that are not 0, in rising order.
-    template <class Put> void each_entry(const T *x, Put put) {
-        for (size_t j = 0; j < at.size(); j++) {
-            const Column &c = all.columns[j];
-            if (c.kind == Kind::PRODUCT) {
-                put_product(c, put);
-                continue;
-            }
-            T value = x[c.source];
-            if (c.kind == Kind::WORDS) {
-                if (!std::isnan(value))
-                    for (auto [feature, count] : c.words[part][(size_t)value])
-                        put(feature, (T)count);
-            } else {
-                at[j] = c.entries_of((double)value, part);
-                for (int i = 0; i < at[j].n; i++)
-                    put(at[j].feature[i], (T)at[j].value[i]);
-            }
-            if (c.indicator != NONE && std::isnan(value))
-                put(c.indicator, (T)1);
+    Expander(const Expansion &e) : all(e.columns), part(e.part), at(e.columns.columns.size()) {
+        for (const Column &c : all.columns) {
+            multiplied |= c.kind == Kind::PRODUCT;
+            plain.emplace_back(c, part);
         }
     }
 
+    // Calls put(feature, value) for the features of one row that are not 0, in rising order.
+    template <class Put> void each_entry(const T *x, Put put) {
+        for (size_t j = 0; j < at.size(); j++)
+            if (multiplied || !plain[j].read(x[all.columns[j].source], put))
+                put_column(all.columns[j], x, at[j], put);
+    }
+
 private:
+    template <class Put> void put_column(const Column &c, const T *x, Entries &entries, Put put) {
+        if (c.kind == Kind::PRODUCT)
+            return put_product(c, put);
+        T value = x[c.source];
+        if (c.kind == Kind::WORDS) {
+            if (!std::isnan(value))
+                for (auto [feature, count] : c.words[part][(size_t)value])
+                    put(feature, (T)count);
+        } else {
+            entries = c.entries_of((double)value, part);
+            for (int i = 0; i < entries.n; i++)
+                put(entries.feature[i], (T)entries.value[i]);
+        }
+        if (c.indicator != NONE && std::isnan(value))
+            put(c.indicator, (T)1);
+    }
     template <class Put> void put_product(const Column &c, Put put) {
         each_combination(all, c, at.data(), [&](uint64_t key, double value) {
             if (auto found = c.product.find(key); found != c.product.end())

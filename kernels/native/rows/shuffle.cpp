@@ -270,23 +270,36 @@ int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const K
     return Writer(group, memory, threads).copy(keys, n, out);
 }
 
+int for_each_group(const tk_pass *pass, const std::function<int(int64_t g, int threads)> &work) {
+    bool many = pass->n_groups >= 2 * pass->threads;
+    std::atomic<int> code{TK_OK};
+    parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
+        if (code)
+            return;
+        int result =
+            cancelled(pass->cancel_mark) ? (int)TK_CANCELLED : work(g, many ? 1 : pass->threads);
+        if (result)
+            code = result;
+    });
+    return code;
+}
+
 namespace {
 
-// Parameters that all groups share. threads: for each group.
+// Parameters that all groups share.
 struct Shuffling {
     const tk_pass *pass;
     tusk_memory *memory;
     uint64_t seed;
-    int threads;
 };
 
-int shuffle_group(const Shuffling &all, int64_t g, int64_t held_out, tusk_group *kept,
+int shuffle_group(const Shuffling &all, int64_t g, int threads, int64_t held_out, tusk_group *kept,
                   tusk_group *held) {
     const tusk_group &group = all.pass->groups[g];
-    std::vector<Key> keys = shuffled_keys(all.pass, g, all.seed, all.threads);
-    int code = copy_rows(group, all.memory, all.threads, keys.data(), held_out, held);
+    std::vector<Key> keys = shuffled_keys(all.pass, g, all.seed, threads);
+    int code = copy_rows(group, all.memory, threads, keys.data(), held_out, held);
     if (!code)
-        code = copy_rows(group, all.memory, all.threads, keys.data() + held_out,
+        code = copy_rows(group, all.memory, threads, keys.data() + held_out,
                          group.n_rows - held_out, kept);
     kept->n_skipped = group.n_skipped;
     return code;
@@ -294,19 +307,10 @@ int shuffle_group(const Shuffling &all, int64_t g, int64_t held_out, tusk_group 
 
 int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
             tusk_group *kept, tusk_group *held) {
-    bool many = pass->n_groups >= 2 * pass->threads;
-    const Shuffling all{pass, memory, seed, many ? 1 : pass->threads};
-    std::atomic<int> code{TK_OK};
-    parallel_for(pass->n_groups, many ? pass->threads : 1, [&](int64_t g) {
-        if (code)
-            return;
-        int result = cancelled(pass->cancel_mark)
-                         ? (int)TK_CANCELLED
-                         : shuffle_group(all, g, held_out[g], kept + g, held + g);
-        if (result)
-            code = result;
+    const Shuffling all{pass, memory, seed};
+    return for_each_group(pass, [&](int64_t g, int threads) {
+        return shuffle_group(all, g, threads, held_out[g], kept + g, held + g);
     });
-    return code;
 }
 
 } // namespace

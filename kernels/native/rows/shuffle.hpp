@@ -1,6 +1,7 @@
 // The order of a shuffle, and copies of rows in an order.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "api.h"
@@ -24,6 +25,10 @@ struct Forms {
 // depends on the content in all of them, so that it is the same in each.
 std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads,
                                Forms forms = {nullptr, 0});
+
+// Calls work(g, threads) for each group, many groups side by side or few with all threads each.
+// The TK_ code of one that failed, or TK_CANCELLED.
+int for_each_group(const tk_pass *pass, const std::function<int(int64_t g, int threads)> &work);
 
 // Copies n rows in the order of their keys into segments of about two megabytes. A TK_ code.
 int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,

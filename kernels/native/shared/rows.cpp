@@ -6,6 +6,19 @@
 #include <new>
 
 namespace tusk {
+namespace {
+
+constexpr int64_t SAMPLED_CHUNKS = 64; // of a sample of sparse rows, from all over a group
+
+// The number of rows per chunk of a sample, of which losses, gradients and curvatures have to read
+// the same rows.
+int64_t sampled_rows(const tk_pass *pass, const tusk_group &group) {
+    if (!tusk_is_sparse(group.kind))
+        return std::max<int64_t>(chunk_rows_for(pass), 4 * ((int64_t)group.dim + 1));
+    return std::clamp<int64_t>(group.n_rows / (SAMPLED_CHUNKS * pass->stride), 256, 16384);
+}
+
+} // namespace
 
 std::vector<Chunk> make_chunks(const tk_pass *pass, Ref<int64_t(int64_t group)> chunk_rows) {
     std::vector<Chunk> chunks;
@@ -14,7 +27,7 @@ std::vector<Chunk> make_chunks(const tk_pass *pass, Ref<int64_t(int64_t group)> 
         const tusk_segment *s = pass->groups[g].head;
         int64_t left = pass->groups[g].n_rows;
         uint32_t offset = 0;
-        int64_t most = chunk_rows(g);
+        int64_t most = pass->stride > 1 ? sampled_rows(pass, pass->groups[g]) : chunk_rows(g);
         while (left > 0) {
             int64_t rows = std::min(left, most);
             if (number++ % pass->stride == 0)

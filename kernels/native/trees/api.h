@@ -93,6 +93,9 @@ typedef struct tk_boost {
      * out of bag. Objective TK_SQUARED or TK_GINI. */
     int64_t averaged;
     double node_fraction;   /* of the features, drawn anew for each split; 1: all */
+    /* Shares of the rows with the largest and with other gradients that each iteration grows on
+     * (drawing/one_side.hpp), from iteration 1 / learning_rate on; other_rate 0: all rows. */
+    double top_rate, other_rate;
     const tk_started *from; /* trees of before, which count as iterations where rows and features
                              * are drawn; or NULL. Not of random forests. */
 } tk_boost;
@@ -129,7 +132,13 @@ typedef struct tk_forest_arrays {
      * values of nodes count from the first set of all trees. */
     double *sets;
 } tk_forest_arrays;
+/* nodes, gain, rows and sets may be NULL together. */
 TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);
+
+/* The trees as a model has them (udas/scalars/models/trees.c): three counts, the margins of
+ * several outputs, the nodes of each tree, six numbers of each node, and the sets. */
+TK_API void tk_forests_numbers(const tk_forests *forests, int64_t group, int64_t features,
+                               double *out);
 
 #ifdef __cplusplus
 }

@@ -75,6 +75,8 @@ private:
     }
 
     int prepare(Forest *out) {
+        if (one_side())
+            rows_.make_room(most_factor(rates(), rows_.n()));
         int code = rows_.take(bins_, threads_, true, memory_);
         code = code ? code : which_.take(memory_, rows_.n());
         code = code ? code : scratch_.take(memory_, rows_.n());
@@ -90,7 +92,7 @@ private:
         start(rows_, group_, *out);
         if (held_)
             start(*held_, boost_.held[index_], *out);
-        if (boost_.row_fraction < 1)
+        if (boost_.row_fraction < 1 || one_side())
             keys_ = rows_.keys();
         return TK_OK;
     }
@@ -106,12 +108,9 @@ private:
     // The trees of one iteration, one for each output.
     template <class Cell> int add_trees(Grower<Cell> &grower, Forest *out) {
         int64_t outputs = out->outputs();
-        uint64_t seed = seed_of(boost_.seed, before(outputs) + out->loss.size());
-        int64_t n = rows_.n();
-        if (keys_.empty())
-            std::iota(drawn_.data(), drawn_.data() + n, 0U);
-        else
-            n = draw_rows(keys_, boost_.row_fraction, seed, drawn_.data());
+        size_t iteration = before(outputs) + out->loss.size();
+        uint64_t seed = seed_of(boost_.seed, iteration);
+        int64_t n = draw(iteration, seed);
         for (int64_t k = 0; k < outputs; k++) {
             auto features = draw_features(group_.dim, boost_.feature_fraction, seed_of(seed, k));
             int code = add_tree(grower, features, k, n, out);
@@ -121,11 +120,29 @@ private:
         return TK_OK;
     }
 
+    bool one_side() const { return boost_.other_rate > 0; }
+    OneSide rates() const { return {boost_.top_rate, boost_.other_rate}; }
+
+    // Writes the rows of an iteration to drawn_. Returns how many.
+    int64_t draw(size_t iteration, uint64_t seed) {
+        by_side_ = Drawn{};
+        if (one_side() && (double)iteration >= std::floor(1 / boost_.learning_rate)) {
+            by_side_ = draw_one_side(rows_.sizes(threads_), keys_, rates(), seed, drawn_.data());
+            return by_side_.n;
+        }
+        if (boost_.row_fraction < 1)
+            return draw_rows(keys_, boost_.row_fraction, seed, drawn_.data());
+        std::iota(drawn_.data(), drawn_.data() + rows_.n(), 0U);
+        return rows_.n();
+    }
+
     template <class Cell>
     int add_tree(Grower<Cell> &grower, const std::vector<int32_t> &features, int64_t k, int64_t n,
                  Forest *out) {
         std::copy_n(drawn_.data(), n, which_.data());
         Rows rows = rows_.adding(k, bins_, threads_);
+        if (by_side_.n)
+            rows_.count_several_times(by_side_, drawn_.data());
         auto lacking = [&](const uint32_t *which, int64_t some) {
             return rows_.lacking(which, some);
         };
@@ -152,7 +169,7 @@ private:
         auto first = forest->trees.end() - forest->outputs();
         bool split = std::any_of(first, forest->trees.end(),
                                  [](const Tree &tree) { return tree.nodes.size() > 1; });
-        if (split || boost_.feature_fraction < 1 || boost_.row_fraction < 1)
+        if (split || boost_.feature_fraction < 1 || boost_.row_fraction < 1 || one_side())
             return true;
         forest->trees.erase(first, forest->trees.end());
         return false;
@@ -188,14 +205,11 @@ private:
     std::unique_ptr<Sample> held_;
     Charged<uint32_t> which_, scratch_, drawn_;
     std::vector<uint64_t> keys_; // of rows; none if all rows are drawn
+    Drawn by_side_{};            // of this iteration; n is 0 where rows are not drawn so
 };
 
 } // namespace
 } // namespace tusk
-
-struct tk_forests {
-    std::vector<tusk::Forest> of;
-};
 
 using tusk::Forest;
 
@@ -231,48 +245,4 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
         *out = forests.release();
         return (int)TK_OK;
     });
-}
-
-void tk_forests_free(tk_forests *forests) {
-    delete forests;
-}
-
-void tk_forests_about(const tk_forests *forests, tk_boosted *out) {
-    for (const Forest &f : forests->of) {
-        int64_t nodes = 0, sets = 0;
-        for (const auto &tree : f.trees) {
-            nodes += (int64_t)tree.nodes.size();
-            sets += (int64_t)tree.sets.size();
-        }
-        bool held = !f.held.empty();
-        double base = f.outputs() == 1 ? f.base[0] : 0;
-        double best = held ? *std::min_element(f.held.begin(), f.held.end()) : tusk::NONE;
-        *out++ = tk_boosted{
-            base, f.base_loss, (int64_t)f.trees.size(), (int64_t)f.loss.size(), nodes, best, sets};
-    }
-}
-
-void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to) {
-    const Forest &f = forests->of[group];
-    tk_forest_arrays at = *to;
-    if (at.base)
-        std::copy(f.base.begin(), f.base.end(), at.base);
-    *at.start = 0;
-    int64_t sets = 0; // numbers so far
-    for (const auto &tree : f.trees) {
-        for (tk_node node : tree.nodes) {
-            if (node.missing == TK_BY_LEVEL)
-                node.value += (double)sets;
-            *at.nodes++ = node;
-        }
-        std::copy(tree.sets.begin(), tree.sets.end(), at.sets + sets);
-        sets += (int64_t)tree.sets.size();
-        at.gain = std::copy(tree.gain.begin(), tree.gain.end(), at.gain);
-        at.rows = std::copy(tree.rows.begin(), tree.rows.end(), at.rows);
-        at.start[1] = at.start[0] + (int64_t)tree.nodes.size();
-        at.start++;
-    }
-    std::copy(f.loss.begin(), f.loss.end(), at.loss);
-    if (at.held)
-        std::copy(f.held.begin(), f.held.end(), at.held);
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
+#include "drawing/one_side.hpp"
 #include "losses/softmax.hpp"
 #include "sampling.hpp"
 #include "tree.hpp"
@@ -71,6 +73,28 @@ public:
             softmax_.addends(margins(0), output, threads, addends_.data(), &units_);
         return {codes_.data(), addends_.data(), &bins, cells_.data()};
     }
+    // Leaves room for rows that count so many times.
+    void make_room(double room) {
+        labels_.weights.room = room;
+        softmax_.make_room(room);
+    }
+    // |gradient * curvature| of each row, of several outputs the sum, after losses().
+    std::vector<double> sizes(int threads) {
+        std::vector<double> out(n());
+        for (int64_t k = 0; k < outputs_; k++) {
+            if (several())
+                softmax_.addends(margins(0), k, threads, addends_.data(), &units_);
+            for (int64_t i = 0; i < n(); i++) {
+                Addend a = addends_.data()[i];
+                out[i] += std::fabs((double)gradient_of(a)) * (double)curvature_of(a);
+            }
+        }
+        return out;
+    }
+    void count_several_times(const Drawn &drawn, const uint32_t *which) {
+        amplify(drawn, which, addends_.data());
+    }
+
     // What the quantile's loss wants of a leaf.
     double lacking(const uint32_t *which, int64_t n) const {
         if (weighted())

@@ -62,6 +62,16 @@ KS_API void ks_route_ranks(const uint16_t *chunks, int64_t n, uint32_t *next, in
  * id before, and 2^16 times that which has it after, in the order of chunks and of ids: next,
  * shape (chunks,), is where those of each chunk begin in out. */
 KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32_t *out);
+/* The same in the order of ids, without a sort, where few ids from `low` on, of shape (width,), do
+ * not occur: ids, rising within each of the chunks, which have lengths of them; table: uint32 of
+ * shape (3, width). */
+KS_API void ks_route_linked(const int32_t *ids, const int64_t *lengths, int32_t chunks,
+                            int32_t low, int64_t width, uint32_t *table, uint32_t *out);
+/* For each weight of a chunk the chunk before and the one after, as above: its place in the
+ * chunk's region, and these places in the order of the regions to which they go. takes, gives:
+ * shape (chunks,), where the buckets begin in either; they count on. */
+KS_API void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,
+                           int32_t *places, int32_t *going);
 
 /* Runs of a file, one after the other in memory. */
 typedef struct ks_runs {

@@ -170,12 +170,14 @@ MUCH, OF_MUCH = 10.0, 0.57
 WORST = 1e100
 """Conditions beyond it, as without a penalty, are this one: its powers are finite."""
 WIDE_ROOTS = 4.0
-"""Iterations for each root of the condition where sparse rows are fewer than their features: most
-dual variables end within their bounds, whatever the penalty."""
+"""Iterations for each root of the condition where rows are fewer than their features: most dual
+variables end within their bounds, whatever the penalty."""
 SWEEPS_A_DECADE = 0.6
 """The least iterations, for each decade, however well conditioned the problem is."""
 SPARED = 0.3
 """Of what was measured, where each iteration looked at the gap."""
+VARIABLES = 1e-7
+"""Seconds a row, before the first iteration: of its dual variable, and of the first look."""
 MOST_BYTES = float(1 << 30)
 """Beside rows that are visited in random order: so many of them may not all be in memory."""
 TIMED_L2 = 1e-4
@@ -188,6 +190,7 @@ class Dcd(Algorithm):
     max_iter = 1000
     on_gpu = False
     proves_gap = True
+    resumes = False
     looks_at_length = True
     calibrated = True
     row_bytes = 80
@@ -226,11 +229,13 @@ class Dcd(Algorithm):
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
-        """What was measured has a look at the gap in it, which most iterations are spared."""
+        """What was measured has a look at the gap in it, which later iterations are spared."""
         gradient = costs.rows_pass("gradient")
-        epoch = (1 - SPARED) * costs.rows_pass(self.name, alone=True)
+        spared = SPARED * (1 - min(SELDOM / max(iterations, 1.0), 1.0))
+        epoch = (1 - spared) * costs.rows_pass(self.name, alone=True)
+        begin = VARIABLES * costs.question.seen.rows + 2 * LOSS_ALONE * gradient
         return Cost(
-            costs.common() + 2 * LOSS_ALONE * gradient,
+            costs.common() + begin,
             epoch + costs.on_weights(),
             LOSS_ALONE * gradient,
             0.0,
@@ -263,7 +268,7 @@ class Dcd(Algorithm):
 
 def growth(question: Question, condition: float) -> float:
     """By how much iterations grow with the condition."""
-    if question.wide:
+    if question.seen.n_features > question.rows_of_one:
         return WIDE_ROOTS * math.sqrt(condition)
     if question.seen.sparse:
         grown = SPARSE * math.pow(condition, SPARSE_POWER)

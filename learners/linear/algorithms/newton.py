@@ -26,6 +26,7 @@ from tuskml.learners.linear.estimates.costs import (
     TYPICAL,
     Cost,
     Costs,
+    Parts,
 )
 from tuskml.learners.linear.estimates.iterations import Usual
 from tuskml.learners.linear.estimates.question import Question
@@ -275,6 +276,7 @@ class Newton(Algorithm):
             costs.inference(fresh, precise=False),
             rough / plan.sample_stride + weights,
             memory,
+            parts=Parts(weights, gradient, curvature),
         )
 
     def most_iterations(self, task: LinearTask) -> int:

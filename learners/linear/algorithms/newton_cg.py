@@ -23,7 +23,7 @@ from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.curvature import Curvature
 from tuskml.learners.linear.algorithms.parts.search import backtrack
 from tuskml.learners.linear.estimates import spread
-from tuskml.learners.linear.estimates.costs import SEARCHED, TYPICAL, Cost, Costs
+from tuskml.learners.linear.estimates.costs import SEARCHED, TYPICAL, Cost, Costs, Parts
 from tuskml.learners.linear.estimates.iterations import Usual, narrow
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
@@ -241,6 +241,7 @@ class NewtonCg(Algorithm):
             self.memory(costs),
             products,
             product,
+            Parts(FRESH * gradient + weights, gradient),
         )
 
     def usual(self, question: Question, k: float) -> Interval:

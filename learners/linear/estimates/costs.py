@@ -9,6 +9,7 @@ standard errors. Each algorithm puts its cost together from these parts.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.optimizer.constants import Constants
@@ -34,12 +35,23 @@ INFERENCE_FEATURES = 512
 DOUBLE = 8
 
 
+class Parts(NamedTuple):
+    """Seconds of what iterations are made of, where passes over the rows are counted as made.
+
+    own: of an iteration beside its passes; gradient and curvature: of such a pass.
+    """
+
+    own: float
+    gradient: float
+    curvature: float = 0.0
+
+
 @dataclass(frozen=True)
 class Cost:
     """Seconds before, during and after the iterations, those on a sample, and bytes.
 
     products: passes within iterations that are as many as it takes, of all iterations; product:
-    seconds of one, in those of an iteration.
+    seconds of one, in those of an iteration; parts: None where iterations alone are counted.
     """
 
     setup: float
@@ -49,6 +61,7 @@ class Cost:
     memory: float
     products: float = 0.0
     product: float = 0.0
+    parts: Parts | None = None
 
     def total(self, iterations: float, on_sample: float = 0.0) -> float:
         """Of so many iterations, after others on the sample."""
@@ -58,7 +71,7 @@ class Cost:
 def curvature_units(seen: Statistics, p: int) -> float:
     """Products of two of p columns that a curvature's pass takes the time of.
 
-    Of short sparse rows those of their entries alone (`kernels/native/linear/sparse.hpp`).
+    Of short sparse rows those of their entries alone (`kernels/native/linear/short_rows.hpp`).
     """
     whole = seen.rows * p * (p + 1) / 2
     if not seen.sparse:

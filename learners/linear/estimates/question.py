@@ -49,9 +49,9 @@ class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
-    (`spread.py`), where they are known; sketch: a model of the objective (`sketch.py`); measured:
-    what was timed instead of being computed, by algorithm or as "pass gradient" and "pass
-    curvature"; gpu: whether the rows are on one.
+    (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; sketch: a
+    model of the objective (`sketch.py`); measured: what was timed instead of being computed,
+    by algorithm or as "pass gradient" and "pass curvature"; gpu: whether the rows are on one.
     """
 
     task: LinearTask
@@ -61,6 +61,7 @@ class Question:
     measured: Mapping[str, Measured] = field(default_factory=dict)
     length: float | None = None
     spread: float | None = None
+    spread_with_l2: float | None = None
     sketch: Sketch | None = None
     gpu: bool = False
 

@@ -1,11 +1,13 @@
 """Runs the plan that was chosen, and goes on by the next one where it falls behind.
 
-The next plan starts from the weights that were reached. Trainings that have to be reproducible
-keep their plan, and so do batches of several groups, whose iterations say little of one group's.
+The next plan starts from the weights that were reached. Where the next plan was not known well
+either, and falls behind in its turn, the one before it may come back: what is left of it was told
+by its own errors. Trainings that have to be reproducible keep their plan, and so do batches of
+several groups, whose iterations say little of one group's.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +17,18 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.guard.behind import Guard
+from tuskml.learners.linear.guard.behind import GUESSED, SURE, Guard
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
+from tuskml.optimizer.curves import Interval
+
+MOST_SWITCHES = 4
+"""Of plans, after which the last one trains to the end."""
+TOLD = 1.5
+"""How many times more or less may be left of a plan that was given up."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +56,46 @@ class Run:
         return lambda problem, v: self(problem, v, plan)
 
 
+@dataclass
+class Before:
+    """The plans of a training that were given up.
+
+    names: in order; left: seconds that were left, of those alone whose errors told it and that go
+    on from any weights.
+    """
+
+    names: list[str] = field(default_factory=list)
+    left: dict[str, float] = field(default_factory=dict)
+
+    def add(self, guard: Guard, state: State) -> None:
+        """A plan that was given up at a state."""
+        name = guard.mine.plan.algorithm
+        self.names.append(name)
+        self.left.pop(name, None)
+        told = guard.last and guard.told() is not None
+        if told and ALGORITHMS[guard.mine.plan.family].resumes:
+            self.left[name] = guard.left(state.iteration)
+
+
 def run_guarded(
     run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
-    given_up: list[str] = []
-    made = 0
+    before, made = Before(), 0
     while True:
-        guard = guard_for(problem, chosen, question, given_up)
+        guard = guard_for(problem, chosen, question, before)
         state = run(problem, v, chosen.plan, guard)
         state.iterations += made
         if guard is None or not guard.given_up:
             return state, chosen
         made, v = int(state.iterations.max()), state.v
-        given_up.append(chosen.plan.algorithm)
-        chosen = switched(chosen, guard, given_up, made)
+        before.add(guard, state)
+        chosen = switched(chosen, guard, before.names, made)
         run.timing.switched(chosen, guard.mine)
 
 
 def guard_for(
-    problem: Problem, chosen: Choice, question: Question | None, given_up: list[str]
+    problem: Problem, chosen: Choice, question: Question | None, before: Before
 ) -> Guard | None:
     """The guard over a plan; None where there is nothing to go on by, or it must not be."""
     if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
@@ -76,33 +104,66 @@ def guard_for(
     if options.validation or options.max_iter or plan.epsilon == 0 or plan.converge != "gradient":
         return None
     mine = next((one for one in chosen.candidates if one.plan.algorithm == plan.algorithm), None)
-    if mine is None:
+    if mine is None or len(before.names) >= MOST_SWITCHES:
         return None
-    other = next_best(chosen, mine, [*given_up, plan.algorithm])
-    return None if other is None else Guard(mine, other)
+    other = next_best(chosen, mine, before)
+    if other is None:
+        return None
+    known = other.certain or solves(other)
+    return Guard(mine, other, SURE if known else GUESSED)
 
 
-def next_best(chosen: Choice, mine: Candidate, without: list[str]) -> Candidate | None:
-    """The plan that is expected to take least of those that are known well and were not tried.
+def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | None:
+    """The plan that is expected to take least, of those that are known well and were not tried.
 
     Where a plan falls behind that the condition of the problem slows down, it slows down others
-    too: then it is one that solves its systems, if that is possible.
+    too: then it is one that solves its systems, if that is possible, and estimates of those that
+    follow gradients are not believed any more. Where none is known well it
+    is any, from which the training may come back; but not for a plan that solves its systems,
+    whose errors do not tell what is left of it.
     """
     possible = [
         one
         for one in chosen.candidates
-        if one.refusal is None and dependable(one) and one.plan.algorithm not in without
+        if one.refusal is None and dependable(one) and one.plan.algorithm != mine.plan.algorithm
     ]
-    solving = [one for one in possible if solves(one)]
-    others = [one for one in possible if one.certain or solves(one)]
+    fresh = [one for one in possible if one.plan.algorithm not in before.names]
+    slow = [one for one in chosen.candidates if one.plan.algorithm in before.names]
+    if not all(speeds_up(one) for one in slow):
+        fresh = [one for one in fresh if speeds_up(one)]
+    solving = [one for one in fresh if solves(one)]
+    known = [one for one in fresh if one.certain or solves(one)]
     if solving and not solves(mine):
-        others = solving
+        known = solving
+    if not known and not solves(mine):
+        known = fresh
+    others = [*known, *returning(possible, before.left)]
     return min(others, key=lambda one: one.expected, default=None)
+
+
+def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[Candidate]:
+    """Plans that were given up, with the iterations that were left of them.
+
+    At the hinge they go on at the last corner.
+    """
+    for one in possible:
+        seconds = left.get(one.plan.algorithm)
+        if seconds is None:
+            continue
+        more = seconds / max(one.cost.iteration, 1e-12)
+        plan = replace(one.plan, smoothing=one.plan.smoothing[-1:])
+        iterations = Interval.around(more / TOLD, more, more * TOLD)
+        yield replace(one, plan=plan, iterations=iterations, on_sample=0.0, seen=True)
 
 
 def solves(one: Candidate) -> bool:
     """Whether it solves its systems, without products that are as many as it takes."""
-    return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
+    return speeds_up(one) and not one.cost.product
+
+
+def speeds_up(one: Candidate) -> bool:
+    """Whether it takes Newton's steps, however it solves their systems."""
+    return ALGORITHMS[one.plan.family].speeds_up
 
 
 def switched(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:

@@ -264,6 +264,12 @@ def _settle(
     seen.dependent[which] = spanned.dependent(intercept)
     if hessian is None:
         return
+    finite = np.flatnonzero(np.isfinite(hessian).all(axis=1))  # huge weights of classes overflow
+    seen.std_err[which] = np.nan
+    if not len(finite):
+        return
+    part, which = part.of(finite), which[finite]
+    spanned, hessian = spanned.of(finite), hessian[finite]
     bent = determined.curved(spanned, hessian, intercept)
     whole = np.flatnonzero(~seen.parted[which])
     refine(problem, state, which[whole], bent.of(whole).step)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.problem import Problem
@@ -31,7 +32,9 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
     largest = int(np.argmax(problem.rows.groups["n_rows"]))
     one = problem.of(np.array([largest]))
     if not question.seen.sparse and question.seen.n_features > 1 and question.sketch is None:
-        question = replace(question, spread=spread_of(one))
+        spread = spread_of(one)
+        whole = None if spread is None else penalised(one, spread)
+        question = replace(question, spread=spread, spread_with_l2=whole)
     looking = [one for one in REGISTERED if one.looks_at_length]
     if any(not one.refusal(question.task) and not one.unfit(options) for one in looking):
         dual = Dual.of_rows(one.rows.head(FEW), one.shift, options.l2, 0.0, 0, np.zeros(1))
@@ -54,6 +57,18 @@ def spread_of(one: Problem) -> float | None:
     both = [np.einsum("nd,nd->n", z[by:], z[:-by]) for by in offsets]
     found = float(np.square(np.concatenate(both)).mean()) / used
     return found if np.isfinite(found) and found > 0 else None
+
+
+def penalised(one: Problem, spread: float) -> float:
+    """The spread of C + diag(more), in units of the mean variance, where `more` is the penalty's.
+
+    A penalty is of weights in the caller's units. Where these are of very different sizes it bends
+    the objective along features of small values alone, which makes it ill-conditioned.
+    """
+    more: Floats = one.l2 * one.scale[0][one.scale[0] > 0] ** 2 / one.task.steepest
+    d, total = len(more), float(more.sum())
+    squares = spread * d + 2 * total + float(np.square(more).sum())
+    return squares * d / (d + total) ** 2
 
 
 def some_rows(one: Problem) -> NDArray[Any]:

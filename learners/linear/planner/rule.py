@@ -10,6 +10,7 @@ auto takes newton where its p x p systems are small beside the passes over the r
 3. Otherwise: lbfgs.
 
 Large groups start on a sample of their rows, which leaves one or two iterations for all of them.
+Sparse rows do where features are few and a penalty holds those that the sample hardly has.
 """
 
 from tuskml.learners.linear.algorithms import (
@@ -117,6 +118,14 @@ def stride(
         return 1
     if options.warm_start or options.epsilon == 0:
         return 1
-    if seen.most_rows < SAMPLED_ROWS or seen.sparse:
+    if seen.most_rows < SAMPLED_ROWS or (seen.sparse and not holds_rare(options, seen)):
         return 1
     return min(64, seen.most_rows // SAMPLE_ROWS)
+
+
+def holds_rare(options: LinearOptions, seen: Statistics) -> bool:
+    """Whether a sample of sparse rows leaves the weights of rare features near 0, by the penalty.
+
+    At the optimum |w| <= mean|loss'| / l2: one row of the sample moves a weight by at most 1.
+    """
+    return seen.n_features <= FEW_FEATURES and options.l2 * SAMPLE_ROWS >= 1

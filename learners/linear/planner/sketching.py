@@ -8,10 +8,10 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import quadrature
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
+from tuskml.learners.linear.estimates.iterations import SMOOTH
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.estimates.sketch import FEWER, MOST, Sketch, shrunk
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.tasks import LINEAR
 
 LEAST_ROWS, ROWS_A_WEIGHT = 1024, 8
 MOST_FEATURES = 1024
@@ -22,9 +22,6 @@ STEP_SECONDS = 3.5e-10
 TRIANGLE_SECONDS = 5e-11
 RUNS_SECONDS = 6e-4
 """Of a product of the sample's curvature, and of the methods' runs on the model."""
-
-SMOOTH = next(task for task in LINEAR.values() if task.classifies and task.smooth)
-"""The loss of the model where the task's has a corner."""
 
 
 def rows_wanted(question: Question) -> float:

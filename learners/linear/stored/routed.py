@@ -36,11 +36,12 @@ from tuskml.learners.stored.routing import Routing, TooWide
 from tuskml.partitioner import IndexMap, LiveFeatures
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
+MIX, WINDOW = np.uint64(0x9E3779B97F4A7C15), 1 << 16
+"""Of the hash, and ids that are hashed at once."""
 SKETCH_SHARE = 1 / 16
 """Of the cache for the bits that tell how many features there are."""
 LIVE_BYTES, SLACK = 2, 1.1
 """Of memory for a feature that occurs, where ids are far between; what the sketch may err."""
-NO_LIMIT = 1 << 60
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
@@ -79,20 +80,17 @@ class RoutedRun(Run):
             self.routing = self._planned()
         if self.routing is None:
             return super()._map(index, rows)
-        routing = self.routing
-        most = NO_LIMIT  # `routing` cut the rows
-        given = rows, routing.locator(self.plan.threads), routing.sizes, routing.rows, most
-        chunks = self._counted(Chunks.map(*given), rows)
+        routing = self.routing  # which cut the rows
+        chunks = self._counted(routing.chunks, rows)
         self.keys[True] = routing.plan.buckets
         return chunks
 
     def _planned(self) -> Routing | None:
         """The routes; None where the weights are to lie in LevelDB, or in memory."""
-        group = self.rows.groups[0]
         if not self.travels():
             return None
         check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
-        given = group, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
+        given = self.rows, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
         try:
             return self._stack.enter_context(Routing(*given))
         except TooWide:
@@ -124,8 +122,9 @@ class RoutedRun(Run):
         def hashed() -> Iterator[NDArray[np.int32]]:
             for _, ids in sparse_segments(group):
                 passes.raise_if_cancelled(self.rows.cancel_mark)
-                mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-                yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
+                for at in range(0, len(ids), WINDOW):
+                    mixed = ids[at : at + WINDOW].astype(np.uint64) * MIX
+                    yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
 
         free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
         return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))

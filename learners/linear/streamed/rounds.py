@@ -24,16 +24,15 @@ from tuskml.learners.linear.planner.made_rows import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as by_row_group
+from tuskml.learners.linear.streamed.choosing import Chosen, choose
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.linear.streamed.training import (
-    MOST_BYTES,
     SLACK,
     Run,
     Training,
     held_rows,
     in_force,
     rarer_share,
-    rows_in,
     usable,
 )
 from tuskml.learners.models import Models
@@ -44,7 +43,7 @@ from tuskml.learners.row_groups import (
     Piece,
     Reader,
     Sizes,
-    lay_out,
+    Storage,
 )
 
 RARE = 0.1
@@ -63,9 +62,8 @@ class Rounds:
     tried: nobody asked to read a part; confirm: whether other rows have to confirm the result.
     """
 
-    request: Request
+    chosen: Chosen
     layout: Layout
-    sizes: tuple[int, ...]
     rounds: tuple[tuple[Piece, ...], ...]
     tried: bool
     confirm: bool
@@ -75,6 +73,11 @@ class Rounds:
     kept: list[NDArray[np.uint64]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     reader: Reader = field(init=False)
+
+    @property
+    def request(self) -> Request:
+        """With the plan's algorithm and sampler."""
+        return self.chosen.request
 
     def take(self, number: int, groups: Groups, memory: int) -> str:
         """Trains on the rows of a round: MORE, DONE, or ALL where all rows have to train.
@@ -121,7 +124,7 @@ class Rounds:
     def _begin(self, groups: Groups, memory: int) -> str:
         began, options, mark = time.monotonic(), self.request.options, passes.cancel_mark()
         self.reader = Reader(
-            Sizes(self.sizes), self.request.task, options.seed, options.threads or 1, mark
+            Sizes(self.chosen.storage), self.request.task, options.seed, options.threads or 1, mark
         )
         room = int(groups["n_rows"][0]) - self.layout.chunk_rows // 2
         held = HeldOut(self.request, int(groups["dim"][0]), room)
@@ -132,7 +135,7 @@ class Rounds:
             first = replace(chunk, held=self._own(chunk.held))
             most_iter = len(self.rounds) if self.tried else None
             training = Training(
-                self.request, self.layout, self.reader, began, mark, most_iter, self.confirm
+                self.chosen, self.layout, self.reader, began, mark, most_iter, self.confirm
             )
             self.run = training.run(first, self._asked())
             try:
@@ -200,26 +203,27 @@ class HeldOut:
         return 0 if wanted is None or self.too_many else wanted
 
 
-def laid_out(sizes: tuple[int, ...], request: Request, n_features: int) -> Rounds | None:
+def laid_out(storage: Storage, request: Request, n_features: int) -> Rounds | None:
     """The rounds of a training; None where all rows are to be read."""
-    tried, request = may_skip(request), replace(request, options=in_force(request.options))
-    held = held_rows(request, n_features, RARE) or held_rows(request, n_features)
+    tried, sizes = may_skip(request), storage.sizes
+    forced = replace(request, options=in_force(request.options))
+    held = held_rows(forced, n_features, RARE) or held_rows(forced, n_features)
     if held is None:
         return None
-    most = rows_in(MOST_BYTES, n_features)
-    rng = np.random.default_rng(request.options.seed)
+    rng = np.random.default_rng(forced.options.seed)
     least = skipping.first_row_groups(len(sizes)) if tried else FIRST_ROW_GROUPS
-    layout = lay_out(sizes, held, min(by_row_group.CHUNK_ROWS, most), most, rng, least)
+    layout = by_row_group.laid_out(sizes, held, n_features, rng, least)
     if layout is None:
         return None
-    if request.options.sampler == by_row_group.DRAWN:
+    chosen = choose(storage, request, n_features, layout, forced.options)
+    if chosen is None:
+        return None
+    if chosen.request.options.sampler == by_row_group.DRAWN:
         layout = replace(layout, drawn=True)
     most_iter = most_chunks(request, sizes, layout) if tried else None
-    if most_iter == 0:
-        return None
     rounds = tuple(grown(layout, rng, most_iter))
     confirm = least == skipping.FEW_ROW_GROUPS and tried
-    return Rounds(request, layout, sizes, rounds, tried, confirm)
+    return Rounds(chosen, layout, rounds, tried, confirm)
 
 
 def grown(

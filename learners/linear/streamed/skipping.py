@@ -1,10 +1,10 @@
 """Whether `auto` reads a table by row group rather than all of its rows.
 
 By row group a training reads as many rows as its tolerance asks for, however many there are; but
-how many that are, only trying tells. So it is tried where the usual number is at most a third of
-the rows, and given up for a training on all rows after that third: whatever the data, that reads a
-third more at most, and on large tables it spares nearly everything. The choice follows from the
-number of rows and the options, on any machine.
+how many that are, only trying tells. So it may be tried where the usual number is at most a third
+of the rows, and is given up for a training on all rows after that third: whatever the data, that
+reads a third more at most, and on large tables it spares nearly everything. It is tried if that is
+expected to take less than reading all rows (`plans.py`).
 """
 
 from collections.abc import Sequence
@@ -26,23 +26,40 @@ CONFIRMED = 2.0
 
 
 def may_skip(request: Request) -> bool:
-    """Whether `auto` may: the tolerance is asked for, and is one that held-out rows can show.
+    """Whether `auto` may."""
+    return why_not(request) is None
+
+
+def why_not(request: Request) -> str | None:
+    """Why `auto` does not: the tolerance must be one that is asked for and held-out rows can show.
 
     A training under a limit of time has none left for all rows, and with l1 > 0 or at the hinge's
     corners stochastic steps come to rest where no tolerance is met.
     """
     options, task = request.options, request.task
+    reasons = (
+        (options.algorithm != "auto", "option 'algorithm' names the plan"),
+        (options.sampler is not None, "option 'sampler' names the plan"),
+        (
+            "epsilon" not in options.given or not options.epsilon > 0,
+            "option 'epsilon' does not say how exact a part of the rows must be",
+        ),
+        (options.converge != "gradient", "option 'converge' is not 'gradient'"),
+        (options.l1 > 0, "stochastic steps do not reach the optimality condition of l1"),
+        (options.time is not None, "option 'time' may leave none for all rows"),
+        (options.max_iter is not None, "option 'max_iter' counts iterations on all rows"),
+        (options.warm_start is not None, "option 'warm_start' is near the end already"),
+        (not task.smooth, "at the hinge's corner no small gradient shows the optimum"),
+    )
+    return next((why for holds, why in reasons if holds), None)
+
+
+def too_far(request: Request, sizes: Sequence[int]) -> str:
+    """Why so many rows are read as a whole."""
+    wanted = USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
     return (
-        options.algorithm == "auto"
-        and options.sampler is None
-        and "epsilon" in options.given
-        and options.epsilon > 0
-        and options.converge == "gradient"
-        and options.l1 == 0
-        and options.time is None
-        and options.max_iter is None
-        and options.warm_start is None
-        and task.smooth
+        f"epsilon {request.options.epsilon:g} may need {wanted:,.0f} rows, and a third of "
+        f"{sum(sizes):,} is fewer"
     )
 
 

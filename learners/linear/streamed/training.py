@@ -19,7 +19,7 @@ epsilon that would need more rows than fit, as with rare events, is not for this
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -61,6 +61,9 @@ from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping
+from tuskml.learners.linear.streamed.choosing import Chosen, choose
+from tuskml.learners.linear.streamed.explanation import explained
+from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.linear.training import classes_of
 from tuskml.learners.models import Lists, Models, Strings, thinned
@@ -71,6 +74,7 @@ from tuskml.learners.row_groups import (
     Piece,
     Reader,
     RowGroups,
+    Storage,
     lay_out,
 )
 
@@ -101,7 +105,6 @@ def wanted(request: Request) -> bool:
         chosen
         and not task.general
         and not (named(options).keys() - {"sampler"})
-        and not options.explain
         and options.sampler in (None, *SAMPLERS)
         and options.transform == LAZY
         and not options.validation
@@ -155,17 +158,18 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     began = time.monotonic()
     refuse_classes(request.task, request.options)
     tried, most_iter = may_skip(request), None
-    request = replace(request, options=in_force(request.options))
+    least = skipping.first_row_groups(len(source.sizes)) if tried else FIRST_ROW_GROUPS
+    chosen = considered(source.storage, request, n_features, least)
+    if chosen is None:
+        return None
+    request = chosen.request
     options = request.options
     rng = np.random.default_rng(options.seed)
-    most = rows_in(MOST_BYTES, n_features)
-    least = skipping.first_row_groups(len(source.sizes)) if tried else FIRST_ROW_GROUPS
-    mark = passes.cancel_count()
-    threads = options.threads or 1
-    held, rows_read = held_rows(request, n_features), 0
+    mark, threads = passes.cancel_count(), options.threads or 1
+    held, already = held_rows(request, n_features), (0, 0.0)
     with passes.watching_sigint():
         while held is not None:
-            layout = lay_out(source.sizes, held, min(CHUNK_ROWS, most), most, rng, least)
+            layout = laid_out(source.sizes, held, n_features, rng, least)
             if layout is not None and options.sampler == DRAWN:
                 layout = replace(layout, drawn=True)
             if layout is None:
@@ -174,7 +178,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 most_iter = most_chunks(request, source.sizes, layout)
                 if not most_iter:
                     return None
-            reader = Reader(source, request.task, options.seed, threads, mark, rows_read)
+            reader = Reader(source, request.task, options.seed, threads, mark, *already)
             with ExitStack() as stack:
                 first = stack.enter_context(reader.chunk(layout.first, held))
                 if first is None or not usable(first, request):
@@ -183,13 +187,30 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 wanted = held_rows(request, n_features, rarer_share(first.labels))
                 if wanted is not None and wanted <= SLACK * held:
                     confirm = least == skipping.FEW_ROW_GROUPS and tried
-                    training = Training(request, layout, reader, began, mark, most_iter, confirm)
+                    training = Training(chosen, layout, reader, began, mark, most_iter, confirm)
                     models = pulled(training.run(first, layout.chunks(rng)), reader)
                     if models is not None:
                         return None if tried and not models.converged.all() else models
                     least = skipping.FIRST_ROW_GROUPS  # row groups are not alike
-            held, rows_read = wanted, reader.rows_read
+            held, already = wanted, (reader.rows_read, reader.bytes_read)
     return None
+
+
+def considered(storage: Storage, request: Request, n_features: int, least: int) -> Chosen | None:
+    """The plan by row group; None where all rows are to be read; least: as `lay_out` has it."""
+    forced = replace(request, options=in_force(request.options))
+    rng = np.random.default_rng(forced.options.seed)
+    held = held_rows(forced, n_features)
+    layout = None if held is None else laid_out(storage.sizes, held, n_features, rng, least)
+    return choose(storage, request, n_features, layout, forced.options)
+
+
+def laid_out(
+    sizes: Sequence[int], held: int, n_features: int, rng: np.random.Generator, least: int
+) -> Layout | None:
+    """As `lay_out` has it, of chunks and pieces that fit into memory."""
+    most = rows_in(MOST_BYTES, n_features)
+    return lay_out(sizes, held, min(CHUNK_ROWS, most), most, rng, least)
 
 
 Run = Generator[list[Piece], Chunk | None, Models | None]
@@ -236,18 +257,23 @@ class StreamedEpoch:
 
 @dataclass(frozen=True)
 class Training:
-    """One training: what was asked for, and where rows come from.
+    """One training: its plan, and where rows come from.
 
     most_iter: chunks to read; confirm: whether other rows have to confirm the result.
     """
 
-    request: Request
+    chosen: Chosen
     layout: Layout
     reader: Reader
     began: float
     mark: int
     most_iter: int | None = None
     confirm: bool = False
+
+    @property
+    def request(self) -> Request:
+        """With the plan's algorithm and sampler."""
+        return self.chosen.request
 
     def run(self, first: Chunk, chunks: Iterator[list[Piece]]) -> Run:
         """Trains from the first chunk on; returns None where other rows do not confirm the result.
@@ -282,7 +308,7 @@ class Training:
         except OutOfTime:  # the weights are those before the pass that it came in
             state.out_of_time = True
         if self.confirm and state.converged.all():
-            other = yield next(chunks)[:1]
+            other = yield confirming(next(chunks), int(first.held["n_rows"][0]))
             if other is None or not self.confirmed(problem, state, other):
                 return None
         if not state.converged.all():  # else where it was measured
@@ -319,8 +345,16 @@ class Training:
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}
         read, there = counters["row_groups_read"], counters["row_groups"]
         told = f"{plan_line(plan)}, {read:,} of {there:,} row groups"
-        more = {"sampler": options_sampler(self.request.options), "transform": LAZY}
-        options = resolved(self.request.options, plan, more | {"counters": counters})
+        took = time.monotonic() - self.began
+        more = {
+            "sampler": options_sampler(self.request.options),
+            "transform": self.chosen.transform,
+            "reading": self.chosen.reading(took, self.reader.bytes_read),
+            "counters": counters,
+        }
+        options = resolved(self.request.options, plan, more)
+        if self.request.options.explain:
+            told = explained(self.chosen, plan, state, took, self.reader)
         width = np.full(1, problem.d, np.int64)
         return Models.built(
             first.rows,
@@ -337,7 +371,7 @@ class Training:
             converged=state.converged.astype(np.uint8),
             status=status,
             plan=told,
-            seconds=np.full(1, time.monotonic() - self.began),
+            seconds=np.full(1, took),
             options=options,
         )
 

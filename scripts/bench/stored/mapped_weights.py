@@ -9,7 +9,7 @@ import ctypes
 import mmap
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ class MappedRun(Run):
     """A stored training whose payload is one memory-mapped array of all ids."""
 
     advice: int | None = None
+    entered: Callable[[], None] = staticmethod(lambda: None)
 
     def layout(self) -> IndexMap:
         return IndexMap.by_rule(1024)
@@ -102,6 +103,7 @@ class MappedRun(Run):
             self.rows_per_chunk(),
             1 << 60,
         )
+        self.entered()  # who writes this needs no such map
         return self._counted(chunks, rows)
 
     def _first(self, chunks: Chunks) -> Any:
@@ -132,10 +134,13 @@ def pairs(weights: NDArray[np.float32]) -> Iterator[tuple[Ids, NDArray[np.float3
 
 
 @contextmanager
-def mapped(advice: int | None) -> Iterator[None]:
-    """Stored trainings keep their weights in a memory-mapped array."""
+def mapped(advice: int | None, entered: Callable[[], None]) -> Iterator[None]:
+    """Stored trainings keep their weights in a memory-mapped array.
+
+    entered: called before the first page of it is touched.
+    """
     kept = training.RoutedRun
-    MappedRun.advice = advice
+    MappedRun.advice, MappedRun.entered = advice, staticmethod(entered)
     training.RoutedRun = MappedRun  # type: ignore[assignment,misc]
     try:
         yield

@@ -1,32 +1,41 @@
 """Weights larger than memory, four ways: by routes, by key, memory-mapped, and in memory.
 
-    out_of_core.py [--weights 32MiB] [--caches 4MiB] [--each 1.5] [--data uniform|tail]
-                   [--epochs 3] [--threads 2] [--kv-share 0.01] [--mapped-share 1] [--minutes 60]
-                   [--store DIR] [--json FILE]
+    out_of_core.py [--weights 128MiB] [--caches 16MiB] [--each 1.5] [--data uniform|tail]
+                   [--epochs 3] [--threads 2] [--shares "mapped=0.02;KV=0.01"] [--minutes 60]
+                   [--slack 64MiB] [--contenders A;B] [--store DIR] [--json FILE]
 
-weights: bytes of a float per id; each: entries of the rows per id. Contenders, each a process of
-its own that begins cold: `routes` is the default; `KV` has a key for each feature (option
-partition 0), on a share of the rows, and so with fewer features, its seconds scaled up; `mapped`
-is the same HogBatch on a memory-mapped float array of all ids, `mapped, random` with MADV_RANDOM,
-where asked for on a share of the rows as well, which still touch all pages of the array;
-and `memory` has no store. Pages of the store's files are dropped every 20 ms, so that `cache` is
-what there is; those of the memory-mapped array whenever they exceed twice the cache, so that on
-average it has as much. Seconds per epoch are the median after the first; total seconds are of the
-whole training with packing, planning and sealing; those of the processor include a count of the
-features too. Bytes are those of /proc/self/io, per pass over the rows, the one for the objective
-included; features are an estimate.
+weights: bytes of a float per id; each: entries of the rows per id, 60 in a row. Contenders, each a
+process of its own: `routes` is the default; `KV` has a key for each feature (option partition 0);
+`mapped` is the same HogBatch on a memory-mapped float array of all ids, `mapped, random` with
+MADV_RANDOM; `memory` has no store. Rows are the same for all, written straight into packed form,
+those of a share the first ones: the array still has all its pages, while KV has fewer features,
+and a cache as many times smaller (2 MiB at least).
+
+With its rows in memory a contender joins a memory cgroup of `cache` and `slack` bytes, which holds
+its page cache and all that it allocates from then on. The slack is for what no cache counts: a
+training's tables, stacks, the interpreter. Without cgroups pages of its files are dropped every
+20 ms instead, those of the array where they exceed cache and slack. `memory` has no limit.
+
+Seconds are those after joining: of the median epoch, and of the whole training, cold at first,
+with planning, the objective and sealing; the time of passes is divided by the share. The array
+needs no plan, and is charged for none. Bytes are those of /proc/self/io per pass over the rows,
+the objective's included, and divided by the share too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from mmap import MADV_RANDOM
 from pathlib import Path
 from typing import Any
@@ -34,9 +43,19 @@ from typing import Any
 import cliff
 import machine
 import mapped_weights
+import memory_group
+import numpy as np
+import stored_data
+from data import draw_labels
+from rowblock import sparse_segments
 
 CONTENDERS = ("routes", "mapped", "mapped, random", "KV", "memory")
 ASKED = {"KV": 3.0, "mapped": 1.5}
+SEGMENT_ROWS = 1 << 16
+LEAST_CACHE = 2 << 20
+LOOK = 0.02
+"""Seconds between two looks at the memory that is held."""
+PHASES = ("layout", "map", "objective", "seal")
 
 
 def main() -> None:
@@ -44,19 +63,19 @@ def main() -> None:
     made = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--weights", default="32MiB")
-    made.add_argument("--caches", default="4MiB")
+    made.add_argument("--weights", default="128MiB")
+    made.add_argument("--caches", default="16MiB")
     made.add_argument("--each", type=float, default=cliff.EACH)
     made.add_argument("--data", choices=("uniform", "tail"), default="uniform")
     made.add_argument("--threads", type=int, default=2)
     made.add_argument("--epochs", type=int, default=3)
-    made.add_argument("--kv-share", type=float, default=0.01)
-    made.add_argument("--mapped-share", type=float, default=1.0)
+    made.add_argument("--shares", default="", help="NAME=SHARE of the rows; separated by ;")
     made.add_argument("--minutes", type=float, default=60, help="for a contender at most")
+    made.add_argument("--slack", default="64MiB")
     made.add_argument("--contenders", default=";".join(CONTENDERS), help="separated by ;")
     made.add_argument("--store", type=Path, default=Path.cwd())
     made.add_argument("--json", type=Path)
-    made.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    made.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = made.parse_args()
     if given.one:
         print(json.dumps(one(*given.one, given)))
@@ -64,79 +83,258 @@ def main() -> None:
     print(machine.sentence(machine.facts()))
     rows = []
     for cache in given.caches.split(","):
-        each = {name: apart(name, cache, given) for name in given.contenders.split(";")}
-        found = {name: row for name, row in each.items() if row is not None}
         print(f"\nweights {given.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
-        for name, row in found.items():
+        found = {}
+        for name in given.contenders.split(";"):
+            row = apart(name, cache, given)
             rows.append({"cache": cache, "contender": name} | row)
             print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
-        for name in set(each) - set(found):
-            print(f"contender {name}: not done after {given.minutes:g} minutes", flush=True)
+            found[name] = row
         goals(found)
     if given.json:
         given.json.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def goals(found: dict[str, dict[str, Any]]) -> None:
-    """How many times faster than the others, by epoch."""
-    for other, asked in ASKED.items():
-        able = [row["s/epoch"] for name, row in found.items() if name.startswith(other)]
-        if able and "routes" in found:
-            reached = min(able) / found["routes"]["s/epoch"]
-            print(f"  goal: {other} / routes: {reached:.2f}, asked >= {asked:g}")
+    """How many times faster than the others: a whole training, and an epoch."""
+    for (other, asked), what in itertools.product(ASKED.items(), ("total s", "s/epoch")):
+        able = [row[what] for name, row in found.items() if name.startswith(other) and what in row]
+        if able and what in found.get("routes", {}):
+            reached = min(able) / found["routes"][what]
+            print(f"  goal: {other} / routes, {what}: {reached:.2f}, asked >= {asked:g}")
 
 
-def apart(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any] | None:
-    """A contender in a process of its own; None where it takes too long."""
+# --- a contender ---
+
+
+def apart(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
+    """A contender in a process of its own, which a memory group holds; what is on the page."""
     run = Path(__file__).resolve().parents[1] / "run.py"
-    command = [sys.executable, str(run), "out_of_core", *sys.argv[1:], "--one", name, cache]
-    with tempfile.TemporaryDirectory(dir=given.store) as store:
-        command += ["--store", store]
+    command = [sys.executable, str(run), "out_of_core", *sys.argv[1:]]
+    share = share_of(name, given)
+    with ExitStack() as stack:
+        size = cache_of(name, cache, share) + cliff.size_of(given.slack)
+        group, limit = None, "none"
+        if name != "memory":
+            try:
+                group = stack.enter_context(memory_group.limited(size))
+                limit = f"cgroup v{group.version} of {size / 2**20:.0f} MiB"
+            except memory_group.NoGroup as error:
+                limit = f"pages dropped, as there is no cgroup ({error})"
+        store = stack.enter_context(tempfile.TemporaryDirectory(dir=given.store))
+        command += ["--store", store, "--one", name, cache, str(group.path) if group else ""]
+        load = os.getloadavg()[0]
         try:
             done = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, check=True, timeout=60 * given.minutes
+                command, stdout=subprocess.PIPE, text=True, timeout=60 * given.minutes, check=False
             )
         except subprocess.TimeoutExpired:
-            return None
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+            return {"failed": f"not done after {given.minutes:g} minutes", "limit": limit}
+        if done.returncode:
+            killed = " by the kernel, out of memory" if group and group.killed else ""
+            return {"failed": f"ended with {done.returncode}{killed}", "limit": limit}
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found | {"limit": limit, "load": round((load + os.getloadavg()[0]) / 2, 1)}
 
 
-def one(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Trains it; what is on the page about it."""
-    n, size = cliff.size_of(given.weights) // 4, cliff.size_of(cache)
-    mapped = name.startswith("mapped")
-    share = given.kv_share if name == "KV" else given.mapped_share if mapped else 1.0
+def share_of(name: str, given: argparse.Namespace) -> float:
+    """Of the rows."""
+    shares = dict(part.split("=") for part in given.shares.split(";") if part)
+    return float(shares.get(name, shares.get(name.partition(",")[0], 1)))
+
+
+def cache_of(name: str, cache: str, share: float) -> int:
+    """Bytes; for KV, whose features are as many times fewer as its rows, that share."""
+    size = cliff.size_of(cache)
+    return max(LEAST_CACHE, int(size * share)) if name == "KV" else size
+
+
+def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Trains it."""
+    share = share_of(name, given)
+    size = cache_of(name, cache, share)
+    options = options_of(name, size, given)
+    rows, kept = packed(cliff.size_of(given.weights) // 4, share, given)
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.store)))
-        con = stack.enter_context(cliff.connected(root, given.threads))
-        cliff.EACH = given.each * share
-        cliff.fill(con, n, given.data)
-        limit = 0
-        if mapped:
-            limit = 2 * size
+        warm(root, options)
+        limit = size + cliff.size_of(given.slack)
+        entry = Entry(root, Path(group) if group else None, limit, name.startswith("mapped"))
+        stack.callback(entry.close)
+        if name.startswith("mapped"):
             advice = MADV_RANDOM if "random" in name else None
-            stack.enter_context(mapped_weights.mapped(advice))
-        memory = None if name == "memory" else cache
-        more = {"partition": 0} if name == "KV" else {}
-        before, busy = disk_bytes(), time.process_time()
-        held = mapped_weights.Mapped.live
-        with nullcontext() if name == "memory" else cliff.squeezed(root, limit, held):
-            trained = cliff.train(con, memory, given, more)
-        busy = time.process_time() - busy
-        after = disk_bytes()
-    passes = given.epochs + 1
+            stack.enter_context(mapped_weights.mapped(advice, entry))
+        elif name != "memory":
+            entry()
+        else:
+            entry.mark()
+        found = trained(rows, options, root)
+        row = told(found, entry, share)
+    del kept
+    return row
+
+
+def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, Any]:
+    """Of its training."""
+    options = {
+        "threads": given.threads, "max_iter": given.epochs, "epsilon": 0, "schedule": "constant",
+        "step": 1 / cliff.ENTRIES, "algorithm": "hogbatch", "l2": 0,
+    }  # fmt: skip
+    if name != "memory":
+        options |= {"store": "weights", "cache": f"{cache / 2**20:.3f}MiB"}
+    return options | ({"partition": 0} if name == "KV" else {})
+
+
+def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
+    """What is on the page of a training that just ended."""
+    whole = time.perf_counter() - entry.began
+    moved, busy = entry.moved(), time.process_time() - entry.busy
+    epochs, counters = found["epochs"], found["counters"]
+    phases = {key: counters["seconds"].get(key, 0.0) for key in PHASES} if counters else {}
+    passes = sum(epochs) + phases.get("objective", 0.0)
+    n_passes = len(epochs) + 1
     return {
-        "s/epoch": round(trained["epoch"] / share, 3),
-        "total s": round(trained["seconds"] / share, 2),
-        "cpu s": round(busy / share, 2),
-        "read MB": round((after[0] - before[0]) / passes / share / 1e6, 1),
-        "written MB": round((after[1] - before[1]) / passes / share / 1e6, 1),
-        "loss": round(trained["loss"], 5),
-        "features": trained["live"],
+        "s/epoch": round(statistics.median(epochs) / share, 3),
+        "total s": round(whole - passes + passes / share, 2),
+        "cpu s": round(busy, 2),
+        "phases": {key: round(value, 2) for key, value in phases.items()},
+        "epochs": [round(value / share, 2) for value in epochs],
+        "read MB": round(moved[0] / n_passes / share / 1e6, 1),
+        "written MB": round(moved[1] / n_passes / share / 1e6, 1),
+        "loss": round(found["loss"], 5),
         "share of rows": share,
-        "plan": trained["plan"].split(", ", 4)[-1],
+        "peak MiB": round(entry.peak / 2**20, 1),
+        "plan": found["plan"].split(", ", 4)[-1],
     }
+
+
+def packed(n: int, share: float, given: argparse.Namespace) -> Any:
+    """The first rows of all, a share of them: a group, and what holds its memory."""
+    total = int(n * given.each) // cliff.ENTRIES
+    what = stored_data.Sparse("tail", total, n, cliff.ENTRIES, 1.0, 5)
+
+    def parts() -> Iterator[Any]:
+        for first in range(0, max(1, int(total * share)), SEGMENT_ROWS):
+            count = min(SEGMENT_ROWS, max(1, int(total * share)) - first)
+            rng = np.random.default_rng((5, first))
+            shape = count, cliff.ENTRIES
+            if given.data == "uniform":
+                ids = rng.integers(0, n, shape, np.int32)
+            else:
+                ids = stored_data.zipf_ids(rng, count * cliff.ENTRIES, what).astype(np.int32)
+                ids = ids.reshape(shape)
+            margin = stored_data.truth(ids).sum(axis=1) / np.sqrt(cliff.ENTRIES / 4)
+            yield ids, draw_labels(rng, margin)
+
+    return sparse_segments(parts(), n)
+
+
+def trained(rows: Any, options: dict[str, Any], root: Path) -> dict[str, Any]:
+    """Trains on packed rows; seconds of each epoch as they were told."""
+    from tuskml.groups.stored import train_stored
+    from tuskml.learners import events, registry
+    from tuskml.learners.learner import Request
+    from tuskml.learners.registry import learner_of, task_named
+
+    task = task_named("logistic")
+    learner = learner_of(task)
+    request: Any = Request(task, registry.options_of(task, json.dumps(options)))
+    times: list[float] = []
+    with events.listening(lambda event: event.iteration and times.append(time.perf_counter())):
+        if "store" in options:
+            with timed() as each:
+                (model,) = train_stored(rows, request, 0, str(root))
+        else:
+            (model,) = learner.train(rows, request, 0)
+            each = [b - a for a, b in itertools.pairwise(times[: options["max_iter"]])]
+    return {
+        "epochs": each, "loss": float(model.loss[0]),
+        "counters": json.loads(model.options.pool[model.options.code[0]]).get("counters"),
+        "plan": model.plan.pool[model.plan.code[0]],
+    }  # fmt: skip
+
+
+@contextmanager
+def timed() -> Iterator[list[float]]:
+    """Seconds of each epoch of stored trainings."""
+    from tuskml.learners.linear.stored.online import Online
+
+    each: list[float] = []
+    kept = Online._epoch
+
+    def epoch(self: Online) -> float:
+        began = time.perf_counter()
+        loss = kept(self)
+        each.append(time.perf_counter() - began)
+        return loss
+
+    Online._epoch = epoch  # type: ignore[method-assign]
+    try:
+        yield each
+    finally:
+        Online._epoch = kept  # type: ignore[method-assign]
+
+
+def warm(root: Path, options: dict[str, Any]) -> None:
+    """Imports and maps what a training needs, by one of a few rows."""
+    ids = np.arange(4 * cliff.ENTRIES, dtype=np.int32).reshape(4, cliff.ENTRIES)
+    rows, kept = sparse_segments([(ids, np.array([True, False] * 2))], ids.size)
+    trained(rows, options | {"max_iter": 2}, root)
+    del kept
+
+
+class Entry:
+    """Where the seconds and bytes of a contender begin, and its limit."""
+
+    def __init__(self, root: Path, group: Path | None, limit: int, mapped: bool) -> None:
+        self.root, self.group, self.limit, self.mapped = root, group, limit, mapped
+        self._stack, self.peak = ExitStack(), 0.0
+        self.mark()
+
+    def __call__(self) -> None:
+        """Begins."""
+        if self.group:
+            memory_group.join(self.group)
+            self._stack.enter_context(self._watched(self.group))
+        else:
+            most = self.limit if self.mapped else 0
+            held = mapped_weights.Mapped.live
+            self._stack.enter_context(cliff.squeezed(self.root, most, held))
+        self.mark()
+
+    @contextmanager
+    def _watched(self, group: Path) -> Iterator[None]:
+        """Notes the most memory that the group's processes hold beside its page cache."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(LOOK):
+                self.peak = max(self.peak, memory_group.held(group))
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def mark(self) -> None:
+        """Without a limit."""
+        self.began, self.busy, self._before = (
+            time.perf_counter(),
+            time.process_time(),
+            disk_bytes(),
+        )
+
+    def moved(self) -> tuple[int, int]:
+        """Bytes read and written since."""
+        reads, writes = disk_bytes()
+        return reads - self._before[0], writes - self._before[1]
+
+    def close(self) -> None:
+        """Ends the limit."""
+        self._stack.close()
 
 
 def disk_bytes() -> tuple[int, int]:

@@ -299,7 +299,7 @@ def few_are_usual(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_usual: None) -> None:
     model = auto(parquet, epsilon=0.02, l2=0.001)
     assert model.converged
-    assert model.plan.startswith("mgd")
+    assert model.plan.startswith(("mgd", "sgd"))  # whichever steps cost less here
     assert model.options["counters"]["row_groups_read"] <= 24
     assert model.options["counters"]["row_groups_read"] > skipping.FEW_ROW_GROUPS
     again = auto(parquet, epsilon=0.02, l2=0.001)

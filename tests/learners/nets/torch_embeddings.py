@@ -1,15 +1,14 @@
 """Nets with embedded categories for which PyTorch's losses were recorded.
 
-python tests/learners/nets/torch_embeddings.py FILE writes the losses of 50 steps of each, by
-PyTorch.
+PYTHONPATH=tests/helpers python tests/learners/nets/torch_embeddings.py FILE writes the losses of
+50 steps of each, by PyTorch.
 """
 
-import json
 import sys
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from torch_cases import layers, linear, record, stepper
 
 STEPS, BATCH, PLAIN, HIDDEN = 50, 32, 2, 12
 LEVELS, LENGTHS, FIRST = (5, 9), (3, 4), (1, 6)
@@ -45,14 +44,8 @@ def start() -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
     """The first vectors of each table, and weights and biases of each layer, float32."""
     random = np.random.default_rng(22)
     vectors = [random.normal(size=(k, d)) for k, d in zip(LEVELS, LENGTHS, strict=True)]
-    sizes = [PLAIN + sum(LENGTHS), HIDDEN, 1]
-    layers = [
-        (random.normal(size=(n, d)) / np.sqrt(d), 0.1 * random.normal(size=n))
-        for d, n in pairwise(sizes)
-    ]
-    return [one.astype(np.float32) for one in vectors], [
-        (w.astype(np.float32), b.astype(np.float32)) for w, b in layers
-    ]
+    drawn = layers(random, [PLAIN + sum(LENGTHS), HIDDEN, 1])
+    return [one.astype(np.float32) for one in vectors], drawn
 
 
 def losses(case: dict[str, Any]) -> list[float]:
@@ -61,23 +54,11 @@ def losses(case: dict[str, Any]) -> list[float]:
     import torch
 
     nn = torch.nn
-    vectors, layers = start()
+    vectors, drawn = start()
     tables = [nn.Embedding.from_pretrained(torch.tensor(one), freeze=False) for one in vectors]
-    made = []
-    for weights, biases in layers:
-        layer = nn.Linear(weights.shape[1], weights.shape[0])
-        layer.weight.data, layer.bias.data = torch.tensor(weights), torch.tensor(biases)
-        made.append(layer)
+    made = [linear(weights, biases) for weights, biases in drawn]
     decayed = [one.weight for one in (*tables, *made)]
-    groups = [
-        {"params": decayed, "weight_decay": case["weight_decay"]},
-        {"params": [one.bias for one in made], "weight_decay": 0.0},
-    ]
-    stepper = (
-        torch.optim.AdamW(groups, lr=case["learning_rate"])
-        if case["algorithm"] == "adam"
-        else torch.optim.SGD(groups, lr=case["learning_rate"], momentum=0.9)
-    )
+    stepped = stepper(case, decayed, [one.bias for one in made])
     x, level, y = map(torch.tensor, rows(case))
     weight = torch.tensor(case.get("class_weight", (1.0, 1.0)))[(y > 0).long()]
     weight = weight / weight.mean()
@@ -91,16 +72,12 @@ def losses(case: dict[str, Any]) -> list[float]:
         else:
             each = nn.functional.binary_cross_entropy_with_logits(m, y[some], reduction="none")
             loss = (weight[some] * each).mean()
-        stepper.zero_grad()
+        stepped.zero_grad()
         loss.backward()
-        stepper.step()
+        stepped.step()
         found.append(loss.item())
     return found
 
 
 if __name__ == "__main__":
-    import torch
-
-    recorded = {"torch": torch.__version__, "losses": [losses(case) for case in CASES]}
-    with open(sys.argv[1], "w") as file:
-        json.dump(recorded, file, indent=0)
+    record(sys.argv[1], losses, CASES)

@@ -11,9 +11,9 @@ from rows import block, rows_pass
 from stored_reference import Reference, dense, sparse_rows
 
 from tuskml.errors import StoreError
-from tuskml.kernels.stored.chunks import Chunks
+from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
-from tuskml.kvstore.working.route_plan import gathered
+from tuskml.kvstore.working.route_plan import gathered, linked, neighbours
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.stored.routing import Routing, TooWide
 
@@ -29,7 +29,7 @@ def nothing() -> None:
 def planned(rows, tmp_path, memory=1 << 16, fewest=7, dimension=D):
     """The plan for rows as (ids, values), and their group."""
     groups = block(rows, np.ones(len(rows)), "sparse float32", 23, dimension)
-    return Routing(groups[0], memory, tmp_path, fewest, nothing), groups
+    return Routing(rows_pass(groups), memory, tmp_path, fewest, nothing), groups
 
 
 def features_of(rows, size):
@@ -96,7 +96,7 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
     rows = [(ids, np.float32(values).astype(float)) for ids, values in rows]
     passed = rows_pass(groups, "logistic")
     options = {"batch_size": batch_size, "step": 0.05} | PENALTIES[penalty]
-    with Routing(groups[0], 1 << 16, tmp_path, 9, nothing) as routing:
+    with Routing(passed, 1 << 16, tmp_path, 9, nothing) as routing:
         size = routing.rows
         lists = [
             (at, min(300, at + size), ids.tolist())
@@ -104,9 +104,10 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
         ]
         reference = Reference("logistic", dense(rows, D), y, np.arange(D), lists, **options)
         plan = routing.plan
-        chunks = Chunks.map(passed, routing.locator(), routing.sizes, size, 1 << 60)
-        with chunks, Routes(plan, routing.moves.file, tmp_path) as routes:
-            training = Training(chunks, routes.access, shuffle=False, together=True, **options)
+        with Routes(plan, routing.moves.file, tmp_path) as routes:
+            training = Training(
+                routing.chunks, routes.access, shuffle=False, together=True, **options
+            )
             model = Model()
             for done in range(3):
                 result = training.epoch(model, done)
@@ -138,7 +139,7 @@ def test_memory_is_bounded_by_construction(tmp_path):
     planned(rows[:500], tmp_path)[0].close()  # what is imported late is no part of it
     tracemalloc.start()
     try:
-        with Routing(groups[0], memory, tmp_path, 2, nothing) as routing:
+        with Routing(rows_pass(groups), memory, tmp_path, 2, nothing) as routing:
             peak = tracemalloc.get_traced_memory()[1]
             assert routing.n_features * 4 > 7.9 * memory
             assert routing.plan.nbytes <= memory
@@ -167,7 +168,7 @@ def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
     memory, rng = 1 << 19, np.random.default_rng(4)
     rows = [(ids, np.ones(100)) for ids in rng.integers(0, 10**8, (36_000, 100))]
     groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 10**8)
-    with Routing(groups[0], memory, tmp_path, 2, nothing) as routing:
+    with Routing(rows_pass(groups), memory, tmp_path, 2, nothing) as routing:
         plan, n = routing.plan, routing.n_chunks
         assert routing.n_features * 4 > 26 * memory
         assert 4 * n**2 > memory / 3
@@ -184,8 +185,28 @@ def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
     ids=["a row", "the chunks"],
 )
 def test_what_memory_cannot_hold_at_all(tmp_path, rows, memory):
+    """The rows then are as they were, for a plan of another kind."""
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 23, 5000)
     with pytest.raises(TooWide):
-        planned(rows, tmp_path, memory, 900 if not memory else 2, 5000)
+        Routing(rows_pass(groups), memory, tmp_path, 900 if not memory else 2, nothing)
+    left = np.concatenate([ids for _, ids in sparse_segments(groups[0])])
+    assert (left == np.concatenate([ids for ids, _ in rows])).all()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(0, 50), st.integers(1, 80))
+def test_neighbours_by_a_table_are_those_by_a_sort(seed, n_chunks, low, width):
+    rng = np.random.default_rng(seed)
+    lists = [
+        np.sort(rng.permutation(width)[: rng.integers(0, width + 1)]).astype(np.int32) + low
+        for _ in range(n_chunks)
+    ]
+    lengths = np.array([len(ids) for ids in lists])
+    ids = np.concatenate(lists)
+    pairs = ids.astype(np.uint64) << np.uint64(16) | np.repeat(
+        np.arange(n_chunks), lengths
+    ).astype(np.uint64)
+    expected = neighbours(np.sort(pairs), lengths)
+    assert (linked(ids, lengths, low, width) == expected).all()
 
 
 @pytest.mark.parametrize("file", ["weights", "moves"])
@@ -194,15 +215,15 @@ def test_a_file_that_fails_ends_the_training(tmp_path, file):
     rng = np.random.default_rng(5)
     rows, y = sparse_rows(rng, 200, D)
     groups = block(rows, y, "sparse float32", 23, D)
-    with Routing(groups[0], 1 << 16, tmp_path, 6, nothing) as routing:
-        size = routing.rows
-        chunks = Chunks.map(rows_pass(groups), routing.locator(), routing.sizes, size, 1 << 60)
-        with chunks, Routes(routing.plan, routing.moves.file, tmp_path) as routes:
-            training = Training(chunks, routes.access, together=True)
-            model = training.epoch(Model()).model
-            spoilt = routes._file if file == "weights" else routing.moves.file
-            os.ftruncate(spoilt.fileno(), 0)
-            with pytest.raises(StoreError, match="reading the weights of a training failed"):
-                training.epoch(training.epoch(model).model)
-            with pytest.raises(StoreError, match="reading the weights"):
-                routes._rest(True, False)
+    with (
+        Routing(rows_pass(groups), 1 << 16, tmp_path, 6, nothing) as routing,
+        Routes(routing.plan, routing.moves.file, tmp_path) as routes,
+    ):
+        training = Training(routing.chunks, routes.access, together=True)
+        model = training.epoch(Model()).model
+        spoilt = routes._file if file == "weights" else routing.moves.file
+        os.ftruncate(spoilt.fileno(), 0)
+        with pytest.raises(StoreError, match="reading the weights of a training failed"):
+            training.epoch(training.epoch(model).model)
+        with pytest.raises(StoreError, match="reading the weights"):
+            routes._rest(True, False)

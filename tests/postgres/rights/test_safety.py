@@ -34,6 +34,7 @@ PUBLIC_HELPERS = {
     "_tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
     "_tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
     "_tuskml_place(text[],text)": "predict_proba runs with its caller's rights; texts in, a number out",
+    "_tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",
     "_tuskml_levels_left(double precision[],double precision,jsonb)": "tree_dump runs with its caller's rights; numbers in, names out",
     "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",
     "_tuskml_interval(double precision)": "model_summary runs with its caller's rights; a number in, a number out",

@@ -37,6 +37,14 @@ class Client:
         arrays = ", ".join([f"%s::{cast}"] * len(columns))
         return f"unnest({arrays}) AS r({', '.join(names)})", [list(map(float, c)) for c in columns]
 
+    def by_name(self, columns: dict[str, str], source: str) -> tuple[str, str]:
+        """A row of expressions by name, as features, and the query that has it."""
+        if self.mark == "?":
+            listed = ", ".join(f"'{name}': {value}" for name, value in columns.items())
+            return f"{{{listed}}}", source
+        named = ", ".join(f"{value} AS {name}" for name, value in columns.items())
+        return "x", f"{source}, LATERAL (SELECT {named}) AS x"
+
     def fit(
         self,
         task: str,

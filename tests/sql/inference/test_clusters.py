@@ -60,12 +60,7 @@ def fit(
     source, parameters = client.rows(np.column_stack([x, g]), y, **more)
     how = {"epsilon": 1e-10, "cluster": "g"} | options
     given = ", ".join([f"'{json.dumps(how)}'", *more])
-    features = "x"
-    if client.mark == "?":
-        features = "{" + ", ".join(f"'{name}': {value}" for name, value in columns.items()) + "}"
-    else:
-        named = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-        source = f"{source}, LATERAL (SELECT {named}) AS x"
+    features, source = client.by_name(columns, source)
     call = f"SELECT train_model('{task}', y, {features}, {given}) AS m FROM {source}"
     sql = f"SELECT {FITTED}, (m).features FROM ({call}) AS t"
     (found,) = client.connection.execute(sql, parameters).fetchall()

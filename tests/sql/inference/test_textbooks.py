@@ -65,12 +65,7 @@ def test_ships_have_the_textbook_s_coefficients(client: Client) -> None:
         "year": "CAST(CAST(c1 AS integer) AS text)",
         "period": "CAST(CAST(c2 AS integer) AS text)",
     }
-    features = "x"
-    if client.mark == "?":
-        features = "{" + ", ".join(f"'{name}': {value}" for name, value in columns.items()) + "}"
-    else:
-        named = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-        source = f"{source}, LATERAL (SELECT {named}) AS x"
+    features, source = client.by_name(columns, source)
     options = '{"fit": true, "epsilon": 1e-10}'
     call = f"train_model('poisson', y, {features}, '{options}', 1, ln(c3))"
     model = f"(SELECT {call} FROM {source} WHERE c3 > 0)"

@@ -56,11 +56,9 @@ class Database:
         return message[message.index("train_model: ") :]
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +90,8 @@ def test_names_that_differ_in_case_only(db: Database) -> None:
     )
 
 
-def test_a_row_whose_names_differ_in_case_only_is_not_guessed_at(connect: Any) -> None:
-    db = Database("post", connect())
+def test_a_row_whose_names_differ_in_case_only_is_not_guessed_at(post: Any) -> None:
+    db = Database("post", post)
     model = f"(SELECT train_model('linear', y, {db.row(ab='a')}) FROM t)"
     both = db.row(AB="1.0", Ab="2.0")
     with pytest.raises(

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,10 @@ class Database:
         return dict(zip(shown, found, strict=True))
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Iterator[Database]:
-    if request.param == "duck":
-        yield Database(request.getfixturevalue("con"), "", ":=")
-        return
-    database = Database(request.getfixturevalue("connect")(), "ARRAY", "=>")
-    yield database
-    database.session.execute("DROP TABLE counties")
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    name, opened = session
+    return Database(opened, "", ":=") if name == "duck" else Database(opened, "ARRAY", "=>")
 
 
 @pytest.mark.parametrize("features", [["a", "b"], ["a", "county", "b"]])

@@ -61,11 +61,9 @@ class Database:
         return self.session.execute(query).fetchall()[0][0]
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def test_columns_of_any_type_are_features_by_name(db: Database) -> None:
@@ -136,8 +134,8 @@ def test_no_second_statement_where_row_groups_are_asked_for(
         assert con.execute("SELECT count(*) FROM big").fetchall() == [(300000,)]
 
 
-def test_enums_and_domains(connect: Any) -> None:
-    db = Database("post", connect())
+def test_enums_and_domains(post: Any) -> None:
+    db = Database("post", post)
     db.session.execute("CREATE TYPE pg_temp.mood AS ENUM ('glad', 'sad')")
     db.session.execute("CREATE DOMAIN pg_temp.colour AS text")
     db.session.execute(

@@ -62,11 +62,9 @@ class Database:
         return [one for (one,) in self.ask(f"SELECT {function}(m, {row}) FROM t, f ORDER BY i{suffix}")]  # fmt: skip
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def by_numpy(db: Database, model: tuskml.Model) -> np.ndarray:
@@ -111,8 +109,8 @@ def test_several_classes(db: Database) -> None:
     assert np.mean([a == b for a, b in zip(db.predict(db.row(), "predict_class"), own, strict=True)]) > 0.95  # fmt: skip
 
 
-def test_both_databases_train_the_same_net(con: duckdb.DuckDBPyConnection, connect: Any) -> None:
-    both = [Database("duck", con), Database("post", connect())]
+def test_both_databases_train_the_same_net(con: duckdb.DuckDBPyConnection, post: Any) -> None:
+    both = [Database("duck", con), Database("post", post)]
     for db in both:
         db.train("y", SHORT | {"max_iter": 3})
     here, there = (db.model() for db in both)

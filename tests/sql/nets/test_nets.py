@@ -53,16 +53,14 @@ class Database:
         return self.ask(f"SELECT {function} FROM t, {trained} ORDER BY i")
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 @pytest.fixture
-def both(con: duckdb.DuckDBPyConnection, connect: Any) -> list[Database]:
-    return [Database("duck", con), Database("post", connect())]
+def both(con: duckdb.DuckDBPyConnection, post: Any) -> list[Database]:
+    return [Database("duck", con), Database("post", post)]
 
 
 def columns(db: Database) -> tuple[np.ndarray, np.ndarray]:

@@ -77,7 +77,7 @@ def db(request: pytest.FixtureRequest) -> Any:
     if request.param == "here":
         database = Here(request.getfixturevalue("con"))
     else:
-        database = There(request.getfixturevalue("connect")())
+        database = There(request.getfixturevalue("post"))
     columns = {"g": G, "y": Y} | {name: X[:, k] for k, name in enumerate("abcd")}
     database.put("t", columns)
     return database

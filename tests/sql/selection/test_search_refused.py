@@ -15,8 +15,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 def ask(request: pytest.FixtureRequest) -> Ask:
     """Runs SQL, in which {x} stands for the features of the table `rows`."""
     here = request.param == "duckdb"
-    connection = request.getfixturevalue("con" if here else "connect")
-    connection = connection if here else connection()
+    connection = request.getfixturevalue("con" if here else "post")
     connection.execute(ROWS.format(series="range(40)" if here else "generate_series(0, 39)"))
     features = "[a, b]" if here else "ARRAY[a, b]::float8[]"
     return lambda sql: list(connection.execute(sql.replace("{x}", features)).fetchall())

@@ -50,6 +50,9 @@ INVALID: dict[str, tuple[object, str]] = {
     "min_gain": (-1, "a number of at least 0"),
     "feature_fraction": (0, "a number greater than 0"),
     "row_fraction": (0, "a number greater than 0"),
+    "goss": (1, "true or false"),
+    "top_rate": (1, "a number greater than 0 and less than 1"),
+    "other_rate": (0, "a number greater than 0 and less than 1"),
     "monotone": (
         [2],
         "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "

@@ -12,7 +12,7 @@ import tuskml
 from tuskml.connection import rows_read
 from tuskml.databases.duckdb_row_groups import ALIAS, DuckRowGroups, Place
 from tuskml.learners.linear.streamed import rounds, skipping
-from tuskml.learners.row_groups import Piece
+from tuskml.learners.row_groups import Piece, Storage
 
 ROWS = 1_500_000
 MADE = f"""
@@ -179,7 +179,7 @@ def test_planning_makes_no_list_of_row_numbers(made, tmp_path: Path) -> None:
     file = str(tmp_path / "rows.parquet")
     made.execute(f"COPY (SELECT i FROM range(5000) t(i)) TO '{file}' (FORMAT parquet)")
     place = Place(f"read_parquet('{file}', file_row_number = true){ALIAS}", ROW, 0, file)
-    groups = DuckRowGroups(made, "i", "i", [place], [5000])
+    groups = DuckRowGroups(made, "i", "i", [place], Storage("parquet", (5000,), 1e4, whole=True))
     made.execute("CREATE OR REPLACE TEMP TABLE gate AS SELECT true AS is_open")
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
     before = memory_of("VmRSS")

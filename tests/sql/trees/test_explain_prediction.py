@@ -45,14 +45,12 @@ class Database:
         self.run(f"CREATE {temp} TABLE f AS SELECT {call} AS m FROM t")
         if self.name == "duck":
             return tuskml.Model.of(self.ask("SELECT m FROM f")[0][0])
-        return tuskml.Model.of(self.ask("SELECT to_jsonb(m) - 'payload' FROM f")[0][0])
+        return tuskml.Model.of(self.ask("SELECT to_jsonb(m) FROM f")[0][0])
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def expected(tree: np.ndarray, row: np.ndarray, known: set[int], at: int = 0) -> float:

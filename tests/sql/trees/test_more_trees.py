@@ -12,6 +12,8 @@ import psycopg
 import pytest
 
 import tuskml
+from tuskml.learners.trees.compact import trees_of_payload
+from tuskml.learners.trees.forest import trees_in
 
 ROWS = """
 CREATE {temp} TABLE t AS
@@ -41,15 +43,14 @@ class Database:
         if self.name == "post":
             features = features.replace("ARRAY[x1, x2, k]", "ARRAY[x1, x2, k]::float8[]")
         call = f"train_model('gbdt', {label}, {features}, '{text}')"
-        sql = f"SELECT (m).coef, (m).intercept, (m).status, (m).iterations, (m).loss, CAST(to_json(m) AS text) FROM (SELECT {call} AS m FROM {rows}) AS f"
-        return self.session.execute(sql).fetchall()[0]
+        sql = f"SELECT (m).payload, (m).intercept, (m).status, (m).iterations, (m).loss, CAST(to_json(m) AS text) FROM (SELECT {call} AS m FROM {rows}) AS f"
+        payload, *others = self.session.execute(sql).fetchall()[0]
+        return (trees_of_payload(payload), *others)
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 SAME = {
@@ -79,8 +80,6 @@ def test_ten_trees_and_ten_more_are_twenty(db: Database, case: str) -> None:
 def test_other_rows_keep_the_trees_of_before(db: Database) -> None:
     first = db.model("y", LISTS, FEW, rows="(SELECT * FROM t WHERE g = 0) AS h")
     both = db.model("y", LISTS, FEW, first[-1], rows="(SELECT * FROM t WHERE g = 1) AS h")
-    from tuskml.learners.trees.forest import trees_in
-
     old, new = trees_in(first[0]), trees_in(both[0])
     assert len(old) == 10
     assert len(new) == 20

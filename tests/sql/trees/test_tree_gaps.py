@@ -48,11 +48,9 @@ class Database:
         return "f", f"gaps, LATERAL (SELECT {columns}) AS f"
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def numbers(db: Database) -> tuple[np.ndarray, np.ndarray]:

@@ -60,7 +60,9 @@ def test_rows_together_and_alone(kind: str, gaps: bool) -> None:
     x, y = data(kind, gaps)
     with tuskml.connect(threads=1) as con:
         loaded(con, x, (y > 0) * 1.0, json.dumps(OPTIONS))
-        coef, base = con.execute("SELECT m.coef, m.intercept FROM m").fetchall()[0]
+        coef, base = con.execute(
+            "SELECT _tusk_tree_numbers(m.payload), m.intercept FROM m"
+        ).fetchall()[0]
         expected = in_numpy(coef, np.array([base]), x)[:, 0]
         assert len(np.unique(expected)) > 100
         nan = "list_transform(x, lambda v: coalesce(v, 'NaN'))"  # without NULLs rows are a matrix
@@ -79,7 +81,7 @@ def test_classes(kind: str) -> None:
     x, y = data(kind, True)
     with tuskml.connect(threads=1) as con:
         loaded(con, x, np.digitize(y, [-0.5, 1.0]), json.dumps(OPTIONS | {"trees": 7}))
-        (coef,) = con.execute("SELECT m.coef FROM m").fetchall()[0]
+        (coef,) = con.execute("SELECT _tusk_tree_numbers(m.payload) FROM m").fetchall()[0]
         margin = in_numpy(coef, np.array(coef[3:6]), x)
         shares = np.exp(margin - margin.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)

@@ -32,11 +32,9 @@ class Database:
         return self.session.execute(sql.replace("{x}", X[self.name])).fetchall()
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    if request.param == "duck":
-        return Database("duck", request.getfixturevalue("con"))
-    return Database("post", request.getfixturevalue("connect")())
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 def by_name(db: Database, columns: str = "c, k, a") -> str:
@@ -54,7 +52,7 @@ def test_monotone_features_by_name(db: Database) -> None:
     """Signs by name are those of a list, in each group by its own features."""
     options = '{"trees": 10, "monotone": SIGNS}'
     call = f"train_model('gbdt', 3 * a - c, {by_name(db)}, '{options}')"
-    query = f"SELECT g, (m).features, (m).coef FROM (SELECT g, {call} AS m FROM (SELECT *, {LEVELS} FROM t) AS s GROUP BY g) AS f ORDER BY g"
+    query = f"SELECT g, (m).features, (m).payload FROM (SELECT g, {call} AS m FROM (SELECT *, {LEVELS} FROM t) AS s GROUP BY g) AS f ORDER BY g"
     named = db.ask(query.replace("SIGNS", '{"a": -1, "c": 1}'))
     assert [g for g, *_ in named] == [0, 1, 2]
     for g, features, coef in named:
@@ -67,7 +65,7 @@ def test_monotone_features_by_name(db: Database) -> None:
 
 def test_monotone_names_of_a_list(db: Database) -> None:
     options = '{"trees": 5, "feature_names": ["a", "b", "c"], "monotone": SIGNS}'
-    call = f"SELECT (m).coef, (m).options FROM (SELECT train_model('gbdt', y, {{x}}, '{options}') AS m FROM t) AS f"
+    call = f"SELECT (m).payload, (m).options FROM (SELECT train_model('gbdt', y, {{x}}, '{options}') AS m FROM t) AS f"
     named = db.ask(call.replace("SIGNS", '{"c": -1}'))
     assert named == db.ask(call.replace("SIGNS", "[0, 0, -1]"))
     assert json.loads(named[0][1])["monotone"] == [0, 0, -1]

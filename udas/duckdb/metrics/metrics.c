@@ -7,13 +7,6 @@ void metric_refuse(duckdb_function_info info, const char *sentence) {
     duckdb_aggregate_function_set_error(info, text);
 }
 
-static void *grow(void *memory, size_t bytes, void *context) {
-    (void)context;
-    return realloc(memory, bytes);
-}
-
-const tusk_grow HEAP = {grow, NULL};
-
 /* The probabilities of classes by their names, as predict_probas returns them. */
 static duckdb_logical_type make_shares_type(void) {
     duckdb_logical_type key = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);

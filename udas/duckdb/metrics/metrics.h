@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../scalars/metrics/heap.h"
 #include "../../scalars/metrics/scored.h"
 #include "../../scalars/metrics/table.h"
 #include "../database.h"
@@ -53,8 +54,6 @@ static inline const overload *overload_of(duckdb_function_info info) {
 }
 
 void metric_refuse(duckdb_function_info info, const char *sentence);
-/* The realloc that states grow with. */
-extern const tusk_grow HEAP;
 
 /* One row of a chunk. */
 typedef struct metric_row {

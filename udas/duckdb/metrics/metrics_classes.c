@@ -49,7 +49,7 @@ static bool take(tusk_classes *s, const metric_row *row, char *sentence) {
     return average_at(row, &average, sentence) &&
            tusk_classes_are(s, type_of(row->o), average, sentence) &&
            class_at(row, 0, &label, sentence) && class_at(row, 1, &predicted, sentence) &&
-           tusk_classes_add(s, &label, &predicted, (tusk_counts){1, weight_at(row)}, HEAP,
+           tusk_classes_add(s, &label, &predicted, (tusk_counts){1, weight_at(row)}, tusk_heap,
                             sentence);
 }
 
@@ -73,13 +73,8 @@ static void classes_init(duckdb_function_info info, duckdb_aggregate_state state
 }
 
 static void classes_destroy(duckdb_aggregate_state *states, idx_t n) {
-    for (idx_t i = 0; i < n; i++) {
-        tusk_classes *s = classes_in(states[i]);
-        void *owned[] = {s->bytes, s->names, s->pairs, s->by_name.slots, s->by_pair.slots};
-        for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
-            free(owned[k]);
-        *s = (tusk_classes){0};
-    }
+    for (idx_t i = 0; i < n; i++)
+        tusk_classes_free(classes_in(states[i]));
 }
 
 static void classes_update(duckdb_function_info info, duckdb_data_chunk chunk,
@@ -91,7 +86,8 @@ static void classes_combine(duckdb_function_info info, duckdb_aggregate_state *s
                             duckdb_aggregate_state *targets, idx_t n) {
     char sentence[TUSK_SENTENCE];
     for (idx_t i = 0; i < n; i++)
-        if (!tusk_classes_merge(classes_in(targets[i]), classes_in(sources[i]), HEAP, sentence)) {
+        if (!tusk_classes_merge(classes_in(targets[i]), classes_in(sources[i]), tusk_heap,
+                                sentence)) {
             metric_refuse(info, sentence);
             return;
         }

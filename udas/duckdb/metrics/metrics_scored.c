@@ -24,7 +24,7 @@ static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
     char sentence[TUSK_SENTENCE];
     tusk_ranked ranked = {number_at(row, 0), number_at(row, 1), bins_of(row), weight_at(row)};
     scored_in(state)->weighted = row->o->weight;
-    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), &ranked, HEAP,
+    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), &ranked, tusk_heap,
                          sentence))
         return true;
     metric_refuse(info, sentence);
@@ -44,10 +44,7 @@ static void scored_init(duckdb_function_info info, duckdb_aggregate_state state)
 static void scored_destroy(duckdb_aggregate_state *states, idx_t n) {
     for (idx_t i = 0; i < n; i++) {
         scored_state *s = (scored_state *)states[i];
-        for (int l = 0; l < 2; l++) {
-            free(s->scored.lists[l].keys);
-            free(s->scored.lists[l].weights);
-        }
+        tusk_scored_free(&s->scored);
         *s = (scored_state){0};
     }
 }
@@ -62,7 +59,7 @@ static void scored_combine(duckdb_function_info info, duckdb_aggregate_state *so
     const tusk_ranking *ranking = tusk_ranking_of(kind_of(overload_of(info)));
     char sentence[TUSK_SENTENCE];
     for (idx_t i = 0; i < n; i++)
-        if (!tusk_scored_merge(scored_in(targets[i]), scored_in(sources[i]), ranking, HEAP,
+        if (!tusk_scored_merge(scored_in(targets[i]), scored_in(sources[i]), ranking, tusk_heap,
                                sentence)) {
             metric_refuse(info, sentence);
             return;

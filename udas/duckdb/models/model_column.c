@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "../../scalars/models/payload.h"
+
 enum used_field { U_TASK, U_COEF, U_INTERCEPT, U_CLASSES, U_OPTIONS, USED_FIELDS };
 static const enum model_field USED[USED_FIELDS] = {M_TASK, M_COEF, M_INTERCEPT, M_CLASSES,
                                                    M_OPTIONS};
@@ -34,7 +36,7 @@ static bool no_models(idx_t n, scratch *s, model_column *m) {
     if (!all_null(n, s, &none))
         return false;
     list_column list = {none, none, 0};
-    *m = (model_column){none, none, none, none, none, list, list};
+    *m = (model_column){none, none, none, none, none, none, none, list, list};
     return true;
 }
 
@@ -47,6 +49,13 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) 
             return false;
     m->self = column_of(v);
     duckdb_vector preparation = field_of(v, MODEL_FIELD[M_PREPARATION].name);
+    duckdb_vector payload = field_of(v, MODEL_FIELD[M_PAYLOAD].name);
+    duckdb_vector iterations = field_of(v, MODEL_FIELD[M_ITERATIONS].name);
+    if (!(payload && !is_null_type(payload) ? (m->payload = column_of(payload), true)
+                                            : all_null(n, s, &m->payload)) ||
+        !(iterations ? numbers_of_any(iterations, n, s, &m->iterations, NULL)
+                     : all_null(n, s, &m->iterations)))
+        return false;
     return (preparation ? text_of_any(preparation, n, s, &m->preparation)
                         : all_null(n, s, &m->preparation)) &&
            text_of_any(f[U_TASK], n, s, &m->task) &&
@@ -81,4 +90,18 @@ tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
         .has_intercept = is_valid(&m->intercept, row),
         .intercept = ((const double *)m->intercept.data)[row],
     };
+}
+
+static bool has_no_coef(const model_column *m, idx_t row) {
+    return !is_valid(&m->coef.self, row);
+}
+
+bool has_trees_in_payload(const model_column *m, idx_t row) {
+    return has_no_coef(m, row) && tusk_has_compact_trees(text_in(&m->payload, row));
+}
+
+bool lacks_trees(const model_column *m, idx_t row) {
+    tusk_text task = text_in(&m->task, row);
+    bool grown = is_valid(&m->iterations, row) && ((const double *)m->iterations.data)[row] > 0;
+    return grown && has_no_coef(m, row) && tusk_is_of_trees(task);
 }

@@ -6,7 +6,7 @@
 #include "../any_type.h"
 
 typedef struct model_column {
-    column self, task, intercept, options, preparation;
+    column self, task, intercept, options, preparation, payload, iterations;
     list_column coef, classes;
 } model_column;
 
@@ -17,6 +17,10 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m);
 /* The fields of the model in a row that is not NULL. */
 tusk_model_fields model_fields_at(const model_column *m, idx_t row);
 tusk_text text_in(const column *c, idx_t row);
+/* Whether the trees of the model are in its payload alone. */
+bool has_trees_in_payload(const model_column *m, idx_t row);
+/* Whether it lacks the trees that it once had. */
+bool lacks_trees(const model_column *m, idx_t row);
 
 /* The field of a STRUCT with this name; NULL if there is none. */
 duckdb_vector field_of(duckdb_vector v, const char *name);

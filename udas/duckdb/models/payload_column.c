@@ -36,6 +36,16 @@ static void refuse(duckdb_function_info info, const char *sentence) {
     duckdb_scalar_function_set_error(info, text);
 }
 
+/* A payload that has what no other field has stays as it is, if it is sound. */
+static bool keep_payload(duckdb_vector v, idx_t row, tusk_text payload, char *sentence) {
+    tusk_compact trees;
+    const char *sqlstate;
+    if (!tusk_compact_trees_of(payload, &trees, sentence, &sqlstate))
+        return false;
+    duckdb_vector_assign_string_element_len(v, row, payload.data, payload.length);
+    return true;
+}
+
 static void put_payloads(duckdb_function_info info, const model_column *models, idx_t n,
                          duckdb_vector result) {
     char sentence[TUSK_SENTENCE];
@@ -43,6 +53,17 @@ static void put_payloads(duckdb_function_info info, const model_column *models, 
         if (!is_valid(&models->self, row)) {
             set_null(result, row);
             continue;
+        }
+        if (has_trees_in_payload(models, row)) {
+            if (!keep_payload(result, row, text_in(&models->payload, row), sentence)) {
+                refuse(info, sentence);
+                return;
+            }
+            continue;
+        }
+        if (lacks_trees(models, row)) {
+            refuse(info, TUSK_NO_TREES);
+            return;
         }
         tusk_model_fields fields = model_fields_at(models, row);
         if (!put_payload_of(result, row, &fields, sentence)) {

@@ -7,6 +7,7 @@
 
 #include "../../scalars/models/json_member.h"
 #include "../../scalars/models/note.h"
+#include "../../scalars/models/payload.h"
 #include "../../scalars/models/quoted.h"
 #include "../../scalars/ratio.h"
 #include "../../scalars/student.h"
@@ -104,7 +105,8 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
 }
 
 static bool has_terms(const models *m, idx_t row) {
-    return is_valid(&m->used.self, row) && is_valid(&m->used.coef.self, row);
+    return is_valid(&m->used.self, row) &&
+           (is_valid(&m->used.coef.self, row) || tusk_is_of_trees(text_in(&m->used.task, row)));
 }
 
 /* Weights of each class of a model of several, 0 for other models. */

@@ -1,4 +1,5 @@
 /* Writes the trainer's answers into the values that finalize returns. */
+#include "../../scalars/models/payload.h"
 #include "../catching.h"
 #include "../database.h"
 #include "../models/payload_column.h"
@@ -49,24 +50,34 @@ static void put_NUMBERS(AT, tusk_lists l, int64_t i) {
 }
 
 /* Writes NULL if no prediction could use the model or memory is short; a prediction then says
- * why. */
-static void put_payload(AT, const tusk_models *m, int64_t i) {
+ * why. Returns whether the payload has the coefficients, so that their field is NULL. */
+static bool put_payload(AT, const tusk_models *m, int64_t i) {
     tusk_model_fields fields = tusk_fields_of(m, i);
     char sentence[TUSK_SENTENCE];
-    if (!put_payload_of(v, row, &fields, sentence))
+    if (!put_payload_of(v, row, &fields, sentence)) {
         set_null(v, row);
+        return false;
+    }
+    duckdb_string_t *text = (duckdb_string_t *)duckdb_vector_get_data(v) + row;
+    return tusk_has_compact_trees(
+        (tusk_text){duckdb_string_t_data(text), duckdb_string_t_length(*text)});
 }
 
 #define PUT_TEXT(NAME, name) put_TEXT(f[M_##NAME], row, m->name, i);
 #define PUT_TEXTS(NAME, name) put_TEXTS(f[M_##NAME], row, m->name, i);
 #define PUT_NUMBER(NAME, name) put_NUMBER(f[M_##NAME], row, m->name, i);
-#define PUT_NUMBERS(NAME, name) put_NUMBERS(f[M_##NAME], row, m->name, i);
+#define PUT_NUMBERS(NAME, name)           \
+    if (M_##NAME == M_COEF && in_payload) \
+        set_null(f[M_##NAME], row);       \
+    else                                  \
+        put_NUMBERS(f[M_##NAME], row, m->name, i);
 #define PUT_COUNT(NAME, name) put_COUNT(f[M_##NAME], row, m->name, i);
 #define PUT_TRUTH(NAME, name) put_TRUTH(f[M_##NAME], row, m->name, i);
-#define PUT_PAYLOAD(NAME, name) put_payload(f[M_##NAME], row, m, i);
+#define PUT_PAYLOAD(NAME, name)
 #define PUT(NAME, name, KIND, meaning) PUT_##KIND(NAME, name)
 
 static void put_model(duckdb_vector *f, idx_t row, const tusk_models *m, int64_t i) {
+    bool in_payload = put_payload(f[M_PAYLOAD], row, m, i);
     TUSK_MODEL_FIELDS(PUT)
 }
 

@@ -1,6 +1,7 @@
 #include "eras.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -209,13 +210,16 @@ void run_close(run *r) {
         atomic_store(&r->era->closed, true);
 }
 
-void run_fail(run *r) {
+void run_fail(run *r, const char *why) {
     eras *all = r->era->all;
     pthread_mutex_lock(&all->lock);
     era *family = head(r->era);
     if (family->n_runs - family->n_joined == 1)
         for (era *e = all->list; e; e = e->next)
-            if (head(e) == family)
+            if (head(e) == family) {
+                if (!e->over)
+                    snprintf(e->why, sizeof e->why, "%s", why);
                 end(e);
+            }
     pthread_mutex_unlock(&all->lock);
 }

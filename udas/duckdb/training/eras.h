@@ -30,6 +30,7 @@ typedef struct era {
     int64_t born;        /* the cancel count at its start */
     int64_t number;      /* counts from 1; in the head, the smallest of the family */
     atomic_bool over;
+    char why[1024]; /* why its statement failed; set before over, "" after a cancel */
     /* Only eras.c uses the fields below. */
     _Atomic int64_t n_states;
     atomic_bool closed;               /* a statement in it has begun to train */
@@ -68,7 +69,7 @@ int64_t run_statement(run *r);
 double run_began(run *r);
 /* The statement begins to train: no other statement may join its era. */
 void run_close(run *r);
-/* Notes that the statement has failed. */
-void run_fail(run *r);
+/* Notes that the statement has failed, and with which sentence. */
+void run_fail(run *r, const char *why);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "../../rowblock/fork_safe.h"
 #include "../database.h"
 
 static _Atomic(cancel_counter) counter;
@@ -19,7 +20,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool watching;
 static _Atomic int64_t mark; /* the cancel count when the packing began */
 
+TUSK_FORK_SAFE(hold_in_forks, lock)
+
+/* The watcher takes a mutex of its own inside ours. Its library has registered that one by now. */
 TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, hold_in_forks);
     atomic_store(&watcher, watch);
     atomic_store(&counter, count);
 }

@@ -1,5 +1,6 @@
 /* Passes the blocks of a batch of groups to the trainer, and checks its answers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "interrupt.h"
 #include "train_model.h"
@@ -74,20 +75,18 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     }
 }
 
-/* Returns false if there are no models. */
-static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *states,
-                        duckdb_vector result, idx_t n, idx_t offset, run *run) {
-    const overload *o = overload_of(info);
+/* Returns why there are no models, or NULL if there are. The sentence may lie in `room`. */
+static const char *train_batch(const overload *o, duckdb_aggregate_state *states,
+                               duckdb_vector result, idx_t n, idx_t offset, run *run,
+                               char room[static 1024]) {
     tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
+    if (!train)
+        return "the extension was loaded without its Python package, which trains: run the "
+               "statement by `tuskml sql`, or in Python open the database with "
+               "tuskml.connect() or call tuskml.load(connection)";
     call c = {0};
-    bool done = false;
-    if (!train) {
-        refuse(info, "the extension was loaded without its Python package, which trains: run the "
-                     "statement by `tuskml sql`, or in Python open the database with "
-                     "tuskml.connect() or call tuskml.load(connection)");
-    } else if (!call_new(&c, n)) {
-        refuse(info, "out of memory");
-    } else {
+    const char *why = "out of memory";
+    if (call_new(&c, n)) {
         tusk_batch batch = {.groups = c.groups,
                             .spec = c.spec,
                             .specs = c.specs,
@@ -101,14 +100,17 @@ static bool train_batch(duckdb_function_info info, duckdb_aggregate_state *state
         fill_batch(&c, &batch, states, result, n, offset);
         if (batch.n_groups)
             train(&batch);
-        done = !batch.n_groups || (!a.failed && all_answered(&batch, &c));
         if (a.failed)
-            refuse(info, "no memory for the models: raise memory_limit");
-        else if (!done)
-            refuse(info, batch.error[0] ? batch.error : tusk_interrupted((int)o->request));
+            why = "no memory for the models: raise memory_limit";
+        else if (!batch.n_groups || all_answered(&batch, &c))
+            why = NULL;
+        else if (batch.error[0])
+            why = memcpy(room, batch.error, sizeof batch.error);
+        else
+            why = tusk_interrupted((int)o->request);
     }
     call_free(&c);
-    return done;
+    return why;
 }
 
 void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
@@ -121,9 +123,14 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
     run *run = run_of_states(info, states, n, &refused);
     if (run)
         run_close(run);
-    if (refused || !train_batch(info, states, result, n, offset, run)) {
+    char room[1024];
+    const char *why =
+        refused ? "" : train_batch(overload_of(info), states, result, n, offset, run, room);
+    if (why) {
         if (run)
-            run_fail(run);
+            run_fail(run, why);
+        if (!refused)
+            refuse(info, why);
         drop_states(states, n); /* DuckDB 1.x never destroys states whose finalize failed */
     }
     eras_leave(d->eras);

@@ -26,11 +26,14 @@ void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     *(train_state *)state = (train_state){0};
 }
 
-/* Refuses states of a statement that is over, for example after a cancel. */
+/* Refuses states of a statement that is over. After a failure, every thread of the statement says
+ * the same sentence, because DuckDB reports the one that it receives first. */
 static bool may_go_on(duckdb_function_info info, const run *r) {
-    if (r->era->born == cancels_so_far() && !r->era->over)
+    const era *e = r->era;
+    bool cancelled = e->born != cancels_so_far();
+    if (!cancelled && !e->over)
         return true;
-    refuse(info, tusk_interrupted(overload_of(info)->request));
+    refuse(info, cancelled || !e->why[0] ? tusk_interrupted(overload_of(info)->request) : e->why);
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "../../rowblock/fork_safe.h"
 #include "../database.h"
 
 #define NAME "_tusk_states"
@@ -212,17 +213,21 @@ static v1 *learn(duckdb_connection connection) {
     return known;
 }
 
+static pthread_mutex_t learning = PTHREAD_MUTEX_INITIALIZER;
+TUSK_FORK_SAFE(hold_in_forks, learning)
+
 const v1 *v1_learn(duckdb_connection connection) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static duckdb_state (*of)(duckdb_connection, const char *, duckdb_result *); /* whose */
     static const v1 *learnt; /* of the last DuckDB; others' databases keep their own */
     v1_note();
-    pthread_mutex_lock(&lock);
+    pthread_once(&once, hold_in_forks);
+    pthread_mutex_lock(&learning);
     if (of != duckdb_query || !learnt) {
         learnt = learn(connection);
         of = duckdb_query;
     }
     const v1 *known = learnt;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&learning);
     return known;
 }

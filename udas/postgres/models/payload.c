@@ -43,8 +43,49 @@ static tusk_numbers read_list(HeapTupleHeader model, enum model_field field) {
     return (tusk_numbers){(const double *)ARR_DATA_PTR(a), n, true};
 }
 
+static void refuse(const char *sentence) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model_payload: %s", sentence)));
+}
+
+static tusk_text text_of(bytea *bytes) {
+    return (tusk_text){VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)};
+}
+
+/* The trees of a payload that has them in their compact form. */
+static tusk_compact trees_of(bytea *bytes) {
+    char sentence[TUSK_SENTENCE];
+    const char *sqlstate;
+    tusk_compact trees;
+    if (!tusk_compact_trees_of(text_of(bytes), &trees, sentence, &sqlstate))
+        ereport(ERROR, (errcode(MAKE_SQLSTATE(sqlstate[0], sqlstate[1], sqlstate[2], sqlstate[3],
+                                              sqlstate[4])),
+                        errmsg("%s", sentence)));
+    return trees;
+}
+
+/* The payload of a model without coefficients, if it has the trees; NULL if it has none. */
+static bytea *payload_with_trees(HeapTupleHeader model) {
+    bool no_coef, null;
+    GetAttributeByName(model, MODEL_FIELD[M_COEF].name, &no_coef);
+    Datum payload = GetAttributeByName(model, MODEL_FIELD[M_PAYLOAD].name, &null);
+    bytea *bytes = null ? NULL : DatumGetByteaPP(payload);
+    if (no_coef && bytes && tusk_has_compact_trees(text_of(bytes))) {
+        trees_of(bytes);
+        return bytes;
+    }
+    Datum iterations = GetAttributeByName(model, MODEL_FIELD[M_ITERATIONS].name, &null);
+    if (no_coef && !null && DatumGetInt64(iterations) > 0 &&
+        tusk_is_of_trees(read_text(model, M_TASK)))
+        refuse(TUSK_NO_TREES);
+    return NULL;
+}
+
 static Datum payload_of(HeapTupleHeader model) {
     bool null;
+    bytea *kept = payload_with_trees(model);
+    if (kept)
+        return PointerGetDatum(kept);
     Datum intercept = GetAttributeByName(model, MODEL_FIELD[M_INTERCEPT].name, &null);
     tusk_model_fields fields = {
         .task = read_text(model, M_TASK),
@@ -58,9 +99,31 @@ static Datum payload_of(HeapTupleHeader model) {
     char sentence[TUSK_SENTENCE];
     Datum payload = payload_datum(&fields, sentence);
     if (!payload)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model_payload: %s", sentence)));
+        refuse(sentence);
     return payload;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_tree_numbers);
+Datum tuskml_tree_numbers(PG_FUNCTION_ARGS) {
+    bytea *payload = PG_GETARG_BYTEA_PP(0);
+    if (!tusk_has_compact_trees(text_of(payload)))
+        PG_RETURN_NULL();
+    tusk_compact trees = trees_of(payload);
+    uint64 n = tusk_compact_numbers(&trees);
+    if (n > MaxAllocSize / sizeof(double) / 2)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("the trees of the model have too many nodes for a value")));
+    Size size = ARR_OVERHEAD_NONULLS(1) + n * sizeof(double);
+    ArrayType *numbers = palloc0(size);
+    SET_VARSIZE(numbers, size);
+    numbers->ndim = 1;
+    numbers->elemtype = FLOAT8OID;
+    ARR_DIMS(numbers)[0] = (int)n;
+    ARR_LBOUND(numbers)[0] = 1;
+    if (!tusk_compact_write(&trees, (double *)ARR_DATA_PTR(numbers)))
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                        errmsg("a split of the trees points at no node")));
+    PG_RETURN_ARRAYTYPE_P(numbers);
 }
 
 PG_FUNCTION_INFO_V1(tuskml_model_payload);

@@ -118,22 +118,28 @@ Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
     return PointerGetDatum(bytes);
 }
 
-/* Leaves NULL if no prediction could use the model; a prediction then says why. */
-static void put_payload(field *f, const tusk_models *m, int64 i) {
+/* Leaves NULL if no prediction could use the model; a prediction then says why. Returns whether
+ * the payload has the coefficients, so that their field is NULL. */
+static bool put_payload(field *f, const tusk_models *m, int64 i) {
     tusk_model_fields fields = tusk_fields_of(m, i);
     char sentence[TUSK_SENTENCE];
     Datum payload = payload_datum(&fields, sentence);
-    if (payload)
-        *f = (field){payload, false};
+    if (!payload)
+        return false;
+    *f = (field){payload, false};
+    bytea *bytes = (bytea *)DatumGetPointer(payload);
+    return tusk_has_compact_trees((tusk_text){VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ});
 }
 
 #define PUT_TEXT(NAME, name) put_TEXT(f + M_##NAME, m->name, i);
 #define PUT_TEXTS(NAME, name) put_TEXTS(f + M_##NAME, m->name, i);
 #define PUT_NUMBER(NAME, name) put_NUMBER(f + M_##NAME, m->name, i);
-#define PUT_NUMBERS(NAME, name) put_NUMBERS(f + M_##NAME, m->name, i);
+#define PUT_NUMBERS(NAME, name)              \
+    if (!(M_##NAME == M_COEF && in_payload)) \
+        put_NUMBERS(f + M_##NAME, m->name, i);
 #define PUT_COUNT(NAME, name) put_COUNT(f + M_##NAME, m->name, i);
 #define PUT_TRUTH(NAME, name) put_TRUTH(f + M_##NAME, m->name, i);
-#define PUT_PAYLOAD(NAME, name) put_payload(f + M_##NAME, m, i);
+#define PUT_PAYLOAD(NAME, name)
 #define PUT(NAME, name, KIND, meaning) PUT_##KIND(NAME, name)
 
 /* The position of a field in the type. An upgrade adds fields at the end. -1: the type has not
@@ -151,6 +157,7 @@ Datum model_datum(TupleDesc type, const tusk_models *m, int64 i) {
     field f[MODEL_FIELDS];
     for (int k = 0; k < MODEL_FIELDS; k++)
         f[k] = (field){(Datum)0, true};
+    bool in_payload = put_payload(f + M_PAYLOAD, m, i);
     TUSK_MODEL_FIELDS(PUT)
     Datum *values = palloc0(type->natts * sizeof *values);
     bool *nulls = palloc(type->natts * sizeof *nulls);

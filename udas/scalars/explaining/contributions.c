@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../models/margins.h"
+
 static uint64_t features_of(const tusk_scorer *s) {
     if (!s->n_coef)
         return 0;
     if (s->task == TUSK_BOOSTED)
-        return (uint64_t)s->coef[0];
+        return tusk_tree_features(s);
     return s->labels ? s->n_coef - 1 : s->n_coef;
 }
 

@@ -32,6 +32,8 @@ typedef struct factor {
     double z, o;
 } factor;
 
+static const char NO_TREE[] = "the coefficients of the model are not the nodes of its trees";
+
 typedef struct walk {
     const tusk_weight *nodes;
     uint64_t n; /* nodes of the tree */
@@ -75,8 +77,6 @@ static bool check_rows(const walk *w, uint64_t at) {
 static uint64_t measure(const walk *w, uint64_t at, uint64_t depth, uint64_t *deepest,
                         double *mean) {
     const tusk_weight *node = w->nodes + at * NODE;
-    static const char *const NO_TREE = "the coefficients of the model are not the nodes of its "
-                                       "trees";
     if (depth > DEEPEST)
         return refuse(w->sentence, "a tree of the model is deeper than 1000 splits");
     *deepest = depth > *deepest ? depth : *deepest;
@@ -193,8 +193,7 @@ static bool measure_all(walk *w, const tusk_scorer *s, uint64_t margins, uint64_
         if (!end)
             return false;
         if (end != w->n)
-            return refuse(w->sentence,
-                          "the coefficients of the model are not the nodes of its trees");
+            return refuse(w->sentence, NO_TREE);
         out[t % margins * (w->d + 1)] += mean;
     }
     return true;
@@ -216,13 +215,13 @@ static void visit_all(walk *w, const tusk_scorer *s, uint64_t margins, double *o
     }
 }
 
-bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
+static bool contributions_of(const tusk_scorer *s, const double *x, uint64_t d, double *out,
                              char *sentence) {
     uint64_t margins = s->labels ? s->n_classes : 1, deepest = 0;
     walk w = {.s = s, .x = x, .d = d, .sentence = sentence};
     memset(out, 0, margins * (d + 1) * sizeof *out);
     for (uint64_t k = 0; k < margins; k++)
-        out[k * (d + 1)] = s->labels ? s->coef[FIRST_BASE + k] : s->intercept;
+        out[k * (d + 1)] = tusk_tree_base(s, k);
     if (!measure_all(&w, s, margins, &deepest, out))
         return false;
     uint64_t most = deepest < d ? deepest : d; /* features of a path */
@@ -238,4 +237,23 @@ bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, 
     visit_all(&w, s, margins, out);
     free(room);
     return true;
+}
+
+/* Compact trees are written out as numbers first. */
+bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
+                             char *sentence) {
+    if (!s->is_compact)
+        return contributions_of(s, x, d, out, sentence);
+    tusk_scorer whole = *s;
+    whole.n_coef = tusk_compact_numbers(&s->trees);
+    double *numbers = malloc(whole.n_coef * sizeof *numbers);
+    if (!numbers)
+        return refuse(sentence, "out of memory");
+    whole.coef = (const tusk_weight *)numbers;
+    whole.is_compact = false;
+    bool done = tusk_compact_write(&s->trees, numbers)
+                    ? contributions_of(&whole, x, d, out, sentence)
+                    : refuse(sentence, NO_TREE);
+    free(numbers);
+    return done;
 }

@@ -7,6 +7,7 @@
 
 #include "../metrics/classes.h"
 #include "../metrics/curves.h"
+#include "../metrics/heap.h"
 #include "../metrics/metric.h"
 #include "../metrics/scored.h"
 #include "../models/payload.h"
@@ -42,13 +43,6 @@ static bool stops(judged *j, uint32_t i) {
         j->stopped = true;
     return j->stopped;
 }
-
-static void *grow(void *memory, size_t bytes, void *context) {
-    (void)context;
-    return realloc(memory, bytes);
-}
-
-static const tusk_grow HEAP = {grow, NULL};
 
 static which_metric named(const char *name) {
     which_metric w = {-1, -1, -1};
@@ -91,7 +85,7 @@ static tusk_judged row_of_shares(const judged *j, double y, const double *p) {
 static bool take_ranked(judged *j, double y, double score, double weight) {
     const tusk_ranking *ranking = tusk_ranking_of((enum tusk_ranking_kind)j->which.ranking);
     tusk_ranked row = {y == j->scorer.positive, score, 0, weight};
-    return tusk_scored_take(&j->scored, ranking, &row, HEAP, j->sentence);
+    return tusk_scored_take(&j->scored, ranking, &row, tusk_heap, j->sentence);
 }
 
 static bool take_class(judged *j, double y, double predicted, double weight) {
@@ -105,7 +99,7 @@ static bool take_class(judged *j, double y, double predicted, double weight) {
                             j->sentence) &&
            tusk_class_number(&label, y, "label", j->sentence) &&
            tusk_class_number(&second, predicted, "predicted", j->sentence) &&
-           tusk_classes_add(&j->counted, &label, &second, (tusk_counts){1, weight}, HEAP,
+           tusk_classes_add(&j->counted, &label, &second, (tusk_counts){1, weight}, tusk_heap,
                             j->sentence);
 }
 
@@ -236,17 +230,6 @@ static double give(const judged *j) {
     return null ? NAN : found;
 }
 
-static void forget(judged *j) {
-    for (int k = 0; k < 2; k++) {
-        free(j->scored.lists[k].keys);
-        free(j->scored.lists[k].weights);
-    }
-    void *owned[] = {j->counted.bytes, j->counted.names, j->counted.pairs,
-                     j->counted.by_name.slots, j->counted.by_pair.slots};
-    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
-        free(owned[k]);
-}
-
 /* The answer that a metric is of. */
 static enum tusk_answer answer_for(which_metric w, const tusk_payload_head *head) {
     bool several = tusk_labels_in(head) > 0;
@@ -284,7 +267,8 @@ static bool judge_payload(const char *bytes, size_t size, const tusk_group *grou
         done = judge_rows(j, group);
         *out = give(j);
     }
-    forget(j);
+    tusk_scored_free(&j->scored);
+    tusk_classes_free(&j->counted);
     tusk_forget_model(&j->scorer);
     return done;
 }

@@ -29,6 +29,11 @@ bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
  * trees has a level; false for a set or a level that is none. */
 bool tusk_level_goes_left(const tusk_weight *coef, uint64_t n, double from_end, double level);
 
+/* How many features a model of trees has, and the margin of its class k, or its only one, before
+ * the first tree. */
+uint64_t tusk_tree_features(const tusk_scorer *s);
+double tusk_tree_base(const tusk_scorer *s, uint64_t k);
+
 /* For rows and boosted trees (trees.c). */
 bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);

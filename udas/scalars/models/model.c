@@ -127,8 +127,18 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     return true;
 }
 
+static bool open_compact(tusk_scorer *s, char *sentence) {
+    uint64_t outputs = s->labels ? s->n_classes : 1;
+    s->is_compact =
+        tusk_compact_open((const char *)s->coef, s->n_coef * sizeof(double), outputs, &s->trees);
+    return s->is_compact ||
+           refuse(sentence, "the coefficients of the model are not the nodes of its trees");
+}
+
 /* Whether there are as many coefficients as the model needs. */
-static bool check_sizes(const tusk_payload_head *h, const tusk_scorer *s, char *sentence) {
+static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *sentence) {
+    if (h->flags & TUSK_HAS_COMPACT_TREES)
+        return open_compact(s, sentence);
     if (s->task == TUSK_NET)
         return (!s->n_coef && !s->labels) ||
                tusk_check_net(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);

@@ -245,6 +245,21 @@ static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentenc
     return true;
 }
 
+/* Puts trees into their compact form, if that can hold them. */
+static void compact_trees(tusk_payload_parts *p) {
+    tusk_payload_head *h = &p->head;
+    uint64_t labels = tusk_labels_in(h), bytes;
+    if (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS || h->n_weights <= labels)
+        return;
+    uint64_t outputs = h->flags & TUSK_HAS_LABELS ? labels : 1;
+    p->compact = tusk_compact_of(p->weights, h->n_weights - labels, outputs, &bytes);
+    if (!p->compact)
+        return;
+    h->n_weights = labels + bytes / sizeof(double);
+    h->flags |= TUSK_HAS_COMPACT_TREES;
+    h->format = TUSK_PAYLOAD_COMPACT;
+}
+
 /* Whether there are as many weights as the model needs. */
 static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
@@ -281,13 +296,18 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
     p->head.name_length = (uint16_t)p->name.length;
-    return check_weights(p, sentence) &&
-           (!m->preparation.data || add_preparation(m->preparation, p, sentence));
+    if (!check_weights(p, sentence) ||
+        (m->preparation.data && !add_preparation(m->preparation, p, sentence)))
+        return false;
+    compact_trees(p);
+    return true;
 }
 
 void tusk_payload_free(tusk_payload_parts *p) {
     free((char *)p->preparation.data);
+    free(p->compact);
     p->preparation = (tusk_text){NULL, 0};
+    p->compact = NULL;
 }
 
 /* --- the bytes --- */
@@ -313,7 +333,8 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
     if (labels)
         memcpy(at, p->labels, labels * sizeof(double));
     if (h->n_weights)
-        memcpy(at + labels * sizeof(double), p->weights, (h->n_weights - labels) * sizeof(double));
+        memcpy(at + labels * sizeof(double), p->compact ? p->compact : (const char *)p->weights,
+               (h->n_weights - labels) * sizeof(double));
     at += h->n_weights * sizeof(double);
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
@@ -335,6 +356,8 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
     bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED; /* all classes share weights */
+    if (h->flags & TUSK_HAS_COMPACT_TREES && h->task != TUSK_BOOSTED)
+        return false;
     if (whole && h->flags & TUSK_IN_STORE)
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
@@ -354,13 +377,12 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format != TUSK_PAYLOAD_FORMAT && h->format != TUSK_PAYLOAD_LATER) {
+    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_COMPACT) {
         *sqlstate = "0A000";
-        snprintf(
-            sentence, TUSK_SENTENCE,
-            "the payload of the model has format %d, and this tuskml %s reads formats %d and %d: "
-            "train the model again or upgrade tuskml",
-            h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_LATER);
+        snprintf(sentence, TUSK_SENTENCE,
+                 "the payload of the model has format %d, and this tuskml %s reads formats %d to "
+                 "%d: train the model again or upgrade tuskml",
+                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_COMPACT);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
@@ -379,4 +401,33 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if ((h->flags & TUSK_BY_NAME) && !tusk_preparation_open(v->preparation, &head))
         return refuse_damage(sentence, sqlstate);
     return true;
+}
+
+/* --- trees --- */
+
+bool tusk_is_of_trees(tusk_text task) {
+    for (size_t t = 0; t < N_TASKS; t++)
+        if (is_text(task, KNOWN_TASKS[t].name))
+            return KNOWN_TASKS[t].like == TUSK_BOOSTED;
+    return false;
+}
+
+bool tusk_has_compact_trees(tusk_text bytes) {
+    tusk_payload_head head;
+    if (bytes.length < sizeof head)
+        return false;
+    memcpy(&head, bytes.data, sizeof head);
+    return head.task == TUSK_BOOSTED && head.flags & TUSK_HAS_COMPACT_TREES;
+}
+
+bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,
+                           const char **sqlstate) {
+    tusk_payload_view v;
+    if (!tusk_payload_open(bytes, &v, sentence, sqlstate))
+        return false;
+    uint64_t labels = tusk_labels_in(&v.head);
+    uint64_t outputs = v.head.flags & TUSK_HAS_LABELS ? labels : 1;
+    return tusk_compact_open((const char *)(v.weights + labels),
+                             (v.head.n_weights - labels) * sizeof(double), outputs, trees) ||
+           refuse_damage(sentence, sqlstate);
 }

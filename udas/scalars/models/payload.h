@@ -16,6 +16,8 @@
 /* The format of models of rows with names or of more than two classes; older versions refuse it.
  */
 #define TUSK_PAYLOAD_LATER 2
+/* The format of models of trees in their compact form (trees/compact.h). */
+#define TUSK_PAYLOAD_COMPACT 3
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -23,7 +25,8 @@ enum tusk_payload_flag {
     TUSK_IN_STORE = 4,
     TUSK_BY_NAME = 16,    /* the bytes behind the name of the task are the preparation */
     TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
-    TUSK_HAS_NULLS = 8    /* a coefficient or a class is NULL, and so is every prediction */
+    TUSK_HAS_COMPACT_TREES = 64, /* the weights behind the labels are bytes of that form */
+    TUSK_HAS_NULLS = 8           /* a coefficient or a class is NULL, and so is every prediction */
 };
 
 typedef struct tusk_payload_head {
@@ -56,6 +59,8 @@ typedef struct tusk_payload_parts {
     const double *weights, *labels;
     tusk_text store, name;
     tusk_text preparation; /* to be freed by tusk_payload_free */
+    char
+        *compact; /* trees in the place of `weights`, to be freed likewise; NULL: there are none */
 } tusk_payload_parts;
 
 /* The fields of model i of a trainer's answer. */
@@ -84,5 +89,19 @@ typedef struct tusk_payload_view {
  * wrong. */
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
                        const char **sqlstate);
+
+/* Whether models of a task are trees. */
+bool tusk_is_of_trees(tusk_text task);
+
+/* Whether a payload has trees in their compact form, which then are in no other field. Its bytes
+ * need not be sound. */
+bool tusk_has_compact_trees(tusk_text bytes);
+/* The trees of such a payload, which point into it. False with a sentence if it is damaged. */
+bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,
+                           const char **sqlstate);
+
+#define TUSK_NO_TREES                                                                         \
+    "the model lacks its trees, which are in its payload alone: expected the model with its " \
+    "payload"
 
 #endif

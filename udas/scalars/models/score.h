@@ -9,6 +9,7 @@
 
 #include "../../../kvstore/mapped/sealed_cache.h"
 #include "../sentence.h"
+#include "../trees/compact.h"
 
 /* Besides numbers: the place of the class in the model's list of them, from 1 on; the
  * probabilities of all classes; and an explanation (explaining/contributions.h). */
@@ -104,6 +105,9 @@ typedef struct tusk_scorer {
     enum tusk_response response;
     const tusk_weight *coef;
     uint64_t n_coef;
+    /* Of a model of trees whose payload has their compact form, that form, where coef points. */
+    bool is_compact;
+    tusk_compact trees;
     sealed_file *stored;
     sealed_cache *cache; /* the cache that its file belongs to */
     tusk_factors factors;

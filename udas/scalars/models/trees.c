@@ -13,6 +13,8 @@
  * others right. Sets are behind the nodes, and the value says how far before the end of the
  * coefficients one begins. A set has a number of words and the words, of 32 bits each, the lowest
  * for level 0.
+ *
+ * Payloads have the same trees in a compact form (trees/compact.h), unless it cannot hold them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -116,11 +118,22 @@ typedef struct tree_at {
 DEFINE_WALK(walk_f32, float)
 DEFINE_WALK(walk_f64, tusk_weight)
 
+uint64_t tusk_tree_features(const tusk_scorer *s) {
+    return s->is_compact ? s->trees.head.features : (uint64_t)s->coef[FEATURES];
+}
+
+double tusk_tree_base(const tusk_scorer *s, uint64_t k) {
+    return !s->labels      ? s->intercept
+           : s->is_compact ? tusk_double_at(s->trees.bases, k)
+                           : s->coef[FIRST_BASE + k];
+}
+
 static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
-    if (d == (uint64_t)s->coef[FEATURES])
+    uint64_t features = tusk_tree_features(s);
+    if (d == features)
         return true;
     snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
-             (unsigned long long)s->coef[FEATURES], (unsigned long long)d);
+             (unsigned long long)features, (unsigned long long)d);
     return false;
 }
 
@@ -128,6 +141,8 @@ static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
  * for each of more than two classes. */
 static bool add_trees(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                       double *out, char *sentence) {
+    if (s->is_compact)
+        return tusk_compact_margins(&s->trees, x, f64, d, n, out) || refuse(sentence);
     uint64_t trees = (uint64_t)s->coef[TREES], bases = (uint64_t)s->coef[BASES];
     uint64_t outputs = bases ? bases : 1, first = FIRST_BASE + bases;
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
@@ -167,7 +182,7 @@ bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d
     if (!check_width(s, d, sentence))
         return false;
     for (uint64_t k = 0; k < s->n_classes; k++)
-        out[k] = s->coef[FIRST_BASE + k];
+        out[k] = tusk_tree_base(s, k);
     return add_trees(s, x, f64, d, 1, out, sentence);
 }
 
@@ -188,7 +203,7 @@ bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, 
 
 bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                              char *sentence) {
-    uint64_t d = (uint64_t)s->coef[FEATURES];
+    uint64_t d = tusk_tree_features(s);
     double narrow[NARROW];
     double *whole = d <= NARROW ? narrow : malloc(d * sizeof *whole);
     if (!whole) {

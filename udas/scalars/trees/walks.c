@@ -53,9 +53,40 @@ static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t 
         return true;                                                                              \
     }                                                                                             \
                                                                                                   \
-    /* Adds what the tree says of TOGETHER rows. */                                               \
-    static inline void name##_walk(const name##_node *tree, const tusk_weight *from, const T *x,  \
-                                   uint64_t d, bool gaps, double *sum) {                          \
+    /* The same of a compact tree: its n splits, then its leaves. Of a split that is not reached  \
+     * yet, `feature` is the size of its subtree, and `next` the first leaf of that. */           \
+    static bool name##_unpack(const tusk_compact *c, tusk_subtree tree, uint64_t d,               \
+                              name##_node *to) {                                                  \
+        int threshold = c->head.threshold, index = c->head.index;                                 \
+        uint64_t size = (uint64_t)(threshold + 2 * index);                                        \
+        const char *split = c->splits + tree.split * size;                                        \
+        uint32_t n = (uint32_t)tree.n;                                                            \
+        to[0] = (name##_node){0, n, {0}};                                                         \
+        for (uint32_t at = 0; at < n; at++, split += size) {                                      \
+            tusk_split s = tusk_split_at(split, threshold, index);                                \
+            uint32_t own = to[at].feature, leaf = to[at].next[0], left = (uint32_t)s.left;        \
+            if (left >= own || s.feature >= d || s.missing > 1)                                   \
+                return false;                                                                     \
+            uint32_t rest = own - 1 - left, behind = leaf + left + 1;                             \
+            uint32_t lower = left ? at + 1 : n + leaf;                                            \
+            uint32_t upper = rest ? at + 1 + left : n + behind;                                   \
+            if (left)                                                                             \
+                to[lower] = (name##_node){0, left, {leaf}};                                       \
+            if (rest)                                                                             \
+                to[upper] = (name##_node){0, rest, {behind}};                                     \
+            to[at] = (name##_node){bound_##name(s.threshold),                                     \
+                                   (uint32_t)s.feature,                                           \
+                                   {lower, upper, s.missing ? lower : upper}};                    \
+        }                                                                                         \
+        for (uint32_t leaf = n; leaf <= 2 * n; leaf++)                                            \
+            to[leaf] = (name##_node){0, 0, {leaf, leaf, leaf}};                                   \
+        return true;                                                                              \
+    }                                                                                             \
+                                                                                                  \
+    /* Adds what the tree says of TOGETHER rows. values: of its nodes, `stride` doubles apart. */ \
+    static inline void name##_walk(const name##_node *tree, const tusk_weight *values,            \
+                                   uint64_t stride, const T *x, uint64_t d, bool gaps,            \
+                                   double *sum) {                                                 \
         uint32_t at[TOGETHER] = {0}, going;                                                       \
         do {                                                                                      \
             for (int step = 0; step < ROUND; step++)                                              \
@@ -69,25 +100,45 @@ static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t 
                 going |= tree[at[i]].next[0] ^ at[i];                                             \
         } while (going);                                                                          \
         for (int i = 0; i < TOGETHER; i++)                                                        \
-            sum[i] += from[at[i] * TUSK_NODE + TUSK_VALUE];                                       \
+            sum[i] += values[at[i] * stride];                                                     \
     }                                                                                             \
                                                                                                   \
-    static uint64_t name##_rows(const tusk_weight *nodes, uint64_t n_nodes, const T *x,           \
-                                uint64_t d, uint64_t n, bool gaps, double *sum) {                 \
+    static uint64_t name##_walk_rows(const name##_node *tree, const tusk_weight *values,          \
+                                     uint64_t stride, const tusk_rows *rows, double *sum) {       \
+        const T *x = rows->x;                                                                     \
+        uint64_t row = 0, d = rows->d;                                                            \
+        if (rows->gaps)                                                                           \
+            for (; row + TOGETHER <= rows->n; row += TOGETHER)                                    \
+                name##_walk(tree, values, stride, x + row * d, d, true, sum + row);               \
+        else                                                                                      \
+            for (; row + TOGETHER <= rows->n; row += TOGETHER)                                    \
+                name##_walk(tree, values, stride, x + row * d, d, false, sum + row);              \
+        return row;                                                                               \
+    }                                                                                             \
+                                                                                                  \
+    static uint64_t name##_rows(const tusk_weight *nodes, uint64_t n_nodes,                       \
+                                const tusk_rows *rows, double *sum) {                             \
         name##_node few[ON_STACK];                                                                \
         name##_node *tree = n_nodes <= ON_STACK ? few : malloc(n_nodes * sizeof *tree);           \
-        uint64_t row = 0;                                                                         \
-        if (tree && name##_pack(nodes, n_nodes, d, tree)) {                                       \
-            if (gaps)                                                                             \
-                for (; row + TOGETHER <= n; row += TOGETHER)                                      \
-                    name##_walk(tree, nodes, x + row * d, d, true, sum + row);                    \
-            else                                                                                  \
-                for (; row + TOGETHER <= n; row += TOGETHER)                                      \
-                    name##_walk(tree, nodes, x + row * d, d, false, sum + row);                   \
-        }                                                                                         \
+        uint64_t done = 0;                                                                        \
+        if (tree && name##_pack(nodes, n_nodes, rows->d, tree))                                   \
+            done = name##_walk_rows(tree, nodes + TUSK_VALUE, TUSK_NODE, rows, sum);              \
         if (tree != few)                                                                          \
             free(tree);                                                                           \
-        return row;                                                                               \
+        return done;                                                                              \
+    }                                                                                             \
+                                                                                                  \
+    static uint64_t name##_compact(const tusk_compact *c, tusk_subtree of, const tusk_rows *rows, \
+                                   double *sum) {                                                 \
+        name##_node few[ON_STACK];                                                                \
+        uint64_t n_nodes = 2 * of.n + 1, done = 0;                                                \
+        name##_node *tree = n_nodes <= ON_STACK ? few : malloc(n_nodes * sizeof *tree);           \
+        const tusk_weight *leaves = (const tusk_weight *)c->leaves + of.leaf;                     \
+        if (tree && name##_unpack(c, of, rows->d, tree))                                          \
+            done = name##_walk_rows(tree, leaves - of.n, 1, rows, sum);                           \
+        if (tree != few)                                                                          \
+            free(tree);                                                                           \
+        return done;                                                                              \
     }                                                                                             \
                                                                                                   \
     /* Walks TOGETHER trees with one row; false if one of them is no sound tree of numbers. */    \
@@ -128,8 +179,14 @@ uint64_t tusk_tree_of_rows(const tusk_weight *nodes, uint64_t n_nodes, const tus
                            double *sum) {
     if (rows->n < TOGETHER || rows->n < n_nodes / 8 || n_nodes > UINT32_MAX)
         return 0;
-    return rows->f64 ? f64_rows(nodes, n_nodes, rows->x, rows->d, rows->n, rows->gaps, sum)
-                     : f32_rows(nodes, n_nodes, rows->x, rows->d, rows->n, rows->gaps, sum);
+    return rows->f64 ? f64_rows(nodes, n_nodes, rows, sum) : f32_rows(nodes, n_nodes, rows, sum);
+}
+
+uint64_t tusk_compact_tree_of_rows(const tusk_compact *trees, tusk_subtree tree,
+                                   const tusk_rows *rows, double *sum) {
+    if (rows->n < TOGETHER || rows->n < tree.n / 4 || tree.n > INT32_MAX)
+        return 0;
+    return rows->f64 ? f64_compact(trees, tree, rows, sum) : f32_compact(trees, tree, rows, sum);
 }
 
 uint64_t tusk_trees_of_row(const tusk_weight *nodes, const tusk_weight *sizes, uint64_t n_trees,

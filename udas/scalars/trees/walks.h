@@ -21,6 +21,14 @@ bool tusk_any_gap(const tusk_rows *rows);
 uint64_t tusk_tree_of_rows(const tusk_weight *nodes, uint64_t n_nodes, const tusk_rows *rows,
                            double *sum);
 
+/* The same of a tree of the compact form: of its first split, of how many it has, and of its first
+ * leaf. Trees with splits by levels count as damaged. */
+typedef struct tusk_subtree {
+    uint64_t split, n, leaf;
+} tusk_subtree;
+uint64_t tusk_compact_tree_of_rows(const tusk_compact *trees, tusk_subtree tree,
+                                   const tusk_rows *rows, double *sum);
+
 /* Adds what the first trees say of one row to its margins, tree t to margin t % outputs, and
  * returns how many trees these are; nodes_done: their nodes. sizes: the nodes of each tree. */
 uint64_t tusk_trees_of_row(const tusk_weight *nodes, const tusk_weight *sizes, uint64_t n_trees,

@@ -17,3 +17,7 @@ struct Forest {
 };
 
 } // namespace tusk
+
+struct tk_forests {
+    std::vector<tusk::Forest> of;
+};

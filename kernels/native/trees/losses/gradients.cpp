@@ -150,8 +150,9 @@ double take(const Labels &labels, const double *margins, int threads, Addend *ad
     const Loss loss(labels.shape);
     if (addends) {
         Widest most = widest(loss, labels, pieces, margins, threads);
-        *units = Units{unit_for(most.derivative, labels.weights.total, 62),
-                       unit_for(most.curvature, labels.weights.most, CURVATURE_BITS - 1)};
+        *units = Units{unit_for(most.derivative, labels.weights.total * labels.weights.room, 62),
+                       unit_for(most.curvature, labels.weights.most * labels.weights.room,
+                                CURVATURE_BITS - 1)};
     }
     std::vector<double> losses(pieces.size());
     parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
@@ -198,10 +199,10 @@ void copy_weights(const tusk_group &group, double *out) {
 }
 
 Weights weights_of(const tusk_group &group) {
-    Weights found{(double)group.n_rows, 1};
+    Weights found{(double)group.n_rows, 1, 1};
     if (!(group.extras & TUSK_WEIGHTS))
         return found;
-    found = {0, 0};
+    found = {0, 0, 1};
     for (const Piece &p : pieces_of(group))
         for (uint32_t i = 0; i < p.n; i++) {
             found.total += p.weight[i];

@@ -7,8 +7,9 @@
 namespace tusk {
 
 // The sum of the weights of a group's rows, and the largest one. Rows without weights weigh 1.
+// room: how many times as much a row may add to histograms, so that the sums still fit.
 struct Weights {
-    double total, most;
+    double total, most, room = 1;
 };
 Weights weights_of(const tusk_group &group);
 

@@ -85,8 +85,8 @@ void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend
                           Units *units) const {
     // Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
     int exponent = 0, largest = 0;
-    std::frexp(std::max(weights_.total, 1e-280), &exponent);
-    double part = std::frexp(std::max(weights_.most, 1e-280), &largest);
+    std::frexp(std::max(weights_.total * weights_.room, 1e-280), &exponent);
+    double part = std::frexp(std::max(weights_.most * weights_.room, 1e-280), &largest);
     largest -= part == 0.5; // the weight is this power of two
     *units = Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
     double factor = (double)k_ / (double)(k_ - 1);

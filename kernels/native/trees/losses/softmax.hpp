@@ -14,6 +14,7 @@ class ClassLosses {
 public:
     // classes: (k,) labels, rising. Returns a tk_code.
     int take(tusk_memory *memory, const tusk_group &group, const double *classes, int64_t k);
+    void make_room(double room) { weights_.room = room; }
     // The logarithms of the classes' shares of the weights. out: (k,).
     void bases(double *out) const;
     // The mean loss; keeps the logarithms of the sums over the classes for add().

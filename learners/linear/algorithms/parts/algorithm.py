@@ -83,6 +83,8 @@ class Algorithm(ABC):
     """It converges the faster the nearer it is: superlinearly."""
     smooths_corners = False
     """It needs a gradient that is continuous."""
+    resumes = True
+    """It goes on from weights as if they were its own."""
     counts_features = False
     """It counts how often sparse features occur."""
 

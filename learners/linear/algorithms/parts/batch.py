@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.linear.estimates.costs import LOSS_ALONE, Cost, Costs
+from tuskml.learners.linear.estimates.costs import LOSS_ALONE, Cost, Costs, Parts
 from tuskml.learners.linear.gap import SELDOM
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -53,6 +53,7 @@ def cost_of_passes(
     an iteration's work on weights; memory: bytes.
     """
     gradient = costs.rows_pass("gradient")
+    parts = Parts(weights, gradient)
     weights += (searched - 1) * costs.again
     smoothed = len(plan.smoothing) > 1
     look = LOOK_PASSES * gradient * smoothed  # at the gap
@@ -62,4 +63,5 @@ def cost_of_passes(
         costs.inference(fresh=0.0) + costs.sharpened(plan.smoothing) + LAST_LOOKS * look,
         searched * gradient / plan.sample_stride + weights,
         memory,
+        parts=parts,
     )

@@ -63,6 +63,8 @@ class Curvature:
             pointer(squares),
         )
         check_code(library().tk_curvature_times(part.rows.struct, *pointers))
+        if part.rows.meter is not None:
+            part.rows.meter.products += 1 / part.rows.stride
         if squares is not None:
             self.n = squares[:, -1:]
             if not self.known:

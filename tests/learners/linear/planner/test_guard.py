@@ -9,7 +9,7 @@ from fitting import put
 
 from tuskml.learners.linear.algorithms import bgd, newton_cg
 from tuskml.learners.linear.guard import switching
-from tuskml.learners.linear.guard.behind import iterations_left
+from tuskml.learners.linear.guard.progress import iterations_left
 from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
 
@@ -107,9 +107,11 @@ def test_a_plan_that_does_as_expected_stays(con):
 def test_iterations_that_are_left_of_a_linear_rate(rate, epsilon):
     errors = [rate**i for i in range(20)]
     every = np.log(epsilon) / np.log(rate)
-    assert iterations_left(errors, epsilon) == pytest.approx(max(every - 19, 0.0), rel=1e-9)
+    assert iterations_left(list(enumerate(errors)), epsilon) == pytest.approx(
+        max(every - 19, 0.0), rel=1e-9
+    )
 
 
 def test_what_does_not_fall_never_arrives():
-    assert iterations_left([1.0] * 10, 1e-3) == np.inf
-    assert iterations_left([1.0, 1e-4], 1e-3) == 0.0
+    assert iterations_left(list(enumerate([1.0] * 10)), 1e-3) == np.inf
+    assert iterations_left([(0, 1.0), (1, 1e-4)], 1e-3) == 0.0

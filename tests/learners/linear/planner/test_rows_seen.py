@@ -1,10 +1,12 @@
 """What some rows tell: the spread of the features' variances beside that of all rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rows import block, rows_pass
 
-from tuskml.learners.linear.planner.rows_seen import spread_of
+from tuskml.learners.linear.planner.rows_seen import penalised, spread_of
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 
@@ -65,3 +67,19 @@ def test_too_few_rows_tell_nothing():
     assert spread_of(made) is None
     _, made = problem(np.ones((100, 5)))
     assert spread_of(made) is None
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+def test_a_penalty_makes_features_of_very_different_units_ill_conditioned(task):
+    """The curvature of standardised features with the penalty's own, summed up by hand."""
+    x = with_factors(5000, 40, 0.5) * np.logspace(-4, 3, 40)
+    _, made = problem(x)
+    made = replace(made, task=LINEAR[task], l2=1e-3)
+    bend = 0.25 if task == "logistic" else 1.0
+    whole = np.corrcoef(x, rowvar=False) + np.diag(1e-3 / x.var(axis=0)) / bend
+    expected = np.square(whole).sum() * 40 / np.trace(whole) ** 2
+    assert expected > 5 * true_spread(x)
+    spread = spread_of(made)
+    assert spread == pytest.approx(true_spread(x), rel=0.35)
+    assert penalised(made, spread) == pytest.approx(expected, rel=0.05)
+    assert penalised(replace(made, l2=0.0), spread) == pytest.approx(spread)

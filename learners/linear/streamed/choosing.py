@@ -1,0 +1,144 @@
+"""Whether a training reads all rows of its source or some row groups, and by which plan.
+
+What `auto` compares is in `plans.py`; a plan that is asked for is taken. What was expected of it
+stands in the model's `options` beside what it came to, and with option `explain` in its `plan`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.streamed import skipping
+from tuskml.learners.linear.streamed.plans import (
+    EAGER,
+    LAZY,
+    Source,
+    SourcePlan,
+    all_plans,
+    because,
+    best_part,
+    shown_bytes,
+)
+from tuskml.learners.row_groups import Layout, Storage
+from tuskml.optimizer.reading import SPILL
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The plan of a training by row group, and what it was chosen among.
+
+    request: with the plan's algorithm and sampler; best: None for a plan that was asked for.
+    """
+
+    request: Request
+    storage: Storage
+    plans: tuple[SourcePlan, ...] = ()
+    best: SourcePlan | None = None
+
+    @property
+    def why(self) -> str:
+        """In words."""
+        return "asked for" if self.best is None else because(self.best, self.plans)
+
+    @property
+    def transform(self) -> str:
+        """Whether rows are transformed before they are sampled."""
+        return EAGER if self.storage.kind == SPILL else LAZY
+
+    def reading(self, seconds: float, bytes_read: float) -> dict[str, Any]:
+        """For the model's options: seconds and bytes, beside what was expected of them."""
+        found: dict[str, Any] = {"seconds": round(seconds, 4), "bytes": round(bytes_read)}
+        if self.best is not None:
+            found["seconds_estimated"] = round(self.best.seconds, 4)
+            found["bytes_estimated"] = round(self.best.n_bytes)
+        return found
+
+
+def choose(
+    storage: Storage,
+    request: Request,
+    n_features: int,
+    layout: Layout | None,
+    forced: LinearOptions,
+) -> Chosen | None:
+    """The plan by row group; None where all rows are to be read.
+
+    layout: of the first chunk, None where that is not possible; forced: the options in force where
+    no plan is asked for, and where one is.
+    """
+    asked = replace(request, options=forced)
+    if not skipping.may_skip(request) and not forced.explain:
+        return Chosen(asked, storage)
+    plans = plans_of(storage, request, n_features, layout)
+    if not skipping.may_skip(request):
+        return Chosen(asked, storage, plans)
+    best = best_part(plans)
+    if best is None:
+        return None
+    sampler = best.way.sampler if best.way.sampler in DRAWN else None
+    options = replace(forced, algorithm=best.way.algorithm, sampler=sampler)
+    return Chosen(replace(request, options=options), storage, plans, best)
+
+
+def plans_of(
+    storage: Storage, request: Request, n_features: int, layout: Layout | None
+) -> tuple[SourcePlan, ...]:
+    """Every plan of a training whose rows are a table or files."""
+    why = skipping.why_not(request)
+    if (
+        why is None
+        and layout is not None
+        and not skipping.most_chunks(request, storage.sizes, layout)
+    ):
+        why = skipping.too_far(request, storage.sizes)
+    return all_plans(Source.of(storage, request, n_features), layout, why)
+
+
+def candidate_document(one: SourcePlan, chosen: bool) -> dict[str, Any]:
+    """One plan, of JSON's types: as a candidate on packed rows has it, and bytes that are read."""
+    possible = one.refusal is None
+    return {
+        "algorithm": one.name,
+        "chosen": chosen,
+        "refusal": one.refusal,
+        "iterations": None,
+        "seconds_per_iteration": None,
+        "seconds": dict.fromkeys(("low", "point", "high"), one.seconds) if possible else None,
+        "reading_seconds": one.reading if possible else None,
+        "read_bytes": round(one.n_bytes) if possible else None,
+        "read_rows": round(one.n_rows) if possible else None,
+        "memory_bytes": None,
+        "store_requests": 0 if possible else None,
+        "store_bytes": 0 if possible else None,
+        "tried": None,
+    }
+
+
+def table(candidates: Sequence[dict[str, Any]]) -> list[str]:
+    """The plans as lines of text: seconds, those of reading, bytes and rows that are read."""
+    rows = [["", "total", "reading", "reads", "rows", ""]]
+    for one in candidates:
+        if one["refusal"] is not None:
+            rows.append([one["algorithm"], "", "", "", "", f"not possible: {one['refusal']}"])
+            continue
+        rows.append(
+            [
+                one["algorithm"],
+                shown_seconds(one["seconds"]["point"]),
+                shown_seconds(one["reading_seconds"]),
+                shown_bytes(one["read_bytes"]),
+                f"{one['read_rows']:,}",
+                "chosen" if one["chosen"] else "",
+            ]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return [
+        "  " + "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ) + ("  " + row[5] if row[5] else "")
+        for row in rows
+    ]  # fmt: skip

@@ -1,0 +1,73 @@
+"""Rows that were packed and spilled, read by partition: the eager plans that read a part.
+
+A partition is a segment of the group's rows (`rowblock.h`), which lies together in the spill file.
+A pass over all of them reads the file from the disk where memory does not hold it; stochastic
+steps, by shuffled or by random partitions, read as many partitions as the tolerance asks for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import KINDS
+from tuskml.kernels.segments import chunks, dense_row_bytes
+from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.streamed.skipping import may_skip
+from tuskml.learners.linear.streamed.training import train_streamed, wanted
+from tuskml.learners.models import Models
+from tuskml.learners.receiving import Receiver
+from tuskml.learners.row_groups import Piece, SeveralClasses, Storage
+from tuskml.optimizer.disk import PAGE_BYTES
+from tuskml.optimizer.reading import SPILL
+
+Part = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Features (n, d) and labels (n,) of a partition, as views."""
+
+
+@dataclass(frozen=True)
+class Spilled:
+    """The partitions of one group of dense rows; memory: address of their account."""
+
+    group: NDArray[np.void]
+    memory: int
+    parts: Sequence[Part]
+    storage: Storage
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows in each partition."""
+        return self.storage.sizes
+
+    def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
+        """Copies the pieces' rows."""
+        kind, d = int(self.group["kind"][0]), int(self.group["dim"][0])
+        each = [(self.parts[p.row_group], slice(p.first, p.first + p.n_rows)) for p in pieces]
+        labels = np.concatenate([part[1][rows] for part, rows in each])
+        values = np.concatenate([part[0][rows] for part, rows in each])
+        segment, groups = groups_of(labels, [values], 0, KINDS[kind], d)
+        receiver(groups, self.memory)
+        del segment  # alive until here
+
+
+def spilled_rows(group: NDArray[np.void], memory: int) -> Spilled:
+    """The partitions of a group (`kernels.GROUP`, shape (1,)) of dense rows."""
+    parts = [(features, labels) for _, features, labels in chunks(group[0])]
+    sizes = tuple(len(labels) for _, labels in parts)
+    row = int(dense_row_bytes(int(group["dim"][0]), int(group["kind"][0])))
+    return Spilled(group, memory, parts, Storage(SPILL, sizes, sum(sizes) * row, block=PAGE_BYTES))
+
+
+def train_spilled(groups: NDArray[np.void], request: Request, memory: int) -> Models | None:
+    """A model that has read a part of one group's spilled rows; None where all rows train."""
+    alone = len(groups) == 1 and groups["kind"][0] < 2 and not groups["extras"][0]
+    named = request.categories or request.feature_names or request.options.classes is not None
+    if not alone or named or not may_skip(request) or not wanted(request):
+        return None
+    try:
+        models = train_streamed(spilled_rows(groups, memory), request, int(groups["dim"][0]))
+    except SeveralClasses:
+        return None
+    return None if models is None else replace(models, n_skipped=groups["n_skipped"].copy())

@@ -1,0 +1,104 @@
+"""What reading rows from a table or from files takes: ML4all's cost model before rows are packed.
+
+Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 7.1.
+Input and output by equation 3: a partition costs a seek and its pages, and partitions come one
+after another, since all threads share one disk. Processing by equation 4: partitions come in waves
+of as many as there are threads. To process is to decode values and to transform rows, which is to
+evaluate their features and to pack them. The disk's constants are those of `disk.py`. Those of
+Parquet files and of DuckDB's tables are seconds of one thread's processor, measured on 4 and 28
+FLOAT columns in row groups of 122,880 rows (2026-11-23, load 11, medians of three). Those of
+PostgreSQL's blocks and of spilled rows were not measured: they are guesses from these.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tuskml.optimizer import disk
+from tuskml.optimizer.constants import host_file
+
+SPILL = "spill"
+KINDS = ("parquet", "table", "blocks", SPILL)
+"""Parquet files, a table of DuckDB, a table of PostgreSQL, rows that were packed and spilled."""
+TABLES = ("query", "decode", "pack")
+LEAST = 1e-12
+
+
+def by_kind(parquet: float, table: float, blocks: float, spill: float) -> Mapping[str, float]:
+    """Seconds by KINDS."""
+    return dict(zip(KINDS, (parquet, table, blocks, spill), strict=True))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Seconds that a machine takes.
+
+    By kind: query, of a query that reads partitions or of another request, beside the rows;
+    decode, of a value, for each row of a partition of which any row is read; pack, of a value of a
+    row that is transformed. Of the disk: seek and page, as `disk.SEEK_SECONDS` and
+    `disk.PAGE_SECONDS`.
+    """
+
+    query: Mapping[str, float] = field(
+        default_factory=lambda: by_kind(2.6e-3, 2.6e-3, 2.6e-3, 0.1e-3)
+    )
+    decode: Mapping[str, float] = field(
+        default_factory=lambda: by_kind(4.5e-9, 5e-10, 5e-9, LEAST)
+    )
+    pack: Mapping[str, float] = field(default_factory=lambda: by_kind(6.5e-9, 6.5e-9, 40e-9, 2e-9))
+    seek: float = disk.SEEK_SECONDS
+    page: float = disk.PAGE_SECONDS
+
+    def from_disk(self, sizes: Mapping[float, int]) -> float:
+        """Seconds to read partitions, how many by their bytes (equation 3)."""
+        return sum(
+            n * (self.seek + math.ceil(size / disk.PAGE_BYTES) * self.page)
+            for size, n in sizes.items()
+        )
+
+    def processing(self, kind: str, decoded: float, packed: float) -> float:
+        """Seconds of one thread for values that are decoded, and for those that are packed."""
+        return self.decode[kind] * decoded + self.pack[kind] * packed
+
+
+def waves(partitions: int, threads: int) -> int:
+    """How often so many threads take a partition each (w(D) of the paper, the last included)."""
+    return -(-partitions // max(threads, 1))
+
+
+def parse(value: Any) -> Reading:
+    """From JSON's types. ValueError for anything but positive numbers for each kind."""
+    try:
+        query, decode, pack = (
+            {kind: _positive(value[name][kind]) for kind in KINDS} for name in TABLES
+        )
+        return Reading(query, decode, pack, _positive(value["seek"]), _positive(value["page"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks what reading takes ({error})") from None
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError("seconds of reading need positive numbers")
+    return max(number, LEAST)
+
+
+def shipped() -> Reading:
+    """The figures that come with the package, the same on every host."""
+    return Reading()
+
+
+@cache
+def of_host() -> Reading:
+    """The member `reading` of this host's calibration, and the shipped figures without one.
+
+    `tuskml calibrate` does not measure it yet.
+    """
+    try:
+        return parse(json.loads(host_file().read_text())["reading"])
+    except (OSError, RuntimeError, UnicodeDecodeError, ValueError, KeyError, TypeError):
+        return shipped()
