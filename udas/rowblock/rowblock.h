@@ -55,7 +55,6 @@ static inline int tusk_count_extras(int extras) {
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
 #define TUSK_MAX_NARROW_ID 2147483646
-#define TUSK_MAX_FEATURE_ID INT64_MAX
 #define TUSK_ID_RANGE "0 to 9223372036854775807"
 
 typedef struct tusk_segment {
