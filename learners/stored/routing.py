@@ -37,7 +37,7 @@ Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
-"""Of memory for the regions of chunks; what is written behind them takes an eighth."""
+"""Of memory for the regions of chunks; what is written behind them takes the rest."""
 CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
 """Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
 PAIR_BYTES, SEEN_BYTES, PAIR_LINKED = 20, 12, 8
