@@ -47,6 +47,10 @@ PROBE = 256 << 20
 TICK = 0.02
 """Seconds between two times that pages are dropped."""
 CACHESTAT = 451
+KEPT = (
+    "s/epoch", "read MB", "written MB", "total s", "cpu s", "phases", "peak MiB", "loss", "plan",
+)  # fmt: skip
+"""Of what out_of_core.py tells of a training."""
 
 
 def main() -> None:
@@ -145,20 +149,9 @@ def group_point(
         return row | some
     moved = moved_bytes(some["plan"])
     bound = row["in memory"] + moved / speed[0] + moved / speed[1]
-    return row | {
-        "s/epoch": some["s/epoch"],
-        "must move MB": round(moved / 1e6, 1),
-        "read MB": some["read MB"],
-        "written MB": some["written MB"],
-        "bound": round(bound, 3),
-        "ratio": round(some["s/epoch"] / bound, 2),
-        "total s": some["total s"],
-        "cpu s": some["cpu s"],
-        "phases": some["phases"],
-        "peak MiB": some["peak MiB"],
-        "loss": some["loss"],
-        "plan": some["plan"],
-    }
+    told = {"must move MB": moved / 1e6, "bound": bound, "ratio": some["s/epoch"] / bound}
+    row |= {name: round(value, 3) for name, value in told.items()}
+    return row | {name: some[name] for name in KEPT}
 
 
 def moved_bytes(plan: str) -> float:
