@@ -138,8 +138,10 @@ def _infer_some(
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
     if likely_classes(problem.task):
-        seen.parted[which], unproved = apart(part, state.v[which], end, solution, plan.threads)
-        _decide(problem, state, plan, seen, which[unproved], deadline)
+        seen.parted[which], unproved, near = apart(
+            part, state.v[which], end, solution, plan.threads
+        )
+        _decide(problem, state, plan, seen, which[unproved], near, deadline)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
@@ -156,9 +158,10 @@ def _infer_some(
 
 def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
-) -> tuple[Bools, Bools]:
+) -> tuple[Bools, Bools, separation.Ended]:
     """Of which groups (G,) Newton's step proves that the classes are apart, so that there is no
-    optimum, and of which it proves nothing (`learners/linear/inference/separation.py`).
+    optimum, and of which it proves nothing (`learners/linear/inference/separation.py`). These, and
+    where that step leads.
     """
     if end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
@@ -167,9 +170,11 @@ def apart(
         found = problem.evaluate(v, curvature=True)
         solution = solve(np.asarray(found.hessian), found.gradient, threads)
         step = solution.step
-    whole = np.where(solution.rank == free_weights(problem), solution.pivot, 0.0)
-    said = separation.verdict(problem, v, step, whole)
-    return said.parted, ~(said.parted | said.exists)
+    full = solution.rank == free_weights(problem)
+    said = separation.verdict(problem, v, step, np.where(full, solution.pivot, 0.0))
+    unproved = ~(said.parted | said.exists)
+    near = separation.Ended((v - step)[unproved], np.where(full, solution.rank, 0)[unproved])
+    return said.parted, unproved, near
 
 
 def _decide(
@@ -178,18 +183,21 @@ def _decide(
     plan: Plan,
     seen: Inference,
     which: Index,
+    near: separation.Ended,
     deadline: float | None,
 ) -> None:
     """Whether the classes of some groups are apart, into seen; past the deadline they count as
     groups that time did not suffice for.
+
+    near: where Newton's step leads from their weights.
     """
     if not len(which):
         return
     part = separation.as_logistic(problem) if problem.task.own is not None else problem
     rows = replace(part.rows, deadline=deadline)
     try:
-        begin = np.zeros((len(which), part.d + 1))
-        seen.parted[which] = separation.decide(part.on(rows).of(which), begin, plan.threads)
+        begin, some = np.zeros((len(which), part.d + 1)), part.on(rows).of(which)
+        seen.parted[which] = separation.decide(some, begin, plan.threads, ended=near)
     except OutOfTime:
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 
