@@ -138,10 +138,9 @@ def _infer_some(
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
     if likely_classes(problem.task):
-        seen.parted[which], unproved, near = apart(
-            part, state.v[which], end, solution, plan.threads
-        )
-        _decide(problem, state, plan, seen, which[unproved], near, deadline)
+        said = apart(part, state.v[which], end, solution, plan.threads)
+        seen.parted[which] = said.parted
+        _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
@@ -158,11 +157,8 @@ def _infer_some(
 
 def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
-) -> tuple[Bools, Bools, separation.Ended]:
-    """Of which groups (G,) Newton's step proves that the classes are apart, so that there is no
-    optimum, and of which it proves nothing (`learners/linear/inference/separation.py`). These, and
-    where that step leads.
-    """
+) -> separation.Proof:
+    """What Newton's step proves where trainings ended (`separation.py`)."""
     if end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
     else:  # a likelihood of the user's own
@@ -172,9 +168,9 @@ def apart(
         step = solution.step
     full = solution.rank == free_weights(problem)
     said = separation.verdict(problem, v, step, np.where(full, solution.pivot, 0.0))
-    unproved = ~(said.parted | said.exists)
-    near = separation.Ended((v - step)[unproved], np.where(full, solution.rank, 0)[unproved])
-    return said.parted, unproved, near
+    left = ~(said.parted | said.exists)
+    near = separation.Ended((v - step)[left], np.where(full, solution.rank, 0)[left])
+    return separation.Proof(said.parted, left, near)
 
 
 def _decide(
@@ -187,9 +183,7 @@ def _decide(
     deadline: float | None,
 ) -> None:
     """Whether the classes of some groups are apart, into seen; past the deadline they count as
-    groups that time did not suffice for.
-
-    near: where Newton's step leads from their weights.
+    groups that time did not suffice for. near: where Newton's step leads.
     """
     if not len(which):
         return

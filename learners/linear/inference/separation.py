@@ -104,6 +104,15 @@ class Ended:
     rank: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Proof:
+    """parted (G,): there is no optimum; left (G,): nothing is proved; near: of these groups."""
+
+    parted: Bools
+    left: Bools
+    near: Ended
+
+
 def decide(
     problem: Problem,
     v: Floats,
