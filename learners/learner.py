@@ -39,7 +39,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
     units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none.
+    `place`; NaN where there are none; source: the plans that were compared before all rows of a
+    source were read, as `Learner.source_plans` has them, None where none were.
     """
 
     task: OneTask_co
@@ -50,6 +51,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature_names: Callable[[int], tuple[str, ...]] | None = None
     near: Floats | None = None
     by_level: tuple[bytes, ...] | None = None
+    source: Mapping[str, Any] | None = None
 
 
 class Rounds(Protocol):
@@ -210,6 +212,15 @@ class Learner(ABC):
         self, source: RowGroups, request: Request[Any, Any], n_features: int
     ) -> Models | None:
         """Trains on rows that are read by row group; None where they are too few for that."""
+        return None
+
+    def source_plans(
+        self, storage: Storage, request: Request[Any, Any], n_features: int
+    ) -> dict[str, Any] | None:
+        """For the explanation of a training on all rows: its plans, and those that read a part.
+
+        Of JSON's types, the member `source` of an explanation; None where there is no choice.
+        """
         return None
 
     def rounds(
