@@ -4,19 +4,21 @@
  * SQL macros give them their public names and pass only the model's field `payload`, so that
  * DuckDB reads none of the model's lists.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../kvstore/mapped/clones.h"
 #include "../../scalars/models/payload.h"
-#include "../../scalars/named/plan.h"
+#include "../../scalars/planned/plan.h"
 #include "../any_type.h"
 #include "../database.h"
 #include "../features/named.h"
 #include "model_column.h"
 #include "plan_pool.h"
 #include "predict.h"
+#include "stores.h"
 
 /* One chunk of rows. */
 typedef struct call {
@@ -205,10 +207,16 @@ static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
+#define LONG_RUN 8 /* rows of one model that are scored column by column */
+
 /* The same by a plan. */
 static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
+    bool many = end - row >= LONG_RUN && !c->features.self.validity &&
+                tusk_plan_margins(plan, &c->rows, row, end - row, c->out + row);
     for (; row < end; row++) {
+        if (many && !isnan(c->out[row]))
+            continue;
         bool null = !is_valid(&c->features.self, row);
         if (!null && !tusk_plan_margin(plan, &c->rows, row, c->out + row, &null, sentence))
             return refuse(c, sentence);
@@ -306,29 +314,6 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
-static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
-                            sealed_error *e) {
-    (void)reference;
-    (void)length;
-    char sentence[FILES_SENTENCE];
-    if (!stores->root || stores_readable(stores->asker, stores->root, sentence))
-        return stores->root;
-    sealed_refuse(e, "42501", "%s", sentence);
-    return NULL;
-}
-
-/* Files of stores may use a quarter of the memory that rows may use. */
-static tusk_stores stores_of(database *d) {
-    tusk_memory_use use;
-    tusk_memory_used(d->memory, &use);
-    int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
-    return (tusk_stores){.cache = d->models,
-                         .root = store_root(d),
-                         .memory = memory,
-                         .readable = readable,
-                         .asker = d};
-}
-
 static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *kept) {
     if (kept->out_of_memory)
         return refuse(c, "out of memory");
@@ -348,6 +333,7 @@ static bool read_named(call *c, duckdb_data_chunk chunk, duckdb_vector v, scratc
     c->rows.column = columns.column;
     c->rows.n_columns = (uint32_t)columns.schema->n_columns;
     c->rows.schema = columns.schema;
+    c->rows.n = c->n;
     return true;
 }
 
@@ -368,13 +354,24 @@ static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     return true;
 }
 
-/* The plan of a row's model, if there is one. */
-static tusk_plan *plan_at(const call *c, idx_t row) {
+/* The plan of the model of n rows, if there is one. */
+static tusk_plan *plan_at(const call *c, idx_t row, idx_t n) {
     if (!c->plans || !is_valid(&c->payloads, row))
         return NULL;
-    duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
-    tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
-    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer);
+    tusk_text payload = text_of_string((const duckdb_string_t *)c->payloads.data + row);
+    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer, n);
+}
+
+/* Asks for what finding the plans of some rows will read, first the heads of their payloads. */
+static void expect_plans(const call *c, idx_t row, idx_t end) {
+    const duckdb_string_t *payload = c->payloads.data;
+    end = end < c->n ? end : c->n;
+    for (idx_t i = row; c->plans && i < end; i++)
+        if (is_valid(&c->payloads, i))
+            __builtin_prefetch(text_of_string(payload + i).data);
+    for (idx_t i = row; c->plans && i < end; i++)
+        if (is_valid(&c->payloads, i))
+            tusk_plans_expect(c->plans, text_of_string(payload + i), c->o->answer);
 }
 
 /* Rows that follow each other and share a model. */
@@ -383,40 +380,59 @@ typedef struct shared {
     tusk_plan *plan; /* NULL: there is none */
 } shared;
 
-static bool score_shared(call *c, shared r) {
-    tusk_scorer read, *s = &read;
-    bool done;
-    if (r.plan) {
-        s = tusk_plan_scorer(r.plan);
-        done = score_planned(c, r.plan, r.row, r.row + r.n);
-    } else {
-        done = read_model(c, r.row, s) && (of_lists(c->o) ? score_lists(c, s, r.row, r.row + r.n)
-                                                          : score_run(c, s, r.row, r.row + r.n));
-        tusk_forget_model(s);
-    }
-    if (done && (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS))
-        tusk_to_predictions(s, c->out + r.row, r.n);
-    if (done && c->o->answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(s, c->out + r.row, r.n);
+/* Turns the margins of rows that share a model, or whose plans are alike, into answers. */
+static void to_answers(call *c, const tusk_scorer *s, idx_t row, idx_t end) {
+    if (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS)
+        tusk_to_predictions(s, c->out + row, end - row);
+    if (c->o->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(s, c->out + row, end - row);
+}
+
+static bool score_unplanned(call *c, shared r) {
+    tusk_scorer s;
+    idx_t end = r.row + r.n;
+    bool done = read_model(c, r.row, &s) &&
+                (of_lists(c->o) ? score_lists(c, &s, r.row, end) : score_run(c, &s, r.row, end));
+    tusk_forget_model(&s);
+    if (done)
+        to_answers(c, &s, r.row, end);
     return done;
+}
+
+/* Scores runs of planned models, as many of the n as are alike; 0: refused. */
+static int score_alike(call *c, const shared *r, int n) {
+    int k = 0;
+    for (; k < n && r[k].plan && (!k || tusk_plans_alike(r[0].plan, r[k].plan)); k++)
+        if (!score_planned(c, r[k].plan, r[k].row, r[k].row + r[k].n))
+            return 0;
+    to_answers(c, tusk_plan_scorer(r[0].plan), r[0].row, r[k - 1].row + r[k - 1].n);
+    return k;
 }
 
 /* So many models are found before the first of them scores its rows, so that waits for memory
  * overlap. */
-#define AHEAD_MODELS 16
+#define AHEAD_MODELS 32
 
 static bool score(call *c) {
     shared ahead[AHEAD_MODELS];
     for (idx_t row = 0; row < c->n;) {
         int n = 0;
-        for (; n < AHEAD_MODELS && row < c->n; row += ahead[n++].n)
-            ahead[n] = (shared){row, model_run(c, row), plan_at(c, row)};
+        expect_plans(c, row, row + AHEAD_MODELS);
+        for (; n < AHEAD_MODELS && row < c->n; row += ahead[n++].n) {
+            idx_t run = model_run(c, row);
+            ahead[n] = (shared){row, run, plan_at(c, row, run)};
+        }
+        for (int i = 0; i < n; i++)
+            if (ahead[i].plan)
+                tusk_plan_expect_layout(ahead[i].plan);
         for (int i = 0; i < n; i++)
             if (ahead[i].plan)
                 tusk_plan_expect(ahead[i].plan, &c->rows, ahead[i].row);
-        for (int i = 0; i < n; i++)
-            if (!score_shared(c, ahead[i]))
+        for (int i = 0, done; i < n; i += done) {
+            done = ahead[i].plan ? score_alike(c, ahead + i, n - i) : score_unplanned(c, ahead[i]);
+            if (!done)
                 return false;
+        }
     }
     return true;
 }
@@ -429,7 +445,7 @@ static void take_plans(call *c) {
         return;
     c->plans = plan_pool_take(c->o->database->plans);
     if (c->plans)
-        tusk_plans_begin(c->plans);
+        tusk_plans_begin(c->plans, &c->rows);
 }
 
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
