@@ -120,19 +120,10 @@ def test_missing_numbers_go_where_their_substitute_goes(con: duckdb.DuckDBPyConn
 
 def test_what_the_format_cannot_say_is_refused(con: duckdb.DuckDBPyConnection) -> None:
     of = "SELECT train_model('gbdt', i % 9, {}, '{{\"trees\": 3{}}}') FROM range(500) r(i)"
-
-    def refused(features: str, more: str, sentence: str) -> None:
-        model = Model.of(con.execute(of.format(features, more)).fetchall()[0][0])
-        with pytest.raises(DataError, match=sentence):
-            model.to_lightgbm()
-
     hour = "{'t': TIMESTAMP '2020-01-01' + to_hours(i), 'k': i % 3}"
-    refused(
-        hour, ', "dates": "parts"', "LightGBM's format cannot say, expected a model of numbers"
-    )
-    gaps = "{'k': CASE WHEN i % 9 < 3 THEN NULL ELSE 'k' || i % 9 END}"
-    sides = "a split sends rows where 'k' is missing and rows with a new level to different sides"
-    refused(gaps, "", sides)
+    found = con.execute(of.format(hour, ', "dates": "parts"')).fetchall()[0][0]
+    with pytest.raises(DataError, match="format cannot say, expected a model of numbers"):
+        Model.of(found).to_lightgbm()
 
 
 DAMAGE = [
