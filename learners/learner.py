@@ -39,7 +39,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
     units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none.
+    `place`; NaN where there are none; mark: of a search, the column by whose values rows are dealt
+    to folds, and whether these are in the order of time.
     """
 
     task: OneTask_co
@@ -50,6 +51,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature_names: Callable[[int], tuple[str, ...]] | None = None
     near: Floats | None = None
     by_level: tuple[bytes, ...] | None = None
+    mark: tuple[str, bool] | None = None
 
 
 class Rounds(Protocol):

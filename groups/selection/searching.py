@@ -121,8 +121,7 @@ class Running:
 def rounds(search: Search, slices: int) -> Iterator[Round]:
     """Each set of rows of a search."""
     for number, out in enumerate(search.sets):
-        kept = [fold for fold in range(search.folds) if fold not in out]
-        yield Round(number, out, kept, slices)
+        yield Round(number, out, search.dealt.kept(out), slices)
 
 
 def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
