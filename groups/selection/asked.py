@@ -2,7 +2,7 @@
 
 An option given as a list is a grid, unless the option's own values are lists. The candidates are
 all combinations, or draws from them (J. Bergstra, Y. Bengio, Random search for hyper-parameter
-optimization, JMLR 2012).
+optimization, JMLR 2012), or of these the ones that each group chooses (`tpe.py`).
 """
 
 import functools
@@ -26,6 +26,7 @@ from tuskml.groups.selection.candidates import (
 )
 from tuskml.groups.selection.dealing import MOST_FOLDS, Dealt, dealt
 from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
+from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import task_named
@@ -35,7 +36,7 @@ HOW = {
     for option in (
         Option(
             "strategy",
-            choice("grid", "random", "halving"),
+            choice("grid", "random", "halving", "tpe"),
             None,
             "which of the candidates are tried, and on how many rows",
         ),
@@ -80,7 +81,8 @@ class Search:
     """A search over candidates, in the order in which they were asked for.
 
     dealt: the folds, and which of them are held out. metric: by name in SQL. halving: whether the
-    better half of the candidates goes on, with twice the rows. time: the most seconds.
+    better half of the candidates goes on, with twice the rows. time: the most seconds. estimate:
+    of what groups choose from the candidates, None where they try all.
     """
 
     candidates: tuple[Candidate, ...]
@@ -91,6 +93,7 @@ class Search:
     halving: bool
     time: float | None
     seed: int
+    estimate: Estimate | None = None
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -182,7 +185,10 @@ def searched(
     refuse_other_rows(specs, plain)
     seed = plain.get("seed", 0)
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
-    candidates = candidates_of(specs, plain, strategy, how["trials"], random)
+    trials = trials_of(strategy, how["trials"])
+    candidates = candidates_of(specs, plain, strategy, trials, random)
+    if strategy == "tpe":
+        candidates = in_turn(candidates)
     metric, parameter = metric_for(candidates, judged_by(settings, "metric"))
     return Search(
         candidates,
@@ -193,7 +199,20 @@ def searched(
         strategy == "halving",
         how["time"],
         candidates[0].options.seed,
+        estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+
+
+def trials_of(strategy: str, trials: int | None) -> int | None:
+    """How many candidates are drawn, None for all combinations. Raises OptionError."""
+    if strategy != "tpe":
+        return trials
+    if trials is None:
+        raise OptionError(
+            "option 'search' has the strategy 'tpe' without 'trials': expected how many "
+            'candidates each group tries, such as {"strategy": "tpe", "trials": 20}'
+        )
+    return min(pool(trials), MOST_CANDIDATES)
 
 
 def how_of(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,10 +30,12 @@ def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> I
 def described(search: Search) -> dict[str, Any]:
     """How many trainings there are, on which rows, and by what they are judged."""
     n, sets = len(search.candidates), len(search.sets)
+    if search.estimate is not None:
+        n = sum(search.estimate.counts())
     trained = [max(1, -(-n // 2**rung)) for rung in range(slices_of(search))]
     return {
         "candidates": n,
-        "strategy": "halving" if search.halving else "all",
+        "strategy": "halving" if search.halving else "tpe" if search.estimate else "all",
         "folds": sets,
         "held_out": (search.dealt.held if search.dealt.together else 1) / search.dealt.folds,
         "fold_by": None if search.dealt.in_time else search.dealt.column,
@@ -58,6 +60,8 @@ def sentences(about: dict[str, Any]) -> str:
         f"metric: {about['metric']}"
         + (", the simplest within one standard error" if about["one_standard_error"] else ""),
     ]
+    if about["strategy"] == "tpe":
+        lines.append("tpe: each group chooses its candidates by its trials before")
     if about["fold_by"] is not None:
         lines.append(f"folds: rows of equal '{about['fold_by']}' are in one fold")
     if about["time_by"] is not None:

@@ -20,6 +20,7 @@ from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.prepared import Groups, Places, Prepared, prepared
+from tuskml.groups.selection.tpe import Estimate, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
 
@@ -78,9 +79,12 @@ class Running:
     def over(self) -> bool:
         return time.monotonic() >= self.until
 
-    def tried(self, trials: Trials) -> Trials:
+    def tried(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
         """All trials, or those that there was time for: of a rung that did not end, none."""
-        alive = np.ones(trials.rung.shape, bool)
+        if alive is None:
+            if trials.search.estimate is not None:
+                return self._estimated(trials, trials.search.estimate)
+            alive = np.ones(trials.rung.shape, bool)
         for slices in range(1, slices_of(trials.search) + 1):
             if slices > 1:
                 alive = better_half(trials, alive)
@@ -91,6 +95,30 @@ class Running:
             if self.over:
                 return before if slices > 1 else trials
         return trials
+
+    def _estimated(self, trials: Trials, estimate: Estimate) -> Trials:
+        """Trials that each group chooses by those before, in batches."""
+        tried = np.zeros(trials.rung.shape, bool)
+        for n in estimate.counts():
+            batch = tried.copy()
+            if tried.any():
+                batch = chosen(estimate.axes, trials.losses(), tried, n)
+            else:
+                batch[:n] = True
+            trials = self._of(batch).tried(trials, batch)
+            tried |= batch
+            if self.over:
+                break
+        return trials
+
+    def _of(self, alive: NDArray[np.bool_]) -> "Running":
+        """The same for the candidates that some group tries."""
+        some = set(np.flatnonzero(alive.any(axis=1)).tolist())
+        parts = [
+            replace(part, numbers=tuple(k for k in part.numbers if k in some))
+            for part in self.parts
+        ]
+        return replace(self, parts=parts)
 
     def _try(self, part: Prepared, trials: Trials, one: Round, alive: NDArray[np.bool_]) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
