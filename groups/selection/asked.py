@@ -20,6 +20,7 @@ from tuskml.groups.selection.candidates import (
     Candidate,
     candidates_of,
     option_of,
+    refuse_options,
     refuse_other_rows,
     refuse_unknown,
     values_of,
@@ -183,9 +184,11 @@ def searched(
         plain = {name: value for name, value in plain.items() if name != "validation"}
     refuse_unknown(specs, plain)
     refuse_other_rows(specs, plain)
+    for given in (plain, *specs):
+        refuse_options(given)
     seed = plain.get("seed", 0)
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
-    trials = trials_of(strategy, how["trials"])
+    trials = trials_of(strategy, how)
     candidates = candidates_of(specs, plain, strategy, trials, random)
     if strategy == "tpe":
         candidates = in_turn(candidates)
@@ -203,15 +206,21 @@ def searched(
     )
 
 
-def trials_of(strategy: str, trials: int | None) -> int | None:
+def trials_of(strategy: str, how: Mapping[str, Any]) -> int | None:
     """How many candidates are drawn, None for all combinations. Raises OptionError."""
-    if strategy != "tpe":
-        return trials
-    if trials is None:
+    trials: int | None = how["trials"]
+    if strategy == "grid" and trials is not None:
         raise OptionError(
-            "option 'search' has the strategy 'tpe' without 'trials': expected how many "
-            'candidates each group tries, such as {"strategy": "tpe", "trials": 20}'
+            f"option 'search' has the strategy 'grid' and {trials} 'trials', and a grid is tried "
+            "as a whole: expected one of them, or the strategy 'random'"
         )
+    if strategy in ("random", "tpe") and trials is None:
+        raise OptionError(
+            f"option 'search' has the strategy '{strategy}' without 'trials': expected how many "
+            f'candidates each group tries, such as {{"strategy": "{strategy}", "trials": 20}}'
+        )
+    if strategy != "tpe" or trials is None:
+        return trials
     return min(pool(trials), MOST_CANDIDATES)
 
 

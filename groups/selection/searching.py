@@ -23,9 +23,11 @@ from tuskml.groups.selection.prepared import Groups, Places, Prepared, prepared
 from tuskml.groups.selection.tpe import Estimate, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
+from tuskml.learners.statuses import MEANINGS
 
 LEAST_ROWS = 2
 """Rows that a training needs."""
+TIME_LIMIT = "time limit"
 
 
 def searched(
@@ -43,7 +45,7 @@ def searched(
         winners = trials.winners()
         texts = trials.texts(winners)
         for part in parts:
-            yield from trained_on_all(part, winners, texts)
+            yield from trained_on_all(part, winners, texts, trials.unfinished())
 
 
 def refuse_stores(search: Search) -> None:
@@ -162,7 +164,7 @@ def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def trained_on_all(
-    part: Prepared, winners: NDArray[np.intp], texts: list[str]
+    part: Prepared, winners: NDArray[np.intp], texts: list[str], unfinished: NDArray[np.bool_]
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
@@ -171,7 +173,20 @@ def trained_on_all(
             continue
         models = part.trained(number, part.seen.groups, places)
         found = models.numbered(places[models.group])
-        yield part.seen.described(replace(found, trials=texts_of(texts, found.group)))
+        found = replace(found, trials=texts_of(texts, found.group))
+        yield part.seen.described(out_of_time(found, unfinished[found.group]))
+
+
+def out_of_time(models: Models, ended: NDArray[np.bool_]) -> Models:
+    """The models, whose status says of which groups the time ended before all was tried, (n,).
+
+    A status that matters more stays.
+    """
+    pool, code = models.status.pool, models.status.code.copy()
+    order = list(MEANINGS)
+    lesser = np.array([order.index(text) < order.index(TIME_LIMIT) for text in pool], bool)
+    code[ended & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, TIME_LIMIT), code))
 
 
 def texts_of(texts: list[str], places: NDArray[np.int64]) -> Strings:

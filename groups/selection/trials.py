@@ -72,6 +72,14 @@ class Trials:
         arrays["metric"][lost] = np.nan
         return replace(self, **arrays)
 
+    def unfinished(self) -> NDArray[np.bool_]:
+        """Of which groups the time ended before all was tried that was asked for, (G,)."""
+        whole = (self.status != 0).all(axis=1)
+        if self.search.estimate is not None:
+            return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
+        ended_early = 0 < int(self.rung.max(initial=0)) < slices_of(self.search)
+        return np.asarray(~whole.all(axis=0) | ended_early)
+
     def means(self) -> Floats:
         """The mean over the folds that have a metric, (C, G); NaN where none has."""
         known = np.isfinite(self.metric)
