@@ -40,7 +40,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
     units, the intercept last, from which a training of dense rows may start, by the groups' field
     `place`; NaN where there are none; source: the plans that were compared before all rows of a
-    source were read, as `Learner.source_plans` has them, None where none were.
+    source were read, as `Learner.source_plans` has them, None where none were;
+    mark: of a search, the column by whose values rows are dealt
+    to folds, and whether these are in the order of time.
     """
 
     task: OneTask_co
@@ -52,6 +54,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     near: Floats | None = None
     by_level: tuple[bytes, ...] | None = None
     source: Mapping[str, Any] | None = None
+    mark: tuple[str, bool] | None = None
 
 
 class Rounds(Protocol):

@@ -122,7 +122,7 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
         names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
         items = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
         whole = len(items) == len(texts)
-        row = database.row(items | cluster_in(database, relation, asked, items)) if whole else None
+        row = database.row(items | marks_in(database, relation, asked, items)) if whole else None
     elif set(kinds) == {"boolean", "number"}:
         row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
     else:
@@ -133,15 +133,17 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     return f"SELECT train_model({', '.join(arguments)}) AS tuskml_trained FROM {relation}"
 
 
-def cluster_in(
+def marks_in(
     database: DuckDB, relation: str, asked: ByName, items: Collection[str]
 ) -> dict[str, str]:
-    """The column of a row's clusters by its name, where the row lacks it and there is one."""
-    if asked.cluster is None or asked.cluster.lower() in map(str.lower, items):
+    """The columns of a row's cluster and fold by their names, where the row lacks them."""
+    there = set(map(str.lower, items))
+    lacking = {name for name in asked.marks.values() if name.lower() not in there}
+    if not lacking:
         return {}
     columns = [name for name, _ in database.columns(f"SELECT * FROM {relation}")]
-    column = column_named(asked.cluster, columns)
-    return {} if column is None else {asked.cluster: quoted(column)}
+    found = {name: column_named(name, columns) for name in sorted(lacking)}
+    return {name: quoted(column) for name, column in found.items() if column is not None}
 
 
 def relation_of(source: str) -> str:

@@ -32,10 +32,10 @@ $$;
 CREATE FUNCTION _tuskml_by_name(options text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF options !~ '"(categories|interactions|text|cluster|missing)"' THEN
+    IF options !~ '"(categories|interactions|text|cluster|fold_by|time_by|missing)"' THEN
         RETURN '{}';
     END IF;
-    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster')
+    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster', 'fold_by', 'time_by')
             OR key = 'missing' AND value IN ('"impute"', '"level"', '"error"'));
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN '{}';  -- the training says what is wrong
@@ -79,7 +79,7 @@ DECLARE
     x text;
     extras text := '';
     by_name jsonb := @extschema@._tuskml_by_name(options);
-    cluster text := CASE WHEN jsonb_typeof(by_name->'cluster') = 'string' THEN by_name->>'cluster' END;
+    mark text;
     label_sql text;
     sampled text;
     model @extschema@.tuskml_model;
@@ -96,11 +96,16 @@ BEGIN
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
     columns := terms[2:cardinality(terms) - 2];
     x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
-    IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = cluster AND a.attnum > 0 AND NOT a.attisdropped)
-       AND NOT lower(cluster) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
-        columns := columns || quote_ident(cluster);
-        x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features || cluster, by_name);
-    END IF;
+    -- Columns that are no features belong in the row too.
+    FOR mark IN SELECT DISTINCT by_name->>o.name FROM unnest(ARRAY['cluster', 'fold_by', 'time_by']) AS o (name)
+                WHERE jsonb_typeof(by_name->o.name) = 'string' ORDER BY 1 LOOP
+        IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = mark AND a.attnum > 0 AND NOT a.attisdropped)
+           AND NOT lower(mark) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
+            columns := columns || quote_ident(mark);
+            features := features || mark;
+            x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
+        END IF;
+    END LOOP;
     options := coalesce(options, '');
     IF x LIKE 'ARRAY[%' THEN
         options := @extschema@._tuskml_with_names(options, columns, features);
