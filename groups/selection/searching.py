@@ -7,6 +7,7 @@ of the candidates of every group, until all rows are used.
 """
 
 import ctypes
+import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,10 @@ from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.prepared import Groups, Places, Prepared, prepared
+from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
+from tuskml.schedule import budget
 
 LEAST_ROWS = 2
 """Rows that a training needs."""
@@ -38,11 +41,21 @@ def searched(
     until = math.inf if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
         parts = prepared(stack, groups, search, memory)
-        trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
+        watch = Watch()
+        with watch.running():
+            trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
         winners = trials.winners()
-        texts = trials.texts(winners)
+        texts = with_load(trials.texts(winners), search, groups, watch)
         for part in parts:
             yield from trained_on_all(part, winners, texts)
+
+
+def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
+    """The trials of each group with the load of the trials of all groups."""
+    threads = search.candidates[0].options.threads or budget.threads()
+    load = Load(groups["n_rows"].astype(np.int64), threads, 0.0)
+    more = json.dumps({"schedule": load.measured(watch.seconds, watch.work)})
+    return [f"{text[:-1]}, {more[1:]}" for text in texts]
 
 
 def refuse_stores(search: Search) -> None:
@@ -105,7 +118,7 @@ class Running:
                 break
             few = np.flatnonzero(alive[number] & ~usable)
             trials.status[number, one.number, few] = trials.code(TOO_FEW)
-            places = np.flatnonzero(alive[number] & usable)
+            places = in_order(rows, np.flatnonzero(alive[number] & usable))
             trials.rung[number, places] = one.slices
             if len(places):
                 models = part.trained(number, rows, places, part.near.of(number))
@@ -139,7 +152,7 @@ def trained_on_all(
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
-        places = np.flatnonzero(winners == number)
+        places = in_order(part.seen.groups, np.flatnonzero(winners == number))
         if not len(places):
             continue
         models = part.trained(number, part.seen.groups, places)
