@@ -39,7 +39,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
     units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none.
+    `place`; NaN where there are none; common: whether neighbouring groups have rows in common.
     """
 
     task: OneTask_co
@@ -49,6 +49,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
     feature_names: Callable[[int], tuple[str, ...]] | None = None
     near: Floats | None = None
+    common: bool = False
     by_level: tuple[bytes, ...] | None = None
 
 

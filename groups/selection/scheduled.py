@@ -23,9 +23,9 @@ from tuskml.schedule.placement.shards import (
 )
 
 
-def in_order(groups: NDArray[np.void], places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Some places of groups (GROUP), in the order in which threads are to claim their groups."""
-    return places[heaviest_first(groups["n_rows"][places])]
+def in_order(sizes: Sizes, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Some places of groups of so many rows, in the order in which threads are to claim them."""
+    return places[heaviest_first(sizes[places])]
 
 
 @dataclass(frozen=True)
