@@ -26,7 +26,7 @@ from tuskml.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.terminal.usage import Commands, add_command, add_json, files
 from tuskml.text.expressions import split
 from tuskml.text.table import shown, table
 from tuskml.training.asked import asked_for
@@ -65,6 +65,8 @@ def add_train(commands: "Commands[Any]") -> None:
     add_training(command)
     executor = "train groups of Parquet files on ray, host:port of a Ray cluster, or threads"
     command.add_argument("--executor", metavar="WHERE", help=executor)
+    finished = "a folder of the groups that are trained already, for --executor"
+    files(command.add_argument("--finished", metavar="FOLDER", help=finished))
     add_into(command, "keep the models in a new table instead of printing them")
     add_json(command, "print one JSON object per model, one per line")
 
@@ -116,6 +118,7 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         into=given.into,
         replace=given.replace,
         executor=given.executor,
+        finished=given.finished,
         **options(given.option),
     )
 

@@ -16,11 +16,13 @@ FILE = "tusk_file"
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of rows. checksum: SHA-256 as hexadecimal digits; None where it is not known."""
+    """A file of rows. checksum: SHA-256 as hexadecimal digits; where it is not known, modified is
+    when the file was last changed, in nanoseconds."""
 
     path: str
     bytes: int
     checksum: str | None = None
+    modified: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,13 @@ def of_files(
     place = {path: number for number, path in enumerate(paths)}
     types = tuple(kind for _, kind in database.columns(f"SELECT {named} FROM {source}"))
     groups = (Group(tuple(key), n, tuple(place[p] for p in held)) for *key, n, held in rows)
-    return Catalogue(types, tuple(Shard(path, size_of(path)) for path in paths), tuple(groups))
+    return Catalogue(types, tuple(map(shard_of, paths)), tuple(groups))
 
 
-def size_of(path: str) -> int:
-    """Bytes of a file; 0 where it is not one of this machine's."""
+def shard_of(path: str) -> Shard:
+    """A file without a checksum; of one that is not this machine's nothing is known."""
     try:
-        return Path(path).stat().st_size
+        found = Path(path).stat()
     except OSError:
-        return 0
+        return Shard(path, 0)
+    return Shard(path, found.st_size, modified=found.st_mtime_ns)

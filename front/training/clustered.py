@@ -5,6 +5,7 @@ import secrets
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike
 
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
@@ -17,6 +18,7 @@ from tuskml.model.by_group import Models
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.on_worker import WORK
+from tuskml.training.resuming import Finished
 from tuskml.training.training import Training, collected
 from tuskml.training.units import Units
 
@@ -25,17 +27,23 @@ HOPELESS = 3
 
 
 def train_clustered(
-    database: Database, training: Training, place: str, into: Into | None, replace: bool
+    database: Database,
+    training: Training,
+    place: str,
+    folder: str | PathLike[str] | None,
+    into: Into | None,
+    replace: bool,
 ) -> Models | int:
     """The models of all groups, or with into their number.
 
-    Raises ClusterError, with the finished groups as its `models`, where some were not trained.
+    place: the argument `executor`; folder: of finished units, or None. Raises ClusterError,
+    with the finished groups as its `models`, where some were not trained.
     """
     executor = executor_of(place)
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     units = Units(checked, training, found)
-    outcomes = list(finished(executor, units))
+    outcomes = list(finished(executor, units, Finished(folder)))
     for note in dict.fromkeys(executor.notes):
         warnings.warn(note, ClusterWarning, stacklevel=5)
     failed = [one for one in outcomes if one.answer is None]
@@ -70,10 +78,10 @@ def files_by_group(database: Database, training: Training) -> DuckDB:
     return database
 
 
-def finished(executor: Executor, units: Units) -> Iterator[Outcome]:
+def finished(executor: Executor, units: Units, kept: Finished) -> Iterator[Outcome]:
     """Outcomes as they come; they end early where nothing works."""
     failures = successes = 0
-    for outcome in executor.run(WORK, [unit for unit, _ in units.batches.values()]):
+    for outcome in kept.outcomes(executor, WORK, [unit for unit, _ in units.batches.values()]):
         yield outcome
         batch = units.batches[outcome.key][1]
         if outcome.answer is None:

@@ -34,7 +34,7 @@ from tuskml.training.asked import Asked, asked_for
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
-    "executor",
+    *("executor", "finished"),
 )
 """What `train` takes besides options."""
 
@@ -103,7 +103,6 @@ def train(
     offset: str | None = None,
     group_by: tuple[()] = (),
     into: None = None,
-    executor: str | None = None,
     **options: Any,
 ) -> Model: ...
 @overload
@@ -119,6 +118,7 @@ def train(
     group_by: str | Sequence[str],
     into: None = None,
     executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Models: ...
 @overload
@@ -135,6 +135,7 @@ def train(
     into: Into,
     replace: bool = False,
     executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> int: ...
 @explained
@@ -151,6 +152,7 @@ def train(
     into: Into | None = None,
     replace: bool = False,
     executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Model | Models | int:
     """Trains on the rows of a source: one model, or with group_by one per group.
@@ -165,7 +167,8 @@ def train(
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
     into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
-    the address of a Ray cluster, or "threads" of this process. options: as for `train_model`.
+    the address of a Ray cluster, or "threads" of this process. finished: a folder that keeps the
+    groups it has trained: the same call again trains the others. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
@@ -196,10 +199,10 @@ def train(
             training = with_names(training)
             refuse_same_names(database, [name for name, _ in training.keys])
             checked_into(into)
-        if executor is not None:
+        if executor is not None or finished is not None:
             from tuskml.training.clustered import train_clustered  # imports this module
 
-            return train_clustered(database, training, executor, into, replace)
+            return train_clustered(database, training, executor, finished, into, replace)
         query = training.query(database)
         if into is not None:
             return keep(database, into, query, replace)

@@ -16,6 +16,7 @@ from tuskml.groups.execution.executor import Unit
 from tuskml.shards.catalogue import Catalogue, Group, Shard
 from tuskml.text.expressions import quoted
 from tuskml.training.training import Training
+from tuskml.version import VERSION
 
 BATCH_ROWS = 200_000
 """Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
@@ -75,6 +76,7 @@ class Units:
             "query": self.query(batch, shards),
             "shards": [asdict(shard) for shard in shards],
             "settings": self.settings,
+            "tuskml": VERSION,
         }
         payload = json.dumps(given, ensure_ascii=False).encode()
         return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload)

@@ -22,6 +22,10 @@ def executor_of(given: object) -> Executor:
         from tuskml.groups.execution.ray_cluster import RayCluster
 
         return RayCluster(None if given == "ray" else given)
+    if given is None:
+        raise OptionError(
+            "finished is given without executor, expected executor too, such as 'ray'"
+        )
     near = nearest(given, NAMES) if isinstance(given, str) else ""
     raise OptionError(
         f"executor is {given!r}, expected 'ray', 'threads' or the address of a Ray cluster such "

@@ -13,8 +13,10 @@ import tuskml
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Unit, attempt, work_named
+from tuskml.learners.events import Event, listening
 from tuskml.shards.catalogue import Group
 from tuskml.training import on_worker, units
+from tuskml.training.resuming import Finished
 
 N_ROWS = 20_000
 
@@ -95,6 +97,7 @@ def test_weights_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     [
         ({"executor": "rey"}, tuskml.OptionError, "did you mean 'ray'"),
         ({"executor": 4}, tuskml.OptionError, "executor is 4, expected 'ray', 'threads' or the"),
+        ({"executor": None, "finished": "f"}, tuskml.OptionError, "finished is given without ex"),
         ({"group_by": ()}, tuskml.OptionError, "executor is given without group_by"),
         (
             {"source": "rows"},
@@ -131,6 +134,43 @@ def test_groups_of_a_damaged_shard_fail_and_the_others_are_kept(
     kept = caught.value.models
     assert 0 < len(kept) < len(expected)
     sharded.assert_same_bits(kept, tuskml.Models((k, m) for k, m in expected.items() if k in kept))
+
+
+def test_finished_groups_are_not_trained_again(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = sharded.shards(con, tmp_path / "s", 20_000)
+    expected = tuskml.train(con, "logistic", source="rows", **sharded.GIVEN)
+    path = tmp_path / "s" / "shard-000002.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
+    given = sharded.GIVEN | {
+        "source": source, "executor": "threads", "finished": tmp_path / "finished"
+    }  # fmt: skip
+    with pytest.raises(tuskml.ClusterError) as caught:
+        tuskml.train(con, "logistic", **given)
+    path.write_bytes(whole)
+    heard: list[Event] = []
+    with listening(heard.append):
+        sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+    again = sum(event.groups for event in heard)
+    assert again == len(expected) - len(caught.value.models) > 0
+    heard.clear()
+    with listening(heard.append):
+        other = tuskml.train(con, "logistic", **given | {"l2": 1.0})
+    assert sum(event.groups for event in heard) == len(other), "other options are other work"
+
+
+def test_a_damaged_file_of_a_finished_unit_is_no_answer(tmp_path: Path) -> None:
+    kept = Finished(tmp_path / "f")
+    kept.write("a" * 64, b"answer")
+    assert kept.read("a" * 64) == b"answer"
+    (file,) = (tmp_path / "f").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    assert kept.read("a" * 64) is None
+    assert kept.read("b" * 64) is None
+    with pytest.raises(tuskml.DataError, match="which cannot be made"):
+        Finished(tmp_path / "no" / "f")
 
 
 def test_a_shard_that_is_missing_is_said_before_it_begins(
