@@ -29,7 +29,7 @@ HOPELESS = 3
 def train_clustered(
     database: Database,
     training: Training,
-    place: str,
+    place: str | None,
     folder: str | PathLike[str] | None,
     into: Into | None,
     replace: bool,
