@@ -18,6 +18,7 @@ from tuskml.model.by_group import Models
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.on_worker import WORK
+from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
 from tuskml.training.training import Training, collected
 from tuskml.training.units import Units
@@ -43,6 +44,9 @@ def train_clustered(
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     units = Units(checked, training, found)
+    slow = advice(checked, units)
+    if slow is not None:
+        warnings.warn(slow, ClusterWarning, stacklevel=5)
     outcomes = list(finished(executor, units, Finished(folder)))
     for note in dict.fromkeys(executor.notes):
         warnings.warn(note, ClusterWarning, stacklevel=5)

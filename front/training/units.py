@@ -109,11 +109,16 @@ class Units:
             for (_, sql), name in zip(self.training.keys, names, strict=True)
         )
         join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
-        first = [group.key[0] for group in batch.groups]
-        if None in first or self.catalogue.key_types[0] in INEXACT:
+        least_and_most = self.range_of(batch)
+        if least_and_most is None or self.catalogue.key_types[0] in INEXACT:
             return join
-        least, most = self.literals(batch.groups[0])[0], self.literals(batch.groups[-1])[0]
-        return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {least} AND {most}"
+        return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
+
+    def range_of(self, batch: Batch) -> tuple[str, str] | None:
+        """The least and the largest first key in SQL; None where one is NULL."""
+        if any(group.key[0] is None for group in batch.groups):
+            return None
+        return self.literals(batch.groups[0])[0], self.literals(batch.groups[-1])[0]
 
     def literals(self, group: Group) -> list[str]:
         """A group's keys in SQL."""

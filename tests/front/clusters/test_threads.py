@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Unit, attempt, work_named
 from tuskml.learners.events import Event, listening
 from tuskml.shards.catalogue import Group
-from tuskml.training import on_worker, units
+from tuskml.training import on_worker, reading, units
 from tuskml.training.resuming import Finished
 
 N_ROWS = 20_000
@@ -171,6 +172,23 @@ def test_a_damaged_file_of_a_finished_unit_is_no_answer(tmp_path: Path) -> None:
     assert kept.read("b" * 64) is None
     with pytest.raises(tuskml.DataError, match="which cannot be made"):
         Finished(tmp_path / "no" / "f")
+
+
+def test_files_in_no_order_get_advice(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MANY_ROWS", N_ROWS)
+    given = sharded.GIVEN | {"executor": "threads"}
+    shuffled = sharded.shuffled(con, tmp_path / "shuffled")
+    with pytest.warns(tuskml.ClusterWarning, match=r"\d units read each row about \d times"):
+        tuskml.train(con, "linear", source=shuffled, **given)
+    written = "(FORMAT parquet, ROW_GROUP_SIZE 2048)"
+    con.execute(f"COPY (FROM rows ORDER BY g) TO '{tmp_path}/sorted.parquet' {written}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        tuskml.train(con, "linear", source=tmp_path / "sorted.parquet", **given)
+        shards = sharded.shards(con, tmp_path / "s")
+        tuskml.train(con, "linear", source=shards, **given)
 
 
 def test_a_shard_that_is_missing_is_said_before_it_begins(
