@@ -32,7 +32,10 @@ from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.training.asked import Asked, asked_for
 
-KEYWORDS = ("source", "label", "features", "weight", "offset", "group_by", "into", "replace")
+KEYWORDS = (
+    *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
+    *("executor", "finished"),
+)
 """What `train` takes besides options."""
 
 
@@ -118,6 +121,8 @@ def train(
     offset: str | None = None,
     group_by: str | Sequence[str],
     into: None = None,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Models: ...
 @overload
@@ -133,6 +138,8 @@ def train(
     group_by: str | Sequence[str] = (),
     into: Into,
     replace: bool = False,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> int: ...
 @explained
@@ -148,6 +155,8 @@ def train(
     group_by: str | Sequence[str] = (),
     into: Into | None = None,
     replace: bool = False,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Model | Models | int:
     """Trains on the rows of a source: one model, or with group_by one per group.
@@ -161,11 +170,14 @@ def train(
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
-    into may replace an existing one. options: as for `train_model`.
+    into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
+    the address of a Ray cluster, or "threads" of this process. finished: a folder that keeps the
+    groups it has trained: the same call again trains the others. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
-    OptionError for a wrong task or option, DataError for a wrong source, column or rows.
+    OptionError for a wrong task or option, DataError for a wrong source, column or rows, and
+    ClusterError for a cluster that cannot be used, or groups that it could not train.
 
     Source: Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017.
 
@@ -183,17 +195,22 @@ def train(
         training = resolve(database, asked, rows, label, features, group_by)
         extras = scope_of(database, training.source).extras(weight, offset)
         training = dataclasses.replace(training, extras=extras)
-        if into is None:
+        if into is None and executor is None:
             model = streamed(database, training)
             if isinstance(model, Model):
                 return training.given.named(model)
             training = model or training
         if into is not None:
             training = with_names(training)
+            refuse_same_names(database, [name for name, _ in training.keys])
+            checked_into(into)
+        if executor is not None or finished is not None:
+            from tuskml.training.clustered import train_clustered  # imports this module
+
+            return train_clustered(database, training, executor, finished, into, replace)
         query = training.query(database)
         if into is not None:
-            refuse_same_names(database, [name for name, _ in training.keys])
-            return keep(database, checked_into(into), query, replace)
+            return keep(database, into, query, replace)
         return collected(database.models(query), training)
 
 
