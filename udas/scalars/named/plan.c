@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../models/margins.h"
+#include "../trees/packed.h"
 #include "preparation.h"
 
 #define FIRST_ROOM 256
 #define MOST_BYTES ((size_t)64 << 20)
 #define NEAR_BYTES 16
+#define MANY_ROWS 8 /* of one model: they walk through a tree together */
 #define NO_LEVEL UINT32_MAX
 #define KEY_BYTES 16 /* of the payload's head, with its CRC */
 
@@ -33,6 +36,7 @@ typedef struct planned_column {
 struct tusk_plan {
     char *payload;
     tusk_scorer scorer;
+    tusk_packed *packed; /* its trees; NULL: there are none, or they have no such form */
     size_t bytes;
     bool linear;        /* whether `column` says all about it */
     uint32_t missing;   /* enum tusk_gap */
@@ -136,6 +140,7 @@ static void plan_free(tusk_plan *p) {
         free(p->column[i].table);
     free(p->column);
     free(p->match);
+    free(p->packed);
     free(p->payload);
     free(p);
 }
@@ -154,17 +159,41 @@ static tusk_plan *plan_new(tusk_text payload, const tusk_stores *stores, enum tu
         plan_free(p);
         return NULL;
     }
-    if (p->scorer.stored || p->scorer.null || !p->scorer.preparation.length) {
+    if (p->scorer.stored || p->scorer.null) {
         tusk_forget_model(&p->scorer);
         plan_free(p);
         return NULL;
     }
-    p->linear = lay_out(p);
+    if (p->scorer.is_compact && !p->scorer.preparation.length)
+        p->packed = tusk_packed_of(&p->scorer.trees);
+    p->bytes += p->packed ? tusk_packed_bytes(p->packed) : 0;
+    p->linear = p->scorer.preparation.length && lay_out(p);
     return p;
 }
 
 tusk_scorer *tusk_plan_scorer(tusk_plan *p) {
     return &p->scorer;
+}
+
+void tusk_plan_touch(const tusk_plan *p) {
+    if (p->packed)
+        tusk_packed_touch(p->packed);
+}
+
+bool tusk_plan_dense(tusk_plan *p, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                     char *sentence) {
+    size_t size = d * (f64 ? sizeof(double) : sizeof(float));
+    tusk_scorer *s = &p->scorer;
+    if (!p->packed || n >= MANY_ROWS || d != tusk_tree_features(s))
+        return tusk_margins(s, x, f64, d, n, out, sentence);
+    for (uint64_t i = 0; i < n; i++) {
+        const char *row = (const char *)x + i * size;
+        out[i] = s->intercept;
+        if (!tusk_packed_margin(p->packed, row, f64, out + i) &&
+            !tusk_margins(s, row, f64, d, 1, out + i, sentence))
+            return false;
+    }
+    return true;
 }
 
 /* --- rows --- */
@@ -261,7 +290,8 @@ typedef struct known {
     size_t length;
     char key[KEY_BYTES];
     enum tusk_answer answer;
-    tusk_plan *plan; /* NULL: it came once so far */
+    tusk_plan *plan; /* NULL: it came once so far, or has none */
+    bool none;       /* it can have none */
 } known;
 
 struct tusk_plans {
@@ -342,7 +372,10 @@ tusk_plan *tusk_plan_of(tusk_plans *plans, tusk_text payload, const tusk_stores 
         return k->plan;
     }
     if (same) {
-        k->plan = plans->bytes > MOST_BYTES ? NULL : plan_new(payload, stores, answer);
+        if (k->none || plans->bytes > MOST_BYTES)
+            return NULL;
+        k->plan = plan_new(payload, stores, answer);
+        k->none = !k->plan;
         plans->bytes += k->plan ? k->plan->bytes : 0;
         return k->plan;
     }

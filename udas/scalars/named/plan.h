@@ -1,8 +1,9 @@
-/* Models of rows with names, checked once and laid out for many rows.
+/* Models that rows are joined with, checked once and laid out for many rows.
  *
  * Rows that are joined with many models come with another model each time, and checking a payload
  * costs more than scoring a row. So models that come again are kept: a copy of the payload, so
- * that nothing in it can change, and for linear models a table of weights by level.
+ * that nothing in it can change, and for linear models of rows with names a table of weights by
+ * level.
  */
 #ifndef TUSK_PLAN_H
 #define TUSK_PLAN_H
@@ -25,6 +26,13 @@ void tusk_plans_begin(tusk_plans *plans);
 tusk_plan *tusk_plan_of(tusk_plans *plans, tusk_text payload, const tusk_stores *stores,
                         enum tusk_answer answer);
 tusk_scorer *tusk_plan_scorer(tusk_plan *plan);
+
+/* To be called a model ahead: asks for the memory of its trees. */
+void tusk_plan_touch(const tusk_plan *plan);
+
+/* The margins of dense rows without names, as tusk_margins has them. */
+bool tusk_plan_dense(tusk_plan *plan, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                     char *sentence);
 
 /* To be called some rows ahead: asks for the memory that scoring the row will read. */
 void tusk_plan_expect(const tusk_plan *plan, const tusk_named_rows *rows, uint64_t row);
