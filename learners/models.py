@@ -50,7 +50,7 @@ class Lists:
 
 
 def whole_of(parts: Sequence[Floats], n: int) -> Floats | None:
-    """The array of n doubles that the parts in their order make up; None if there is none."""
+    """The array of n doubles that the parts make up in their order; None if there is none."""
     whole = parts[0].base if parts else None
     if not isinstance(whole, np.ndarray) or whole.dtype != np.float64 or whole.shape != (n,):
         return None

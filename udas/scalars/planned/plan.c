@@ -4,14 +4,18 @@
 #include <string.h>
 
 #include "../../rowblock/text_hash.h"
+#include "../models/margins.h"
+#include "../trees/packed.h"
 
 #define FIRST_ROOM 256
 #define MOST_BYTES ((size_t)64 << 20)
 #define MANY_ROWS 32 /* that pay for a plan */
+#define WALK_ROWS 8  /* of one model: they walk through a tree together */
 #define KEY_BYTES 16 /* of the payload's head, with its CRC */
 
 struct tusk_plan {
     tusk_layout *layout; /* NULL: it scores a row as any other model */
+    tusk_packed *packed; /* its trees; NULL: there are none, or they have no such form */
     int same;            /* plans with the same number turn margins into answers alike; 0: none */
     uint32_t payload_bytes;
     char *payload;
@@ -31,12 +35,13 @@ static int same_answers(const tusk_scorer *s, enum tusk_answer answer) {
 
 static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
     tusk_layout_free(layouts, p->layout);
+    free(p->packed);
     free(p->payload);
     free(p);
 }
 
 static size_t bytes_of(const tusk_plan *p) {
-    return sizeof *p + p->payload_bytes;
+    return sizeof *p + p->payload_bytes + (p->packed ? tusk_packed_bytes(p->packed) : 0);
 }
 
 static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_stores *stores,
@@ -54,12 +59,15 @@ static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_
         plan_free(layouts, p);
         return NULL;
     }
-    if (p->scorer.stored || p->scorer.null || !p->scorer.preparation.length) {
+    if (p->scorer.stored || p->scorer.null) {
         tusk_forget_model(&p->scorer);
         plan_free(layouts, p);
         return NULL;
     }
-    p->layout = tusk_layout_new(layouts, &p->scorer);
+    if (p->scorer.preparation.length)
+        p->layout = tusk_layout_new(layouts, &p->scorer);
+    else if (p->scorer.is_compact)
+        p->packed = tusk_packed_of(&p->scorer.trees);
     p->same = same_answers(&p->scorer, answer);
     return p;
 }
@@ -104,6 +112,27 @@ bool tusk_plan_margins(tusk_plan *p, tusk_named_rows *rows, uint64_t row, uint64
            tusk_layout_margins(p->layout, rows, row, n, margins);
 }
 
+void tusk_plan_touch(const tusk_plan *p) {
+    if (p->packed)
+        tusk_packed_touch(p->packed);
+}
+
+bool tusk_plan_dense(tusk_plan *p, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                     char *sentence) {
+    size_t size = d * (f64 ? sizeof(double) : sizeof(float));
+    tusk_scorer *s = &p->scorer;
+    if (!p->packed || n >= WALK_ROWS || d != tusk_tree_features(s))
+        return tusk_margins(s, x, f64, d, n, out, sentence);
+    for (uint64_t i = 0; i < n; i++) {
+        const char *row = (const char *)x + i * size;
+        out[i] = s->intercept;
+        if (!tusk_packed_margin(p->packed, row, f64, out + i) &&
+            !tusk_margins(s, row, f64, d, 1, out + i, sentence))
+            return false;
+    }
+    return true;
+}
+
 /* --- plans by payload --- */
 
 typedef struct known {
@@ -111,7 +140,8 @@ typedef struct known {
     char key[KEY_BYTES];
     enum tusk_answer answer;
     const char *address; /* where the payload was last */
-    tusk_plan *plan;     /* NULL: it came once so far */
+    tusk_plan *plan;     /* NULL: it came once so far, or has none */
+    bool none;           /* it can have none */
 } known;
 
 struct tusk_plans {
@@ -228,8 +258,10 @@ tusk_plan *tusk_plan_of(tusk_plans *plans, tusk_text payload, const tusk_stores 
         *k = (known){.length = payload.length, .answer = answer, .address = payload.data};
         memcpy(k->key, payload.data, KEY_BYTES);
     }
-    if ((again || rows >= MANY_ROWS) && has_room(plans))
+    if ((again || rows >= MANY_ROWS) && !k->none && has_room(plans)) {
         k->plan = plan_new(&plans->layouts, payload, stores, answer);
+        k->none = !k->plan;
+    }
     if (k->plan) {
         k->address = payload.data;
         plans->bytes += bytes_of(k->plan);

@@ -1,8 +1,9 @@
-/* Models of rows with names, checked once and laid out for many rows.
+/* Models that rows are joined with, checked once and laid out for many rows.
  *
  * Rows that are joined with many models come with another model each time, and checking a payload
  * costs more than scoring a row. So models that come again are kept: a copy of the payload, so
- * that nothing in it can change, and of linear models a layout (layout.h).
+ * that nothing in it can change, of linear models of rows with names a layout (layout.h), and of
+ * trees of rows without names their packed form.
  */
 #ifndef TUSK_PLAN_H
 #define TUSK_PLAN_H
@@ -31,6 +32,12 @@ tusk_scorer *tusk_plan_scorer(tusk_plan *plan);
 void tusk_plans_expect(const tusk_plans *plans, tusk_text payload, enum tusk_answer answer);
 void tusk_plan_expect_layout(const tusk_plan *plan);
 void tusk_plan_expect(const tusk_plan *plan, const tusk_named_rows *rows, uint64_t row);
+
+/* To be called a model ahead: asks for the memory of its trees. */
+void tusk_plan_touch(const tusk_plan *plan);
+/* The margins of dense rows without names, as tusk_margins has them. */
+bool tusk_plan_dense(tusk_plan *plan, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                     char *sentence);
 
 /* The margin of a row; *null: it has a NULL that the model does not fill. False with a sentence if
  * the row is refused. The scorer is not null. */
