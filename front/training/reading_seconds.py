@@ -93,7 +93,7 @@ def of_duckdb() -> Iterator[tuple[str, Taken]]:
                     f"COPY (FROM {name} LIMIT {rows}) TO {paths[-1]} "
                     f"(FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
                 )
-            files.append(seconds(database, d, Texts(*paths, scan)))
+            files.append(seconds(database, d, Texts(paths[0], paths[1], scan)))
     yield "parquet", middle(files)
     yield "table", middle(tables)
 
