@@ -16,7 +16,7 @@ FEW, LEAST = 1024, 64
 """Rows whose length is looked at, and how many at least where they are wide."""
 PLACES, FROM_EACH, LEAST_FROM_EACH = 16, 12, 4
 """Where rows are taken that are compared with one another, and how many, of wide ones at least."""
-MOST_VALUES = 1 << 16
+MOST_VALUES = 1 << 17
 """Values of these rows, beyond which fewer rows do: each takes about 4 ns."""
 APART = (0.17, 0.31, 0.47)
 """Of all of these rows, how many lie between two that are compared: rows side by side in a table

@@ -55,7 +55,7 @@ def curvature_seconds(question: Question) -> float:
     if not question.seen.sparse:
         return TRIANGLE_SECONDS * rows * p**2 / 2
     each = question.seen.entries / max(question.seen.rows, 1) + 1
-    return SCATTERED_SECONDS * p**1.5 * rows * each * (each + 1) / 2
+    return float(SCATTERED_SECONDS * p**1.5 * rows * each * (each + 1) / 2)
 
 
 def steps_for(question: Question, seconds: float) -> int:

@@ -183,8 +183,8 @@ def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: flo
 def unproved(way: Way, more: float) -> str | None:
     """Why an eager plan is not taken before the rows are seen; more: as `on_all_rows` has it.
 
-    Shuffled partitions make the same steps as other samplers, on rows that are shuffled as well,
-    and each row costs less.
+    On rows in no order other samplers take as many epochs as shuffled partitions, and each row
+    costs more. Where rows are sorted they may take fewer, but then plans that follow all rows win.
     """
     if way.sampler in ("", SHUFFLED):
         return "a trial on the rows decides" if way.sampler else None
