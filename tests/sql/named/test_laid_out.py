@@ -136,3 +136,24 @@ def test_an_unseen_level_is_refused_late_in_a_run(rows: Rows) -> None:
     with pytest.raises(Exception, match="column 'c' is 'new', which the model was not trained on"):
         rows.predictions(source=one, c=c)
     assert len(rows.predictions(source=one, c=known)) == ROWS
+
+
+def test_texts_that_begin_alike_are_different_levels(session: tuple[str, Any]) -> None:
+    """Each group has all texts of up to 4 letters of two, and longer ones that share 8 or 16."""
+    texts = [""]
+    for _ in range(4):
+        texts += [text + letter for text in texts for letter in "ab"]
+    texts += [LONG[:n] + letter for n in (7, 8, 9, 15, 16, 17) for letter in "abé"]
+    levels = sorted(set(texts), key=str.encode)
+    name, con = session
+    text = "text" if name == "post" else "VARCHAR"
+    con.execute(f"CREATE {'TEMP' if name == 'post' else ''} TABLE s (c {text})")
+    con.execute(
+        f"INSERT INTO s VALUES {', '.join(repr((one,)).replace(',)', ')') for one in levels)}"
+    )
+    row = "{'c': s.c}" if name == "duck" else "x"
+    of = "" if name == "duck" else ", LATERAL (SELECT s.c) AS x"
+    found = con.execute(
+        f"SELECT (train_model('linear', length(s.c), {row}, '{OPTIONS}')).features FROM s, generate_series(1, 20) AS r(g){of} GROUP BY g"
+    ).fetchall()
+    assert [features for (features,) in found] == [[f"c[{level}]" for level in levels]] * 20
