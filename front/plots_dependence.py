@@ -79,8 +79,8 @@ def plot_dependence(
     for name, (x, y) in curves.items():
         style = "-" if numbers else "o"
         ax.plot(x, y, style, linewidth=1.6, markersize=5, label=name or None)
-    name = getattr(dependence, "feature", None)
-    ax.set(xlabel=xlabel or name or "value of the feature", ylabel=ylabel)
+    feature = getattr(dependence, "feature", None)
+    ax.set(xlabel=xlabel or feature or "value of the feature", ylabel=ylabel)
     if any(curves):
         ax.legend(frameon=False, fontsize="small", ncols=1 + (len(curves) > MOST_NAMED))
     if title:

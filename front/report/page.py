@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from tuskml.databases.script import plain
-from tuskml.report import one_by_one, predictions, sections
+from tuskml.report import importance, one_by_one, predictions, sections
 from tuskml.report.groups import Group
 from tuskml.version import VERSION
 
@@ -44,6 +44,7 @@ LINKS = {
     "predictions": "Predictions",
     "plans": "Plans",
     "coefficients": "Coefficients",
+    "importance": "Importance",
     "stores": "Store",
     "groups": "Groups",
 }
@@ -74,6 +75,7 @@ def page(
         "predictions": predictions.predictions(scores or {}),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),
+        "importance": importance.importance(groups, features),
         "stores": sections.stores(groups),
         "groups": one_by_one.section_of(groups, keys, features),
     }
