@@ -38,9 +38,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
-    units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none; mark: of a search, the column by whose values rows are dealt
-    to folds, and whether these are in the order of time.
+    units, the intercept after a group's last one, from which a training of dense rows may start,
+    by the groups' field `place`; NaN where there are none; mark: of a search, the column by whose
+    values rows are dealt to folds, and whether these are in the order of time.
     """
 
     task: OneTask_co
