@@ -43,6 +43,8 @@ STATEMENTS = {name: f"SELECT {endless(name)} FROM t" for name in ALGORITHMS} | {
     "dcd": f"SELECT {endless('dcd', 'svm', l2=1e-7)} FROM t",
     "sparse": f"SELECT {endless('sgd', features='sparse(ARRAY[0, 1, 2], x)')} FROM t",
     "deterministic": f"SELECT {endless('hogwild', deterministic=True)} FROM t",
+    "search": f"SELECT {endless('lbfgs', l2=[1, 0.1])} FROM t",
+    "search of short trials": 'SELECT train_model(\'logistic\', y, x, \'{"l2": {"log_uniform": [1e-6, 1]}, "search": {"trials": 9000}, "folds": 10}\') FROM t',
     "while rows are packed": "SELECT train_model('linear', i, ARRAY[i, sqrt(i), sin(i), cos(i)]) FROM generate_series(1, 500000000) AS i",
 }
 
