@@ -45,6 +45,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_free_groups": (None, [ADDRESS, INT64]),
     "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),
     "tk_link": (None, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_ring": (None, [ADDRESS, INT64, INT64, ADDRESS]),
     "tk_unlink": (None, [ADDRESS, INT64]),
     "tk_scattered": (INT, [PASS]),
     "tk_gather": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
@@ -83,7 +84,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
         [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],
     ),
     "tk_solve": (INT, [ctypes.POINTER(s.System)]),
-    "tk_quadrature": (INT64, [ADDRESS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_quadrature": (INT64, [*[ADDRESS] * 3, INT64, INT64, ADDRESS, ADDRESS]),
     "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS]),
 }
 HINGE: dict[str, tuple[Any, list[Any]]] = {

@@ -77,7 +77,8 @@ class Pass:
     memory for what is kept beside each row comes from, the heap unless given; deadline: of
     `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime; parameter: shape (G, 2),
     the loss's parameter and what smoothing is multiplied by, None: 0 and 1; by_scores: `curvature`
-    sums squared derivatives of the losses; meter: what counts the passes, if anything does.
+    sums squared derivatives of the losses; meter: what counts the passes, if anything does;
+    common: whether neighbouring groups have rows in common, which `gradient` reads once.
     """
 
     groups: NDArray[np.void]
@@ -96,6 +97,7 @@ class Pass:
     parameter: Floats | None = None
     by_scores: bool = False
     meter: Meter | None = None
+    common: bool = False
 
     @property
     def n_groups(self) -> int:
@@ -174,6 +176,7 @@ class Pass:
             pointer(self.parameter),
             self.by_scores,
             self.deadline or 0.0,
+            self.common,
         )
 
     def labels(self) -> NDArray[np.void]:

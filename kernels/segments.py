@@ -69,7 +69,7 @@ def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
     dtype: np.dtype[Any] = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
     sparse = zip(sparse_segments(group), sparse_values(group), strict=True)
     place, first, d = int(group["head"]), 0, int(group["dim"])
-    while place:
+    while place and first < int(group["n_rows"]):
         header = _view(place, SEGMENT, 1)[0]
         rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
         labels = _view(place + SEGMENT.itemsize, np.dtype(np.float64), rows)
@@ -86,8 +86,9 @@ def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
 def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
     """Labels and weights, None without, of each segment of a group, as views."""
     size, place = value_size(int(group["kind"])), int(group["head"])
+    left = int(group["n_rows"])
     number = np.dtype(np.float64)
-    while place:
+    while place and left > 0:
         header = _view(place, SEGMENT, 1)[0]
         rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
         begin = place + SEGMENT.itemsize
@@ -100,6 +101,7 @@ def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.
             end += (cap_rows * int(group["dim"]) * size + 7) // 8 * 8
         weights = _view(end, number, rows) if group["extras"] & WEIGHTS else None
         yield _view(begin, number, rows), weights
+        left -= rows
         place = int(header["next"])
 
 

@@ -116,6 +116,7 @@ class Pass(ctypes.Structure):
         ("parameter", ADDRESS),
         ("by_scores", INT32),
         ("deadline", DOUBLE),
+        ("common", INT32),
     ]
 
 

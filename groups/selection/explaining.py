@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.preparation import readable
+from tuskml.groups.preparation import Readable, readable
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.scheduled import Load
+from tuskml.groups.selection.scheduled import sentences as load_in_words
 from tuskml.groups.selection.trials import shares, slices_of
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
+from tuskml.schedule import budget
 
 
 def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
@@ -20,11 +24,27 @@ def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> I
     request: Request[Any, Any] = Request(first.task, first.options, mark=search.dealt.mark)
     about = described(search)
     with readable(groups, request, memory) as seen:
+        about["schedule"] = scheduled(seen, search, about, memory)
         for text in learner_of(first.task).explain(seen.groups, seen.request, memory):
             if first.options.format == "json":
                 yield json.dumps({"search": about} | json.loads(text))
             else:
                 yield f"{sentences(about)}\n\nthe first candidate, {first.shown}:\n{text}"
+
+
+def scheduled(
+    seen: Readable, search: Search, about: dict[str, Any], memory: int
+) -> dict[str, object]:
+    """The load of all trainings of all groups, as if each candidate took as long as the first."""
+    request, learner = seen.request, learner_of(seen.request.task)
+    asked = replace(request, options=replace(request.options, format="json"))
+    told = [json.loads(text) for text in learner.explain(seen.groups, asked, memory)]
+    chosen = [one for text in told for one in text["candidates"] if one["chosen"]]
+    one = sum(plan["seconds"]["point"] for plan in chosen if plan["seconds"])
+    kept, sets = 1 - about["held_out"], about["folds"]
+    passes = 1 + sum(rung["candidates"] * rung["rows"] for rung in about["rungs"]) * kept * sets
+    threads = request.options.threads or budget.threads()
+    return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimated(one)
 
 
 def described(search: Search) -> dict[str, Any]:
@@ -69,4 +89,5 @@ def sentences(about: dict[str, Any]) -> str:
     if len(about["rungs"]) > 1:
         rungs = (f"{one['candidates']} on {one['rows']:.3g}" for one in about["rungs"])
         lines.append(f"halving: {', '.join(rungs)} of the rows that are not held out")
+    lines += load_in_words(about["schedule"])
     return "\n".join(lines)

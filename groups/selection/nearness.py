@@ -28,9 +28,10 @@ class Nearness:
         self.dense = bool((groups["kind"] < 2).all())
         self.weights: dict[str, Floats] = {}
 
-    def forget(self) -> None:
-        """Before trials on other rows."""
+    def forget(self, n: int) -> None:
+        """Before trials on other rows, of n groups."""
         self.weights.clear()
+        self.shape = n, self.shape[1]
 
     def helps(self, number: int) -> bool:
         """Whether a candidate may start elsewhere and end at the same weights."""

@@ -42,15 +42,24 @@ class Prepared:
     memory: int
 
     def trained(
-        self, number: int, groups: Groups, places: Places, near: Floats | None = None
+        self,
+        number: int,
+        groups: Groups,
+        places: Places,
+        near: Floats | None = None,
+        sets: int = 1,
     ) -> Models:
-        """A candidate's models of the groups at some places; models carry theirs among these."""
+        """A candidate's models of the groups at some places; models carry theirs among these.
+
+        sets: so many neighbours among `groups` are sets of rows of one group.
+        """
         candidate = self.search.candidates[number]
         asked = replace(
-            of_places(self.seen.request, places),
+            of_places(self.seen.request, places // sets),
             task=candidate.task,
             options=self._options(candidate),
             near=near,
+            common=sets > 1,
         )
         parts = list(learner_of(candidate.task).train(groups[places], asked, self.memory))
         return parts[0] if len(parts) == 1 else joined(parts)

@@ -7,6 +7,7 @@ of the candidates of every group, until all rows are used.
 """
 
 import ctypes
+import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -19,11 +20,14 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
-from tuskml.groups.selection.prepared import Groups, Places, Prepared, prepared
+from tuskml.groups.selection.prepared import Groups, Prepared, prepared
+from tuskml.groups.selection.scheduled import Load, Watch, in_order
+from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.tpe import Estimate, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
 from tuskml.learners.statuses import MEANINGS
+from tuskml.schedule import budget
 
 LEAST_ROWS = 2
 """Rows that a training needs."""
@@ -41,11 +45,21 @@ def searched(
     until = math.inf if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
         parts = prepared(stack, groups, search, memory)
-        trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
+        watch = Watch()
+        with watch.running():
+            trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
         winners = trials.winners()
-        texts = trials.texts(winners)
+        texts = with_load(trials.texts(winners), search, groups, watch)
         for part in parts:
             yield from trained_on_all(part, winners, texts, trials.unfinished())
+
+
+def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
+    """The trials of each group with the load of the trials of all groups."""
+    threads = search.candidates[0].options.threads or budget.threads()
+    load = Load(groups["n_rows"].astype(np.int64), threads, 0.0)
+    more = json.dumps({"schedule": load.measured(watch.seconds, watch.work)})
+    return [f"{text[:-1]}, {more[1:]}" for text in texts]
 
 
 def refuse_stores(search: Search) -> None:
@@ -55,18 +69,6 @@ def refuse_stores(search: Search) -> None:
             "option 'store' is not available in a search: search without it, and store the model "
             "of the options that won"
         )
-
-
-@dataclass(frozen=True)
-class Round:
-    """One set of rows: the number of the folds that are held out, these and the others, and how
-    many slices of the others are trained on.
-    """
-
-    number: int
-    out: Sequence[int]
-    kept: Sequence[int]
-    slices: int
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ class Running:
                 alive = better_half(trials, alive)
                 before, trials = trials, trials.without(alive)
             for part in self.parts:
-                for one in rounds(trials.search, slices):
-                    self._try(part, trials, one, alive)
+                for sets in sets_of(part, list(rounds(trials.search, slices))):
+                    self._try(part, trials, sets, alive)
             if self.over:
                 return before if slices > 1 else trials
         return trials
@@ -122,30 +124,30 @@ class Running:
         ]
         return replace(self, parts=parts)
 
-    def _try(self, part: Prepared, trials: Trials, one: Round, alive: NDArray[np.bool_]) -> None:
+    def _try(self, part: Prepared, trials: Trials, sets: Sets, alive: NDArray[np.bool_]) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
-        n_held = part.cells.linked(one.out)["n_rows"]
-        rows = part.cells.linked(one.kept, one.slices)
-        rows["place"] = np.arange(len(rows))
+        n, folds = len(sets.rounds), sets.numbers
+        n_held = sets.held()["n_rows"]
+        rows = sets.kept()
         usable = (rows["n_rows"] >= LEAST_ROWS) & (n_held > 0)
-        part.near.forget()
-        fitted: list[tuple[int, Places, Models]] = []
+        sizes = np.repeat(rows["n_rows"].reshape(-1, n).sum(axis=1), n)
+        part.near.forget(len(rows))
         for number in part.numbers:
             if self.over:
                 break
-            few = np.flatnonzero(alive[number] & ~usable)
-            trials.status[number, one.number, few] = trials.code(TOO_FEW)
-            places = np.flatnonzero(alive[number] & usable)
-            trials.rung[number, places] = one.slices
+            wanted = np.repeat(alive[number], n)
+            few = np.flatnonzero(wanted & ~usable)
+            trials.status[number, folds[few % n], few // n] = trials.code(TOO_FEW)
+            places = in_order(sizes, np.flatnonzero(wanted & usable))
+            trials.rung[number, places // n] = sets.rounds[0].slices
             if len(places):
-                models = part.trained(number, rows, places, part.near.of(number))
-                part.near.keep(number, places[models.group], models)
-                fitted.append((number, places[models.group], models))
-        held, search = part.cells.linked(one.out), trials.search
-        for number, places, models in fitted:
-            of = self.library, models, held[places]
-            metric = judged(*of, search.metric, search.parameter)
-            trials.put(number, one.number, places, models, metric)
+                near = part.near.of(number)
+                models = part.trained(number, sets.kept(), places, near, n)
+                at = places[models.group]
+                part.near.keep(number, at, models)
+                asked = trials.search.metric, trials.search.parameter
+                metric = judged(self.library, models, sets.held()[at], *asked)
+                trials.put(number, folds[at % n], at // n, models, metric)
 
 
 def rounds(search: Search, slices: int) -> Iterator[Round]:
@@ -168,7 +170,7 @@ def trained_on_all(
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
-        places = np.flatnonzero(winners == number)
+        places = in_order(part.seen.groups["n_rows"], np.flatnonzero(winners == number))
         if not len(places):
             continue
         models = part.trained(number, part.seen.groups, places)

@@ -53,9 +53,14 @@ class Trials:
         return self.statuses.index(status)
 
     def put(
-        self, candidate: int, fold: int, places: NDArray[np.intp], models: Models, metric: Floats
+        self,
+        candidate: int,
+        fold: NDArray[np.intp],
+        places: NDArray[np.intp],
+        models: Models,
+        metric: Floats,
     ) -> None:
-        """Notes trained models of some groups; all arrays are in the order of places (n,)."""
+        """Notes trained models of some folds of some groups; all arrays are (n,), in one order."""
         codes = np.array([self.code(text) for text in models.status.pool], np.int32)
         self.metric[candidate, fold, places] = metric
         self.seconds[candidate, fold, places] = models.seconds

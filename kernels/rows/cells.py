@@ -45,6 +45,40 @@ class Cells:
         library().tk_link(pointer(self.cells), *given, pointer(chosen), pointer(out))
         return out
 
+    def in_common(
+        self, sets: Sequence[Sequence[int]], slices: int | None = None
+    ) -> NDArray[np.void] | None:
+        """The groups with the rows of each of several sets of folds, (G, S), all at a time.
+
+        Like `linked` they are valid until the next call, and neighbours have rows in common. None
+        unless the folds of each set follow each other, the first one after the last.
+        """
+        first = [first_of_run(one, self.folds) for one in sets]
+        if None in first:
+            return None
+        chosen = np.zeros((self.folds, self.slices), np.uint8)
+        chosen[:, : self.slices if slices is None else slices] = 1
+        cells = self.cells.reshape(-1, self.folds, self.slices)
+        used = np.where(chosen, cells["n_rows"], 0)
+        heads = np.where(used > 0, cells["head"], 0)
+        out = np.repeat(cells[:, 0, :1], len(sets), axis=1)
+        for s, one in enumerate(sets):
+            turned = np.roll(heads, -(first[s] or 0), axis=1).reshape(len(cells), -1)
+            out["head"][:, s] = turned[np.arange(len(cells)), (turned > 0).argmax(axis=1)]
+            out["n_rows"][:, s] = used[:, list(one)].sum(axis=(1, 2))
+        given = len(self.cells), self.folds * self.slices, pointer(chosen)
+        library().tk_ring(pointer(self.cells), *given)
+        return out
+
+
+def first_of_run(folds: Sequence[int], of: int) -> int | None:
+    """The fold from which on some folds follow each other, after the last of all the first one."""
+    chosen = set(folds)
+    begins = [fold for fold in chosen if (fold - 1) % of not in chosen]
+    if len(begins) > 1 or not chosen:
+        return None
+    return begins[0] if begins else 0
+
 
 class How(TypedDict, total=False):
     """How rows are dealt, apart from by chance.

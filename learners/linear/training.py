@@ -188,6 +188,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         request.options.fit_intercept,
         plan.threads,
         cancel_mark=passes.cancel_mark(),
+        common=request.common,
     )
     if not plan.canonical:  # that moves them anyway
         rows = gathered(rows)

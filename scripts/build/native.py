@@ -39,6 +39,7 @@ KERNEL_FOLDERS = [
     f"kernels/native/{part}"
     for part in (
         "shared",
+        "shared/common",
         "rows",
         "rows/ids",
         "linear",

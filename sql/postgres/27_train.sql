@@ -1,5 +1,6 @@
 -- A training that reads some blocks of a table, where its options allow that: the text under which train_model returns its
--- model once, or NULL where all rows are to be read. Queries run with the rights of the caller and in its transaction.
+-- model once, or NULL where all rows are to be read, or what then stands for the task where it is to explain why.
+-- Queries run with the rights of the caller and in its transaction.
 -- path: the search_path for the expressions. The query loads the library, which the first lines of Python look for.
 CREATE FUNCTION _tuskml_sampled(source regclass, task text, label text, features text, options text, path text) RETURNS text
 LANGUAGE plpython3u VOLATILE SET search_path = pg_catalog, pg_temp AS $python$
@@ -119,7 +120,9 @@ BEGIN
     IF extras = '' THEN
         sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, options, current_setting('search_path'));
     END IF;
-    IF sampled IS NOT NULL THEN
+    IF sampled LIKE 'plans for %' THEN
+        task := sampled;
+    ELSIF sampled IS NOT NULL THEN
         SELECT (t.m).* INTO model FROM (SELECT @extschema@.train_model(sampled, 0.0::float8, ARRAY[0.0::float8]) AS m OFFSET 0) AS t;
         RETURN model;
     END IF;

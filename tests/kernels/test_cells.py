@@ -1,6 +1,7 @@
 """Rows dealt to folds: each row once, evenly, whatever the order of the input."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import account, block, together
 
+from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import BY_ORDER, BY_VALUE, deal
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kernels.structures import FOLDS
@@ -139,3 +141,57 @@ def test_rows_of_equal_marks_are_in_one_fold(by, n, folds, values, slices, by_la
         assert by == BY_VALUE or before.max() < after.min()
     if by == BY_VALUE:
         assert max(map(len, own)) <= n / folds + np.unique(mark, return_counts=True)[1].max()
+
+
+@settings(max_examples=30)
+@given(
+    n=st.integers(1, 120),
+    folds=st.integers(2, 7),
+    slices=st.integers(1, 3),
+    some=st.integers(1, 3),
+    kind=st.sampled_from(KINDS[:2]),
+)
+def test_sets_in_common_have_the_rows_of_linked_ones(n, folds, slices, some, kind):
+    some = min(some, slices)
+    blocks = together([block(*rows(n), kind), block(*rows(2 * n, 1), kind, 7)])
+    sets = [[f for f in range(folds) if f != out] for out in range(folds)]
+    with deal(blocks, folds, memory=account(), slices=slices) as cells:
+        apart = []
+        for one in sets:
+            apart.append([numbers_in(group) for group in cells.linked(one, some)])
+        found = cells.in_common(sets, some)
+        assert found.shape == (2, folds)
+        for s in range(folds):
+            assert [numbers_in(group) for group in found[:, s]] == apart[s]
+            assert [found[g, s]["n_rows"] for g in (0, 1)] == [len(one) for one in apart[s]]
+        again = cells.linked([0])  # the ring is open again
+        assert len(numbers_in(again[0])) == again["n_rows"][0]
+
+
+def test_sets_in_common_follow_each_other():
+    with deal(block(*rows(40)), 5, memory=account()) as cells:
+        assert cells.in_common([[0, 2], [1, 2]]) is None
+        assert cells.in_common([[0, 1], [0, 1, 2]]).shape == (1, 2)
+
+
+@settings(max_examples=20)
+@given(
+    n=st.integers(20, 300),
+    folds=st.integers(3, 6),
+    which=st.sets(st.integers(0, 11), min_size=1),
+    kind=st.sampled_from(KINDS[:2]),
+    loss_only=st.booleans(),
+)
+def test_gradients_of_rows_in_common_are_those_of_each_set(n, folds, which, kind, loss_only):
+    """The same sums, of whichever sets are asked for, to rounding; bit by bit among themselves."""
+    blocks = together([block(*rows(n, 0, 2), kind), block(*rows(2 * n, 1, 2), kind, 7)])
+    sets = [[f for f in range(folds) if f != out] for out in range(folds)]
+    with deal(blocks, folds, memory=account()) as cells:
+        groups = cells.in_common(sets).ravel()
+        weights = np.random.default_rng(2).normal(size=(len(groups), 4)) / n
+        asked = Pass(groups, 1, np.ones(len(groups)), None, True, 2, loss_only=loss_only)
+        apart = asked.gradient(weights)
+        common = replace(asked, common=True)
+        assert common.gradient(weights) == pytest.approx(apart, rel=1e-12, abs=1e-9)
+        some = np.array(sorted({one % len(groups) for one in which}))
+        assert (common.of(some).gradient(weights[some]) == common.gradient(weights)[some]).all()

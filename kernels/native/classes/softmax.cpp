@@ -76,7 +76,7 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
 // The distinct labels of a group, rising, with the rows of each; one more than `most` at most.
 int64_t find_classes(const tusk_group &group, int64_t most, double *label, double *rows) {
     std::vector<double> found, counts;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (uint32_t i = 0; i < s->n_rows; i++) {
             double y = tusk_labels(s)[i];

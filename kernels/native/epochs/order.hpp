@@ -88,7 +88,7 @@ inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, in
 inline std::vector<Run> drawn_runs(const tusk_group &group, const tk_drawn &drawn, int64_t g) {
     std::vector<const tusk_segment *> segments;
     std::vector<int64_t> end;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         segments.push_back(s);
         end.push_back((end.empty() ? 0 : end.back()) + s->n_rows);
     }

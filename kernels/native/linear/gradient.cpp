@@ -2,6 +2,7 @@
 // l'(m_i) x_i, df/db = sum l'(m_i).
 #include <vector>
 
+#include "../shared/common/rows.hpp"
 #include "api.h"
 #include "dense.hpp"
 #include "sparse.hpp"
@@ -43,9 +44,8 @@ void dense_chunk(const tk_pass *pass, const Chunk &c, const PaddedWeights &weigh
 template <class T> int dense_gradient(const tk_pass *pass, const double *weights, double *out) {
     int64_t d = pass->groups[0].dim, width = padded(d);
     PaddedWeights w(pass, weights);
-    auto chunks = make_chunks(pass, chunk_rows_for(pass));
     int64_t sums = pass->loss_only ? (int64_t)GRADIENT : d + 3;
-    return sum_over_chunks(pass, chunks, sums, out, [&](const Chunk &c, double *acc) {
+    auto add = [&](const Chunk &c, double *acc) {
         // Common widths use the stack, so that small groups allocate nothing.
         double small[256] = {0};
         std::vector<double> large(width > 256 ? width : 0, 0.0);
@@ -53,7 +53,10 @@ template <class T> int dense_gradient(const tk_pass *pass, const double *weights
         dense_chunk<T>(pass, c, w, g, acc);
         for (int64_t k = 0; k < d && !pass->loss_only; k++)
             acc[GRADIENT + k] += g[k];
-    });
+    };
+    if (pass->common && pass->stride == 1)
+        return CommonRows(pass, chunk_rows_for(pass)).sum(pass, sums, out, add);
+    return sum_over_chunks(pass, make_chunks(pass, chunk_rows_for(pass)), sums, out, add);
 }
 
 } // namespace

@@ -30,7 +30,7 @@ public:
         for (int64_t g = 0; g < pass->n_groups; g++) {
             first_[g] = segments_.size();
             int64_t row = 0;
-            for (const tusk_segment *s = pass->groups[g].head; s; s = s->next) {
+            for (const tusk_segment *s : SegmentsOf(pass->groups[g])) {
                 segments_.push_back({row, s});
                 row += s->n_rows;
             }

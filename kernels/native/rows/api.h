@@ -61,6 +61,10 @@ TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memo
  * groups are valid until cells are linked again, and own nothing. */
 TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
                     const uint8_t *chosen, tusk_group *out);
+/* Links the segments of the chosen cells of each group to a ring, in which several sets of cells
+ * that follow each other are groups at the same time. These end by their number of rows. */
+TK_API void tk_ring(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
+                    const uint8_t *chosen);
 TK_API void tk_unlink(tusk_group *cells, int64_t n);
 
 /* --- many small groups --- */

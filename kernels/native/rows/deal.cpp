@@ -173,6 +173,29 @@ void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells, const u
     }
 }
 
+void tk_ring(const tusk_group *cells, int64_t n_groups, int64_t n_cells, const uint8_t *chosen) {
+    for (int64_t g = 0; g < n_groups; g++) {
+        const tusk_group *own = cells + g * n_cells;
+        const tusk_segment *first = nullptr;
+        tusk_segment *last = nullptr;
+        for (int64_t c = 0; c < n_cells; c++) {
+            if (!own[c].head)
+                continue;
+            tusk_segment *end = tusk::last_of(own[c]);
+            end->next = nullptr;
+            if (!chosen[c])
+                continue;
+            if (last)
+                last->next = const_cast<tusk_segment *>(own[c].head);
+            else
+                first = own[c].head;
+            last = end;
+        }
+        if (last)
+            last->next = const_cast<tusk_segment *>(first);
+    }
+}
+
 void tk_unlink(tusk_group *cells, int64_t n) {
     for (int64_t c = 0; c < n; c++)
         if (cells[c].head)

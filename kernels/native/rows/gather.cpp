@@ -41,7 +41,7 @@ void append(tusk_segment *to, const tusk_segment *from, tusk_shape shape, size_t
 // Copies one segment of each of n groups in turn. The next segments of all groups are prefetched
 // before any of them is copied.
 void gather(const tusk_group *groups, int n, char *memory, const int64_t *place, tusk_group *out) {
-    const tusk_segment *next[SIDE_BY_SIDE];
+    const tusk_segment *next[SIDE_BY_SIDE]; // NULL behind the last row
     size_t row_bytes = groups[0].dim * tusk_value_size(groups[0].kind);
     for (int i = 0; i < n; i++) {
         out[i] = groups[i];
@@ -60,7 +60,7 @@ void gather(const tusk_group *groups, int n, char *memory, const int64_t *place,
             if (next[i]) {
                 append(const_cast<tusk_segment *>(out[i].head), next[i], tusk_shape_of(out + i),
                        row_bytes);
-                next[i] = next[i]->next;
+                next[i] = out[i].head->n_rows < out[i].n_rows ? next[i]->next : nullptr;
                 any = any || next[i];
             }
     }

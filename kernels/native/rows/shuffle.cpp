@@ -93,7 +93,7 @@ std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, int threads) 
     std::vector<Key> keys(group.n_rows);
     std::vector<std::pair<const tusk_segment *, int64_t>> segments;
     int64_t rows = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         segments.push_back({s, rows});
         rows += s->n_rows;
     }

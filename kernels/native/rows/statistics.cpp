@@ -54,7 +54,7 @@ double mean_exposure(const tusk_group &group, double weight) {
         return 1;
     const tusk_shape shape = tusk_shape_of(&group);
     double total = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const Targets all = targets_of(s, shape);
         for (uint32_t at = 0; at < s->n_rows; at += LANES) {
             const int n = (int)std::min<uint32_t>(LANES, s->n_rows - at);
@@ -77,7 +77,7 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     out.n_rows = group.n_rows;
     Moments all;
     const tusk_shape shape = tusk_shape_of(&group);
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         if (!s->n_rows)
             continue;
         const double *y = tusk_labels(s);
@@ -105,7 +105,7 @@ void find_too_low(const tusk_group &group, LeastLabel least, tk_label_stats *out
     if (out->low > least.value || (least.allowed && out->low == least.value) || !group.n_rows)
         return;
     int64_t row = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next)
+    for (const tusk_segment *s : SegmentsOf(group))
         for (uint32_t i = 0; i < s->n_rows; i++) {
             double y = tusk_labels(s)[i];
             row++;
@@ -173,7 +173,7 @@ void weigh(const tusk_group &group, tk_label_stats *out) {
     if (!(group.extras & TUSK_WEIGHTS))
         return;
     out->weight = out->weight_high = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (uint32_t i = 0; i < s->n_rows; i++) {
             out->weight += weight[i];
@@ -186,14 +186,17 @@ tk_label_stats class_labels(const tusk_group &group) {
     tk_label_stats out{};
     out.exposure = 1;
     out.n_rows = group.n_rows;
-    const tusk_segment *s = group.head;
-    while (s && !s->n_rows)
-        s = s->next;
-    if (!s)
+    if (!group.n_rows)
         return out;
-    TwoClasses classes{tusk_labels(s)[0], tusk_labels(s)[0]};
-    for (; s && !out.third_row; s = s->next)
+    const tusk_segment *first = group.head;
+    while (!first->n_rows)
+        first = first->next;
+    TwoClasses classes{tusk_labels(first)[0], tusk_labels(first)[0]};
+    for (const tusk_segment *s : SegmentsOf(group)) {
         out.third_row = classes.third_in(s, &out.third);
+        if (out.third_row)
+            break;
+    }
     bool ascending = classes.first <= classes.second;
     out.low = ascending ? classes.first : classes.second;
     out.high = ascending ? classes.second : classes.first;
@@ -250,7 +253,7 @@ template <class T> struct ColumnSums {
 template <class T, class Visit>
 void each_row(const tusk_group &group, int64_t step, const Visit &visit) {
     int64_t next = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (; next < s->n_rows; next += step)
             visit((const T *)tusk_dense_values(s) + next * group.dim, weight ? weight[next] : 1);
@@ -293,7 +296,7 @@ bool sample_moments(const tusk_group &group, int64_t step, double *mean, double 
 }
 
 template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const int32_t *index = tusk_indices(s);
         const T *value = (const T *)tusk_sparse_values(s);
         for (uint32_t k = 0; k < s->nnz; k++) {
@@ -305,7 +308,7 @@ template <class T> void count_features(const tusk_group &group, double *count, d
 
 // Whether every nonzero value v has low <= |v| <= high.
 template <class T> bool within(const tusk_group &group, T low, T high) {
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const T *value = (const T *)tusk_sparse_values(s);
         int64_t outside = 0;
         for (uint32_t k = 0; k < s->nnz; k++) {

@@ -70,6 +70,7 @@ typedef struct tk_pass {
                           their curvatures */
     double deadline; /* for tk_curvature, in seconds of the monotonic clock; 0: none. Other passes
                         are short, so their callers check the clock between passes */
+    int32_t common;  /* neighbouring groups have rows in common, which tk_gradient reads once */
 } tk_pass;
 
 TK_API int tk_version(void);

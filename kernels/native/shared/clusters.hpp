@@ -35,7 +35,7 @@ private:
 
     static Places places(const tusk_group &group) {
         Places found;
-        for (const tusk_segment *s = group.head; s; s = s->next) {
+        for (const tusk_segment *s : SegmentsOf(group)) {
             const double *cluster = tusk_extra(s, tusk_shape_of(&group), TUSK_CLUSTERS);
             for (uint32_t i = 0; i < s->n_rows; i++)
                 found.try_emplace(cluster[i], found.size());

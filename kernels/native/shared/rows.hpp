@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "pool.hpp"
+#include "segments.hpp"
 #include "working.hpp"
 
 namespace tusk {

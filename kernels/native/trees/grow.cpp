@@ -1,8 +1,10 @@
 // Grows one tree, leaf by leaf.
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "../shared/pool.hpp"
+#include "../shared/simd.hpp"
 #include "categories/category_split.hpp"
 #include "sampling.hpp"
 #include "tree.hpp"
@@ -27,8 +29,10 @@ template <class Cell> Side Grower<Cell>::side_of(const Split &split) const {
 template <class Cell> int32_t Grower<Cell>::take_slot() {
     if (free_.empty()) {
         sums_.push_back(std::make_unique<Charged<Cell>>());
-        if (sums_.back()->take(memory_, bins_.total()))
+        size_t total = bins_.total();
+        if (sums_.back()->take(memory_, total + LANES))
             throw std::bad_alloc();
+        std::memset(sums_.back()->data() + total, 0, LANES * sizeof(Cell)); // read, see split.cpp
         return (int32_t)sums_.size() - 1;
     }
     int32_t slot = free_.back();

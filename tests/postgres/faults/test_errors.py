@@ -31,7 +31,8 @@ STATES = {
     "ids without values": ARRAY,
     "id that is not whole": RANGE,
     "id that is no number": RANGE,
-    "id beyond 32 bits": RANGE,
+    "id beyond 63 bits": RANGE,
+    "id too large": RANGE,
     "id as text": TYPE,
 }
 """SQLSTATEs other than 22023, invalid_parameter_value."""

@@ -248,7 +248,8 @@ static bool judgeable(const judged *j, const tusk_payload_head *head) {
 static bool judge_rows(judged *j, const tusk_group *group) {
     tusk_shape shape = tusk_shape_of(group);
     j->scored.weighted = j->counted.weighted = group->extras & TUSK_WEIGHTS;
-    for (const tusk_segment *s = group->head; s; s = s->next)
+    int64_t left = group->n_rows; /* behind these the links lead on to rows of others */
+    for (const tusk_segment *s = group->head; s && left > 0; left -= s->n_rows, s = s->next)
         if (!judge_segment(j, s, shape))
             return false;
     return true;

@@ -1,0 +1,111 @@
+"""How the trainings of a search lie on threads: estimated before it, measured after it.
+
+C* V s / n bounds the makespan of schedules that train each group on one worker at a time, where
+s configurations train on n rows of all groups, and one takes V seconds of one worker ("Kingpin",
+S. Li, A. Kumar, PVLDB 2021, equation 2). Learners that share the rows of a large group over
+threads may be below it where one group has more than its share.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.schedule.placement.order import heaviest_first
+from tuskml.schedule.placement.shards import (
+    Sizes,
+    constrained_wrap_around,
+    filled,
+    least_makespan,
+)
+
+
+def in_order(sizes: Sizes, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Some places of groups of so many rows, in the order in which threads are to claim them."""
+    return places[heaviest_first(sizes[places])]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Groups of so many rows, (G,), on threads, for `passes` trainings on all rows of each.
+
+    A training on a part of the rows counts as this part of one.
+    """
+
+    sizes: Sizes
+    threads: int
+    passes: float
+
+    @property
+    def least(self) -> int:
+        """C*, in rows of one training."""
+        return least_makespan(self.sizes, self.threads)
+
+    @property
+    def placed(self) -> int:
+        """Rows of the thread that has the most, where threads share the large groups."""
+        shards = constrained_wrap_around(self.sizes, self.threads)
+        return int(filled(shards, self.threads).max(initial=0))
+
+    def seconds(self, rows: int, work: float) -> float:
+        """Seconds of a thread with so many of the rows of each training.
+
+        work: seconds of one thread that had all rows of all trainings, V s.
+        """
+        return rows / max(int(self.sizes.sum()), 1) * work
+
+    def estimated(self, one: float) -> dict[str, object]:
+        """The load as JSON; one: estimated seconds of a training of all groups on all threads."""
+        work = one * self.threads * self.passes
+        return self._rows() | {
+            "seconds": self.seconds(self.placed, work),
+            "least_seconds": self.seconds(self.least, work),
+        }
+
+    def _rows(self) -> dict[str, object]:
+        return {
+            "groups": len(self.sizes),
+            "threads": self.threads,
+            "rows": int(self.sizes.sum()),
+            "makespan_rows": self.placed,
+            "least_makespan_rows": self.least,
+        }
+
+    def measured(self, seconds: float, work: float) -> dict[str, object]:
+        """The same after it; work: processor seconds of all trainings."""
+        return self._rows() | {
+            "seconds": seconds,
+            "processor_seconds": work,
+            "least_seconds": self.seconds(self.least, work),
+        }
+
+
+class Watch:
+    """Seconds, and processor seconds of the process, of what ran within `running`."""
+
+    def __init__(self) -> None:
+        self.seconds = self.work = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Adds the time until it is left."""
+        began, used = time.monotonic(), time.process_time()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - began
+            self.work += time.process_time() - used
+
+
+def sentences(about: dict[str, float]) -> list[str]:
+    """An estimated load in words, one line each."""
+    share = about["makespan_rows"] / max(about["rows"], 1)
+    return [
+        f"schedule: {about['groups']} groups of {about['rows']:,} rows on {about['threads']} "
+        f"threads, {share:.3g} of the rows on the fullest one",
+        f"makespan: about {about['seconds']:.2g} s, at least {about['least_seconds']:.2g} s where "
+        "one thread at a time trains a group",
+    ]

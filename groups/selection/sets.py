@@ -1,0 +1,71 @@
+"""The sets of rows that candidates train on, and those that they are judged by.
+
+Where the learner allows it, all sets of a rung train together: each row is then read once for all
+models that train on it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.selection.prepared import Groups, Prepared
+
+
+@dataclass(frozen=True)
+class Round:
+    """One set of rows: the number of the folds that are held out, these and the others, and how
+    many slices of the others are trained on.
+    """
+
+    number: int
+    out: Sequence[int]
+    kept: Sequence[int]
+    slices: int
+
+
+@dataclass(frozen=True)
+class Sets:
+    """S sets of rows of G groups, which train together.
+
+    Rows are arrays (G * S,) of GROUP, the sets of a group being neighbours. They are valid until
+    the next are asked for.
+    """
+
+    part: Prepared
+    rounds: Sequence[Round]
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """The number of each set among all of the search, (S,)."""
+        return np.array([one.number for one in self.rounds], np.intp)
+
+    def kept(self) -> Groups:
+        """The rows that are trained on."""
+        rows = self._rows([one.kept for one in self.rounds], self.rounds[0].slices)
+        rows["place"] = np.arange(len(rows))
+        return rows
+
+    def held(self) -> Groups:
+        """The rows that are held out."""
+        return self._rows([one.out for one in self.rounds], None)
+
+    def _rows(self, folds: Sequence[Sequence[int]], slices: int | None) -> Groups:
+        if len(folds) == 1:
+            return self.part.cells.linked(folds[0], slices)
+        rows = self.part.cells.in_common(folds, slices)
+        assert rows is not None
+        return rows.ravel()
+
+
+def sets_of(part: Prepared, every: Sequence[Round]) -> Iterator[Sets]:
+    """All sets of a rung, those together that can be."""
+    candidates = part.search.candidates
+    weighs = all(candidates[number].task.weighs_features for number in part.numbers)
+    dense = part.near.dense and weighs
+    if dense and part.cells.in_common([one.kept for one in every]) is not None:
+        yield Sets(part, every)
+    else:
+        for one in every:
+            yield Sets(part, [one])

@@ -1,0 +1,92 @@
+"""Shards: which rows of each group every worker holds.
+
+Minimise the makespan of an epoch of all configurations of all groups, where a worker trains one
+configuration at a time, and a configuration is trained by one worker at a time. The times are
+proportional to rows, so the makespan is counted in rows of one configuration.
+
+Source: section 4.4, equation 2 and algorithm 1, and section 4.7, algorithm 2, of the paper.
+"""
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sizes = NDArray[np.int64]
+SHARD = np.dtype([("group", "i8"), ("worker", "i8"), ("first", "i8"), ("last", "i8")])
+"""Rows [first, last) of a group, counted within the group."""
+
+
+def least_makespan(sizes: Sizes, workers: int) -> int:
+    """C*, in rows: no schedule can be shorter (equation 2).
+
+    sizes: rows of each group, (G,). A group is trained by one worker at a time, so its own rows
+    are a bound as well as the mean over the workers. Raises ValueError without a worker.
+    """
+    if workers < 1:
+        raise ValueError(f"there are {workers} workers, expected at least 1")
+    return max(-(-int(sizes.sum()) // workers), int(sizes.max(initial=0)))
+
+
+def wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
+    """Shards (S,) of dtype SHARD, by worker and then in the order in which it trains on them.
+
+    Algorithm 1: workers are filled one after the other up to C*; what overflows goes on to the
+    next worker, a whole row at least. All workers but the last of those in use hold C* rows, and
+    no group is on more than two workers.
+    """
+    capacity = least_makespan(sizes, workers)
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    # All groups in a row: they are cut where a group ends and where a worker is full.
+    cuts = np.union1d(ends[sizes > 0], np.arange(capacity, total, max(capacity, 1)))
+    begins = np.r_[0, cuts[:-1]] if len(cuts) else cuts
+    shards = np.empty(len(cuts), SHARD)
+    shards["group"] = np.searchsorted(ends, begins, side="right")
+    shards["worker"] = begins // max(capacity, 1)
+    starts = (ends - sizes)[shards["group"]]
+    shards["first"], shards["last"] = begins - starts, cuts - starts
+    return shards
+
+
+def constrained_wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
+    """Shards (S,) of dtype SHARD by worker, of learners whose workers train on a group together.
+
+    Algorithm 2: from the largest group to the smallest, a group is split into round(n_i p / n)
+    equal shards, at least one, and each goes to the worker with the fewest rows.
+    """
+    least_makespan(sizes, workers)
+    filled = [(0, worker) for worker in range(workers)]
+    found = []
+    for group in np.argsort(-sizes, kind="stable"):
+        shards = min(max(1, _nearest(int(sizes[group]) * workers, int(sizes.sum()))), workers)
+        for first, last in _split(int(sizes[group]), shards):
+            rows, worker = heapq.heappop(filled)
+            heapq.heappush(filled, (rows + last - first, worker))
+            found.append((group, worker, first, last))
+    shards = np.array(found, SHARD)
+    return shards[np.argsort(shards["worker"], kind="stable")]
+
+
+def _nearest(part: int, whole: int) -> int:
+    """part / whole rounded to the nearest integer, halves up; 0 of nothing."""
+    return (2 * part + whole) // (2 * whole) if whole else 0
+
+
+def _split(rows: int, shards: int) -> Iterator[tuple[int, int]]:
+    """Equal shards; the first ones have a row more where the rows do not divide."""
+    each, more = divmod(rows, shards)
+    first = 0
+    for number in range(shards):
+        last = first + each + (number < more)
+        if last > first:
+            yield first, last
+        first = last
+
+
+def filled(shards: NDArray[np.void], workers: int) -> Sizes:
+    """Rows of each worker, (workers,)."""
+    rows = np.zeros(workers, np.int64)
+    np.add.at(rows, shards["worker"], shards["last"] - shards["first"])
+    return rows
