@@ -38,11 +38,11 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
-    units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none; source: the plans that were compared before all rows of a
-    source were read, as `Learner.source_plans` has them, None where none were; mark: of a search,
-    the column by whose values rows are dealt to folds, and whether these are in the order of time;
-    common: whether neighbouring groups have rows in common.
+    units, the intercept after a group's last one, from which a training of dense rows may start,
+    by the groups' field `place`; NaN where there are none; source: the plans that were compared
+    before all rows of a source were read, as `Learner.source_plans` has them, None where none were;
+    mark: of a search, the column by whose values rows are dealt to folds, and whether these are in
+    the order of time; common: whether neighbouring groups have rows in common.
     """
 
     task: OneTask_co

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from tuskml.databases.script import plain
-from tuskml.report import importance, one_by_one, predictions, sections
+from tuskml.report import importance, one_by_one, predictions, searches, sections
 from tuskml.report.groups import Group
 from tuskml.version import VERSION
 
@@ -41,6 +41,7 @@ TAIL = """
 LINKS = {
     "summary": "In all",
     "convergence": "Convergence",
+    "searches": "Searches",
     "predictions": "Predictions",
     "plans": "Plans",
     "coefficients": "Coefficients",
@@ -72,6 +73,7 @@ def page(
     parts = {
         "summary": sections.summary(groups),
         "convergence": sections.convergence(groups),
+        "searches": searches.searches(groups),
         "predictions": predictions.predictions(scores or {}),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),

@@ -113,7 +113,7 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
         cells = deal(
-            [one.groups, *(other.groups for other in seen if other is not one)],
+            [one.groups, *(form.groups for form in seen if form.groups is not one.groups)],
             search.dealt.folds,
             slices=slices_of(search),
             by_label=by_label,
