@@ -58,6 +58,16 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     mark: tuple[str, bool] | None = None
 
 
+@dataclass(frozen=True)
+class Arrays:
+    """The rows of G groups: features x (n, d), labels y (n,), and the group of each, (n,)."""
+
+    x: Floats
+    y: Floats
+    group: NDArray[np.intp]
+    n_groups: int
+
+
 class Rounds(Protocol):
     """A training whose rows come in rounds that are laid out before the first one."""
 
@@ -186,6 +196,10 @@ class Learner(ABC):
         memory: address of the account of the statement, which copies of rows are charged to.
         Raises DataError and OptionError; a group that cannot be trained has a status instead.
         """
+
+    def train_pooled(self, rows: Arrays, request: Request[Any, Any]) -> Models:
+        """The models of groups that learn from each other, in their order."""
+        raise OptionError(f"option 'pooled' is not available with task '{request.task.name}'")
 
     def explain(
         self, groups: Groups, request: Request[Any, Any], memory: int = 0

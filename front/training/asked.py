@@ -41,3 +41,21 @@ def asked_for(task: object, text: str) -> Asked:
         return Asked(task, text, candidates, searches=True)
     found = task_named(task)
     return Asked(task, text, (Request(found, options_of(found, text)),), searches=False)
+
+
+def pooled_of(options: dict[str, Any], into: object, executor: object) -> bool:
+    """Takes `pooled` out of the options, which an aggregate does not have."""
+    pooled = options.pop("pooled", False)
+    if not isinstance(pooled, bool):
+        raise OptionError(f"option 'pooled' is {pooled!r}, expected True or False")
+    if pooled and into is not None:
+        raise OptionError(
+            "option 'pooled' is not available with into: train without it, and save the models "
+            "that it returns"
+        )
+    if pooled and executor is not None:
+        raise OptionError(
+            "option 'pooled' is not available with executor: its groups train together, in this "
+            "process"
+        )
+    return pooled

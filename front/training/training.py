@@ -30,7 +30,7 @@ from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
-from tuskml.training.asked import Asked, asked_for
+from tuskml.training.asked import Asked, asked_for, pooled_of
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
@@ -188,6 +188,7 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
+    pooled = pooled_of(options, into, executor)
     refuse_unknown(options)
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
@@ -195,6 +196,10 @@ def train(
         training = resolve(database, asked, rows, label, features, group_by)
         extras = scope_of(database, training.source).extras(weight, offset)
         training = dataclasses.replace(training, extras=extras)
+        if pooled:
+            from tuskml.training.pooling import train_pooled
+
+            return train_pooled(database, training)
         if into is None and executor is None:
             model = streamed(database, training)
             if isinstance(model, Model):
@@ -341,6 +346,11 @@ def collected(
                 f"{training.source.name} has no row whose label and features are not NULL"
             )
         return model
+    return by_keys(models, training)
+
+
+def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
+    """The models of groups, in the order of their keys."""
     names = training.given.group_by
     by_key = sorted_by_key(models)
     if len(names) == 1:

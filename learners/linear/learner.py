@@ -8,6 +8,7 @@ from tuskml.learners.learner import (
     ALL_LEVELS,
     BUT_REFERENCE,
     FIRST_HAS_ALL,
+    Arrays,
     Groups,
     Learner,
     Outgrown,
@@ -72,6 +73,11 @@ class Linear(Learner):
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         return training.train(groups, request, memory)
+
+    def train_pooled(self, rows: Arrays, request: Request) -> Models:
+        from tuskml.learners.linear.pooled.training import train_pooled  # seldom needed
+
+        return train_pooled(rows, request)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
         return explain.explain(groups, request, memory)

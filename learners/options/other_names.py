@@ -42,6 +42,8 @@ OTHER_NAMES = {
     "normalize": "features are always centred and scaled, so there is nothing to set",
     "standardize": "features are always centred and scaled, so there is nothing to set",
     "standardization": "features are always centred and scaled, so there is nothing to set",
+    "pooled": "models that learn from other groups need all groups, which an aggregate does not "
+    "see: tuskml.train(..., group_by=..., pooled=True) trains them",
     "verbose": "tuskml.progress() shows the progress of a training",
     "checkpoint": "a training with option store writes checkpoints; resume = true continues it",
 }

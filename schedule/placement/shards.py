@@ -60,13 +60,14 @@ def constrained_wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
     filled = [(0, worker) for worker in range(workers)]
     found = []
     for group in np.argsort(-sizes, kind="stable"):
-        shards = min(max(1, _nearest(int(sizes[group]) * workers, int(sizes.sum()))), workers)
-        for first, last in _split(int(sizes[group]), shards):
+        parts = min(max(1, _nearest(int(sizes[group]) * workers, int(sizes.sum()))), workers)
+        for first, last in _split(int(sizes[group]), parts):
             rows, worker = heapq.heappop(filled)
             heapq.heappush(filled, (rows + last - first, worker))
             found.append((group, worker, first, last))
     shards = np.array(found, SHARD)
-    return shards[np.argsort(shards["worker"], kind="stable")]
+    by_worker: NDArray[np.void] = shards[np.argsort(shards["worker"], kind="stable")]
+    return by_worker
 
 
 def _nearest(part: int, whole: int) -> int:

@@ -55,8 +55,10 @@ void clear_gaps(const std::vector<Piece> &pieces, int64_t n_rows, size_t row_byt
 std::unordered_map<const tusk_segment *, int64_t> first_rows(const tusk_group &group) {
     std::unordered_map<const tusk_segment *, int64_t> out;
     int64_t row = 0;
-    for (const tusk_segment *s = group.head; s; row += s->n_rows, s = s->next)
+    for (const tusk_segment *s : SegmentsOf(group)) {
         out[s] = row;
+        row += s->n_rows;
+    }
     return out;
 }
 

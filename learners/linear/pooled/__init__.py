@@ -1,0 +1,1 @@
+"""Models of many groups that learn from each other."""

@@ -1,0 +1,187 @@
+"""Local, complete or partial pooling: which of them predicts a group's held-out rows best.
+
+Local: each group's own model. Complete: one model of all groups, with the group as a category.
+Partial: each group's model is drawn to that one, with a strength that held-out rows of all groups
+choose. All three are trained without each fold in turn and judged by it; the strength by which
+partial pooling is judged on a fold was chosen on the others. The best one of each group is trained
+on all its rows.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.rows.written import Written, written
+from tuskml.learners.learner import Arrays
+from tuskml.learners.linear.pooled.descent import completely, partially, values_at
+from tuskml.learners.linear.pooled.models import Pooled, pooled_models
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.training import train
+from tuskml.learners.models import Models
+from tuskml.schedule import budget
+
+FOLDS = 5
+STRENGTHS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+LOCAL, COMPLETE, PARTIAL = range(3)
+ALLOWED = ("l2", "seed", "threads")
+LEAST_ROWS = 2
+
+
+def train_pooled(rows: Arrays, request: Request) -> Models:
+    """The best of three models of each group, in the order of the groups. Raises OptionError."""
+    refuse(request)
+    began = time.monotonic()
+    fold = folds_of(rows, request)
+    cells = written(rows.x, rows.y, rows.group, fold, (rows.n_groups, FOLDS))
+    found = Pooling(cells, rows, request)
+    return found.chosen(found.judged(), began)
+
+
+def refuse(request: Request) -> None:
+    """OptionError for what complete and partial pooling cannot do."""
+    task, options = request.task, request.options
+    if task.test is None or not (task.quadratic or task.classifies):
+        raise OptionError(
+            f"option 'pooled' is not available with task '{task.name}', expected 'linear' or "
+            "'logistic'"
+        )
+    for name in sorted(options.given):
+        if name not in ALLOWED:
+            raise OptionError(
+                f"option '{name}' is not available with 'pooled', expected {', '.join(ALLOWED)}"
+            )
+
+
+def folds_of(rows: Arrays, request: Request) -> NDArray[np.intp]:
+    """The fold of each row, (n,): in each group evenly, and of classes each.
+
+    It depends on the rows and the seed, not on their order.
+    """
+    n = len(rows.y)
+    order = np.lexsort((*rows.x.T, rows.y, rows.group))
+    random = np.empty(n)
+    random[order] = np.random.default_rng(request.options.seed).random(n)
+    label = rows.y if request.task.classifies else np.zeros(n)
+    order = np.lexsort((random, label, rows.group))
+    first = np.searchsorted(rows.group[order], np.arange(rows.n_groups))
+    fold = np.empty(n, np.intp)
+    fold[order] = (np.arange(n) - first[rows.group[order]]) % FOLDS
+    return fold
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Trainings on the rows of G groups, in cells of FOLDS folds."""
+
+    kept: Written
+    rows: Arrays
+    request: Request
+
+    @property
+    def size_of_loss(self) -> float:
+        """About how large a row's loss is."""
+        return float(self.rows.y.var()) if self.request.task.quadratic else 1.0
+
+    def judged(self) -> Floats:
+        """Sums of losses of held-out rows: of local, of complete and of partial pooling by
+        strength, (2 + K, G, FOLDS); infinite where there is no model.
+        """
+        cells, g = self.kept.cells, self.rows.n_groups
+        sets = [[one for one in range(FOLDS) if one != out] for out in range(FOLDS)]
+        common = cells.in_common(sets)
+        assert common is not None
+        problem = self.problem(common.ravel(), common=True)
+        held = self.problem(cells.cells.ravel())
+        local = self.local(problem.rows.groups, common=True)
+        weights = [problem.from_caller(local.weights), *self.by_strength(problem, FOLDS)]
+        losses = np.array([values_at(held, v).reshape(g, FOLDS) for v in weights])
+        losses[0][~local.trained.reshape(g, FOLDS)] = np.inf
+        return np.where(np.isfinite(losses), losses, np.inf)
+
+    def problem(self, groups: NDArray[np.void], common: bool = False) -> Problem:
+        """The losses on some rows, by weights of features standardised over all groups."""
+        x, n = self.rows.x, len(groups)
+        threads = self.request.options.threads or budget.threads()
+        task = self.request.task
+        positive = np.ones(n) * self.rows.y.max() if task.classifies else None
+        shift, deviation = x.mean(axis=0), x.std(axis=0)
+        scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        rows = Pass(groups, task.loss, positive, None, True, threads, common=common)
+        rows = replace(rows, cancel_mark=passes.cancel_mark())
+        return Problem(rows, task, 0.0, 0.0, np.tile(shift, (n, 1)), np.tile(scale, (n, 1)))
+
+    def by_strength(self, problem: Problem, sets: int) -> list[Floats]:
+        """Weights of complete pooling, and of partial pooling by each strength."""
+        size = self.size_of_loss
+        found = [completely(problem, sets, self.request.options.l2, size)]
+        for strength in STRENGTHS:
+            found.append(partially(problem, found[0], strength, size, found[-1]))
+        return found
+
+    def local(self, groups: NDArray[np.void], common: bool = False) -> "Local":
+        """Ordinary trainings of the groups that have enough rows."""
+        places = np.flatnonzero(groups["n_rows"] >= LEAST_ROWS)
+        asked = replace(self.request, common=common)
+        weights = np.zeros((len(groups), self.rows.x.shape[1] + 1))
+        parts = [
+            models.numbered(places[models.group]) for models in train(groups[places], asked, 0)
+        ]
+        for models in parts:
+            d = weights.shape[1] - 1
+            weights[models.group, :d] = models.coef.values.reshape(len(models.group), d)
+            weights[models.group, d] = models.intercept
+        trained = np.zeros(len(groups), bool)
+        trained[places] = np.isfinite(weights[places]).all(axis=1)
+        return Local(np.nan_to_num(weights), trained, parts)
+
+    def chosen(self, losses: Floats, began: float) -> Models:
+        """The models, on all rows, of what has the least loss."""
+        strength = strengths(losses)
+        judged = np.array(
+            [
+                losses[0],
+                losses[1],
+                np.take_along_axis(losses[2:], strength[None, None, :FOLDS], axis=0)[0],
+            ]
+        ).sum(axis=2)
+        which = np.argmin(judged[[COMPLETE, PARTIAL, LOCAL]], axis=0)
+        which = np.array([COMPLETE, PARTIAL, LOCAL])[which]
+        groups = self.kept.cells.linked(range(FOLDS)).copy()
+        problem = self.problem(groups)
+        last = int(strength[FOLDS])
+        found = self.by_strength(problem, 1)[: last + 2]
+        told = Pooled(
+            self.request,
+            problem,
+            which,
+            judged / groups["n_rows"],
+            STRENGTHS[last],
+            {COMPLETE: found[0], PARTIAL: found[-1]},
+            began,
+        )
+        return pooled_models(told, self.local(groups).parts)
+
+
+def strengths(losses: Floats) -> NDArray[np.intp]:
+    """The strength by which each fold is judged, chosen on the others, and behind these that of
+    all folds, (FOLDS + 1,).
+    """
+    total = losses[2:].sum(axis=1)
+    without = np.concatenate([total.sum(axis=1)[:, None] - total, total.sum(axis=1)[:, None]], 1)
+    return np.asarray(without.argmin(axis=0))
+
+
+@dataclass(frozen=True)
+class Local:
+    """Ordinary models: weights (V, p) in the caller's units, which there are, and the models."""
+
+    weights: Floats
+    trained: NDArray[np.bool_]
+    parts: Sequence[Models]
