@@ -285,6 +285,12 @@ def test_ray_is_imported_only_when_it_is_asked_for(tmp_path: Path) -> None:
     assert done.stdout == "2 False\n"
 
 
+def test_without_pyarrow_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(tuskml.ExtensionError, match=r"pyarrow.*installed: pip install pyarrow"):
+        executor_of("threads")
+
+
 def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(tuskml.ExtensionError, match=r"ray.*not installed: pip install 'tuskml\["):
