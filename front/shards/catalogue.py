@@ -69,6 +69,13 @@ def manifest_beside(files: Sequence[str], keys: Sequence[str]) -> Manifest | Non
 
 def of_manifest(manifest: Manifest) -> Catalogue:
     """What a manifest says. DataError for a shard that is missing or has another size."""
+    listed = {shard.file for shard in manifest.shards}
+    more = sorted(one.name for one in manifest.folder.glob("*.parquet") if one.name not in listed)
+    if more:
+        raise DataError(
+            f"the folder {manifest.folder} has {more[0]!r}, which its manifest does not list: "
+            "remove it, or write the shards again with tuskml split"
+        )
     shards = []
     for shard in manifest.shards:
         path = manifest.folder / shard.file

@@ -46,10 +46,10 @@ def train_clustered(
     units = Units(checked, training, found)
     slow = advice(checked, units)
     if slow is not None:
-        warnings.warn(slow, ClusterWarning, stacklevel=5)
+        warnings.warn(slow, ClusterWarning, stacklevel=4)
     outcomes = list(finished(executor, units, Finished(folder)))
     for note in dict.fromkeys(executor.notes):
-        warnings.warn(note, ClusterWarning, stacklevel=5)
+        warnings.warn(note, ClusterWarning, stacklevel=4)
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:

@@ -1,7 +1,7 @@
 """What a worker does with a unit: it reads its shards, trains their groups, and returns Arrow."""
 
 import json
-import tempfile
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,8 @@ from tuskml.shards.manifest import checksum
 
 WORK = "tuskml.training.on_worker:trained"
 _lock = threading.Lock()
-_connections: list[duckdb.DuckDBPyConnection] = []
+_connections: dict[int, duckdb.DuckDBPyConnection] = {}
+"""By process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()
 
 
@@ -59,9 +60,10 @@ def verify(shard: Mapping[str, Any]) -> None:
 def cursor(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """A connection of the caller's own to the process's database in memory."""
     with _lock:
-        if not _connections:
-            _connections.append(connect(**limits()))
-        session = _connections[0].cursor()
+        process = os.getpid()
+        if process not in _connections:
+            _connections[process] = connect(**limits())
+        session = _connections[process].cursor()
     for name, value in settings.items():
         session.execute(f"SET {name} = '{value}'")
     return session
@@ -70,7 +72,7 @@ def cursor(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
 def limits() -> dict[str, Any]:
     """DuckDB's settings by what this process may use."""
     mine = share()
-    found: dict[str, Any] = {"temp_directory": tempfile.mkdtemp(prefix="tuskml-")}
+    found: dict[str, Any] = {}
     if mine.threads is not None:
         found["threads"] = mine.threads
     if mine.memory is not None:

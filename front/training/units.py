@@ -14,7 +14,6 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
 from tuskml.shards.catalogue import Catalogue, Group, Shard
-from tuskml.text.expressions import quoted
 from tuskml.training.training import Training
 from tuskml.version import VERSION
 
@@ -88,12 +87,12 @@ class Units:
         if not self.covers(batch):
             rows = f"(SELECT source.* FROM {rows} {self.only(batch)}) AS source"
         source = Source(rows, self.training.source.name)
-        query = replace(self.training, source=source).query(self.database)
-        keys = [
-            f"CAST({quoted(name)} AS VARCHAR) AS tusk_key_{place}"
-            for place, (name, _) in enumerate(self.training.keys)
-        ]
-        return f"SELECT {', '.join(keys)}, model FROM ({query})"
+        keys = tuple(
+            (f"tusk_key_{place}", sql) for place, (_, sql) in enumerate(self.training.keys)
+        )
+        query = replace(self.training, source=source, keys=keys).query(self.database)
+        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name, _ in keys)
+        return f"SELECT {texts}, model FROM ({query})"
 
     def covers(self, batch: Batch) -> bool:
         """Whether its shards hold no other groups."""
@@ -105,7 +104,7 @@ class Units:
         values = ", ".join(f"({', '.join(self.literals(group))})" for group in batch.groups)
         names = [f"tusk_key_{place}" for place in range(len(self.training.keys))]
         equal = " AND ".join(
-            f"{sql} IS NOT DISTINCT FROM {name}"
+            f"{sql} IS NOT DISTINCT FROM tusk_keys.{name}"
             for (_, sql), name in zip(self.training.keys, names, strict=True)
         )
         join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"

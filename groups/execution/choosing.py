@@ -4,6 +4,7 @@ import re
 
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.execution.executor import Executor
+from tuskml.groups.execution.packages import imported
 
 ADDRESS = re.compile(r"(ray://)?[^\s:/]+:\d+")
 NAMES = ("ray", "threads")
@@ -17,6 +18,7 @@ def executor_of(given: object) -> Executor:
     if given == "threads":
         from tuskml.groups.execution.threads import Threads
 
+        imported("pyarrow", "threads", "pip install pyarrow")
         return Threads()
     if isinstance(given, str) and (given == "ray" or ADDRESS.fullmatch(given)):
         from tuskml.groups.execution.ray_cluster import RayCluster

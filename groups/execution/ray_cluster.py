@@ -68,21 +68,29 @@ class Run:
         self.working: dict[Any, tuple[Any, Unit]] = {}
         self.idle: list[Any] = []
         self.failed_starts = 0
-        self.met = False
+        self.last_seen = time.monotonic()
+        """When a worker last had, or could have taken, a unit."""
 
     def outcomes(self) -> Iterator[Outcome]:
-        """The outcome of each unit. All workers are stopped at the end, whatever happens."""
-        mark = cancel_mark()
+        """The outcome of each unit. All workers are stopped at the end, whatever happens.
+
+        A cluster that fails as a whole raises, unless some units are done: then the others fail.
+        """
+        mark, n_done = cancel_mark(), 0
         for _ in range(min(ray_session.processors(self.ray), len(self.left))):
             self.start()
-        patience = time.monotonic() + start_seconds()
         try:
             while self.left or self.working:
                 self.hand_out()
-                yield from self.look()
+                for outcome in self.look():
+                    n_done += 1
+                    yield outcome
                 raise_if_cancelled(mark)
-                if not self.met and time.monotonic() > patience:
-                    raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
+        except ClusterError as error:
+            if not n_done:
+                raise
+            for unit in [*self.left, *(unit for _, unit in self.working.values())]:
+                yield Outcome(unit.key, None, str(error))
         finally:
             self.stop()
 
@@ -100,15 +108,26 @@ class Run:
 
     def look(self) -> Iterator[Outcome]:
         """Waits a moment, and takes what has come."""
-        pending = [*self.starting, *self.working]
-        done, _ = self.ray.wait(pending, num_returns=len(pending), timeout=0)
-        if not done:
-            done, _ = self.ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
-        for reference in done:
+        for reference in self.ready([*self.starting, *self.working]):
             if reference in self.starting:
                 self.welcome(reference)
             else:
                 yield from self.take(reference)
+        now = time.monotonic()
+        if self.idle or self.working:
+            self.last_seen = now
+        elif self.left and now > self.last_seen + start_seconds():
+            raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
+
+    def ready(self, pending: list[Any]) -> list[Any]:
+        """What has come, after a moment if nothing has."""
+        if not pending:
+            time.sleep(LOOK_SECONDS)
+            return []
+        done, _ = self.ray.wait(pending, num_returns=len(pending), timeout=0)
+        if not done:
+            done, _ = self.ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
+        return list(done)
 
     def welcome(self, reference: Any) -> None:
         """A worker that has started, or could not."""
@@ -121,7 +140,7 @@ class Run:
                 raise ClusterError(f"a worker cannot start: {reason(error)}") from error
             self.start()
             return
-        self.failed_starts, self.met = 0, True
+        self.failed_starts = 0
         wrong, note = mismatch(self.here, there), difference(self.here, there)
         if wrong:
             raise ClusterError(wrong)

@@ -1,6 +1,5 @@
 """The connection of this process to a Ray cluster, and what the cluster has."""
 
-import importlib
 import os
 import re
 import socket
@@ -9,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
+from tuskml.groups.execution import packages
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -20,13 +20,8 @@ def imported() -> Any:
     """The package ray. ExtensionError where it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    try:
-        ray = importlib.import_module("ray")
-        importlib.import_module("pyarrow")
-    except ImportError as error:
-        raise ExtensionError(
-            f"executor='ray' needs the package {error.name}, which is not installed: {INSTALL}"
-        ) from error
+    ray = packages.imported("ray", "ray", INSTALL)
+    packages.imported("pyarrow", "ray", INSTALL)
     found = tuple(map(int, re.findall(r"\d+", ray.__version__)[:2]))
     if found < OLDEST:
         least = ".".join(map(str, OLDEST))

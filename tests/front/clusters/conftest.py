@@ -51,10 +51,10 @@ class LocalRay:
         ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
 
     def workers(self) -> list[psutil.Process]:
-        """The processes that run units of tuskml now."""
+        """The processes of tuskml's workers."""
         raylets = [node.all_processes["raylet"][0].process.pid for node in self.nodes]
         below = [one for pid in raylets for one in psutil.Process(pid).children(recursive=True)]
-        return [one for one in below if "ray::Worker.run" in " ".join(one.cmdline())]
+        return [one for one in below if "ray::Worker" in " ".join(one.cmdline())]
 
     def stop(self) -> None:
         """Ends all processes that were started here."""

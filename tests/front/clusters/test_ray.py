@@ -180,6 +180,30 @@ def test_groups_that_no_worker_survives_are_not_tried_for_ever(
         on_ray(con, source)
 
 
+def test_finished_groups_are_kept_where_all_workers_are_gone(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing waits for ever for a worker that no node has room for."""
+
+    def kill_all() -> None:
+        monkeypatch.setattr(ray_cluster.Run, "start", lambda self: None)
+        monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "1")
+        for worker in local_ray.workers():
+            os.kill(worker.pid, signal.SIGKILL)
+
+    with (
+        when_the_first_unit_is_done(kill_all),
+        pytest.warns(tuskml.ClusterWarning, match="a worker was lost"),
+        pytest.raises(tuskml.ClusterError, match="no worker has started on the Ray clu") as error,
+    ):
+        tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    assert 0 < len(error.value.models) < len(expected)
+
+
 def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pytest
 import sharded
 
@@ -63,6 +64,41 @@ def test_keys_of_any_type(con: duckdb.DuckDBPyConnection, tmp_path: Path, keys: 
         assert one is not None
         assert other is not None
         assert (one.coef, one.loss, one.n_rows) == (other.coef, other.loss, other.n_rows)
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("logistic", {"label": "CASE WHEN y THEN 'yes' ELSE 'no' END", "features": ["x", "t"]}),
+        ("linear", {"label": "CASE WHEN g <> 'g1' THEN x END", "features": "[z, z * z]"}),
+        ("linear", {"label": "z", "features": ["source.x"], "group_by": ["g AS model", "y"]}),
+    ],
+)
+def test_tasks_text_and_groups_without_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, task: str, more: dict[str, Any]
+) -> None:
+    """Labels and features that are text, a group without a usable row, a key `model`."""
+    con.execute("ALTER TABLE rows ADD COLUMN t VARCHAR")
+    con.execute("UPDATE rows SET t = 'c' || (1000 * x)::INT % 3")
+    source = sharded.shuffled(con, tmp_path / "s")
+    given = sharded.GIVEN | more
+    expected = tuskml.train(con, task, source="SELECT * FROM rows", **given)
+    found = tuskml.train(con, task, source=source, executor="threads", **given)
+    sharded.assert_same_bits(found, expected)
+    assert (None in expected.values()) == ("g1" in given["label"])
+
+
+def test_boosted_trees_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """Their sums follow the order of the rows, so the last digits may differ."""
+    source = sharded.shards(con, tmp_path / "s")
+    given = {"label": "x", "features": ["z", "y"], "group_by": "g", "trees": 3}
+    expected = tuskml.train(con, "gbdt", source="rows", **given)
+    found = tuskml.train(con, "gbdt", source=source, executor="threads", **given)
+    assert list(found) == list(expected)
+    rows = pd.DataFrame({"z": [-0.7, 0.1, 0.6], "y": [True, False, True]})
+    for key, model in expected.items():
+        assert found[key].n_rows == model.n_rows
+        assert found[key].predict(rows) == pytest.approx(model.predict(rows), abs=1e-6)
 
 
 def test_models_into_a_table_predict(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
@@ -200,6 +236,15 @@ def test_a_shard_that_is_missing_is_said_before_it_begins(
         tuskml.train(con, "logistic", source=source, executor="threads", **sharded.GIVEN)
 
 
+def test_a_file_that_the_manifest_does_not_list_is_not_passed_over(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    source = sharded.shards(con, tmp_path / "s")
+    con.execute(f"COPY rows TO '{tmp_path}/s/more.parquet'")
+    with pytest.raises(tuskml.DataError, match=r"has 'more\.parquet', which its manif"):
+        tuskml.train(con, "logistic", source=source, executor="threads", **sharded.GIVEN)
+
+
 def test_nothing_is_tried_for_long_that_fails_everywhere(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +283,12 @@ def test_ray_is_imported_only_when_it_is_asked_for(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     assert done.stdout == "2 False\n"
+
+
+def test_without_pyarrow_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(tuskml.ExtensionError, match=r"pyarrow.*installed: pip install pyarrow"):
+        executor_of("threads")
 
 
 def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
