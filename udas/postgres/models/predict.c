@@ -21,7 +21,9 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+#include "../../scalars/models/margins.h"
 #include "../../scalars/models/payload.h"
+#include "../../scalars/trees/packed.h"
 #include "../stores.h"
 #include "../training/refusals.h"
 
@@ -29,7 +31,9 @@ enum argument { A_MODEL, A_FEATURES };
 
 #define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
 #define HASHED_BYTES 8192
-#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes */
+#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes and its packed trees \
+                         */
+#define PACKED_FROM 8   /* rows for which trees are worth being packed */
 
 /* What the models of a call site read rows with. */
 typedef struct row_reader {
@@ -45,6 +49,9 @@ struct predictor {
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
+    int rows; /* scored since it was read, up to PACKED_FROM */
+    tusk_packed
+        *packed; /* its trees from then on; NULL: there are none, or they have no such form */
     class_names names; /* for answers by class */
     row_reader *reader;
     MemoryContextCallback end;
@@ -115,6 +122,8 @@ static void read_names(class_names *names, HeapTupleHeader model) {
 
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
+    p->packed = NULL;
+    p->rows = 0;
     tusk_forget_model(&p->scorer);
     MemoryContextReset(p->model);
     MemoryContext before = MemoryContextSwitchTo(p->model);
@@ -207,7 +216,7 @@ static predictor *place_for(call_site *site, const struct varlena *bytes, Memory
     noted_model *noted = note(site, bytes, context, &again);
     if (!noted || !again)
         return site->passing;
-    Size more = VARSIZE_ANY(bytes) + KEPT_BYTES;
+    Size more = 2 * VARSIZE_ANY(bytes) + VARSIZE_ANY(bytes) / 2 + KEPT_BYTES;
     if (!noted->kept && site->kept_bytes + more <= (Size)work_mem * 1024) {
         noted->kept = predictor_with(context, site->passing->reader);
         site->kept_bytes += more;
@@ -240,7 +249,27 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
-static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, char *sentence) {
+static void pack_trees(predictor *p) {
+    Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees) : 0;
+    if (!bytes)
+        return;
+    tusk_packed *packed = MemoryContextAllocHuge(p->model, bytes);
+    if (tusk_packed_make(&p->scorer.trees, packed))
+        p->packed = packed;
+}
+
+static bool packed_margin(predictor *p, const feature_row *row, double *margin) {
+    if (p->rows < PACKED_FROM && ++p->rows == PACKED_FROM)
+        pack_trees(p);
+    *margin = p->scorer.intercept;
+    return p->packed && (uint64)row->n == tusk_tree_features(&p->scorer) &&
+           tusk_packed_margin(p->packed, row->values, row->f64, margin);
+}
+
+static bool margin_of(predictor *p, const feature_row *row, double *margin, char *sentence) {
+    tusk_scorer *s = &p->scorer;
+    if (!row->sparse && packed_margin(p, row, margin))
+        return true;
     if (!row->sparse)
         return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
     tusk_sparse_row sparse = sparse_of(row);
@@ -308,7 +337,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
         return null;
     char sentence[TUSK_SENTENCE];
     double margin;
-    if (!margin_of(&p->scorer, &row, &margin, sentence))
+    if (!margin_of(p, &row, &margin, sentence))
         refuse(&p->scorer, answer, sentence);
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }

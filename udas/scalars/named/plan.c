@@ -145,6 +145,16 @@ static void plan_free(tusk_plan *p) {
     free(p);
 }
 
+static void pack_trees(tusk_plan *p) {
+    size_t bytes = tusk_packed_bytes(&p->scorer.trees);
+    p->packed = bytes ? malloc(bytes) : NULL;
+    if (p->packed && !tusk_packed_make(&p->scorer.trees, p->packed)) {
+        free(p->packed);
+        p->packed = NULL;
+    }
+    p->bytes += p->packed ? bytes : 0;
+}
+
 static tusk_plan *plan_new(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer) {
     char sentence[TUSK_SENTENCE];
     tusk_plan *p = calloc(1, sizeof *p);
@@ -165,8 +175,7 @@ static tusk_plan *plan_new(tusk_text payload, const tusk_stores *stores, enum tu
         return NULL;
     }
     if (p->scorer.is_compact && !p->scorer.preparation.length)
-        p->packed = tusk_packed_of(&p->scorer.trees);
-    p->bytes += p->packed ? tusk_packed_bytes(p->packed) : 0;
+        pack_trees(p);
     p->linear = p->scorer.preparation.length && lay_out(p);
     return p;
 }
