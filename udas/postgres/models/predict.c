@@ -31,9 +31,9 @@ enum argument { A_MODEL, A_FEATURES };
 
 #define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
 #define HASHED_BYTES 8192
-#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes and its packed trees \
-                         */
-#define PACKED_FROM 8   /* rows for which trees are worth being packed */
+/* About what a kept model takes besides its bytes and its packed trees. */
+#define KEPT_BYTES 4096
+#define PACKED_FROM 8 /* rows for which trees are worth being packed */
 
 /* What the models of a call site read rows with. */
 typedef struct row_reader {
