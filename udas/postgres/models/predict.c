@@ -21,8 +21,10 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+#include "../../scalars/models/margins.h"
 #include "../../scalars/models/payload.h"
 #include "../../scalars/planned/layout.h"
+#include "../../scalars/trees/packed.h"
 #include "../stores.h"
 #include "../training/refusals.h"
 
@@ -30,7 +32,9 @@ enum argument { A_MODEL, A_FEATURES };
 
 #define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
 #define HASHED_BYTES 8192
-#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes */
+/* About what a kept model takes besides its bytes and its packed trees. */
+#define KEPT_BYTES 4096
+#define PACKED_FROM 8 /* rows for which trees are worth being packed */
 
 #define LAID_OUT 4 /* rows that a model scores before it is laid out for more */
 
@@ -49,9 +53,11 @@ struct predictor {
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
-    class_names names; /* for answers by class */
+    int rows;            /* scored since it was read, up to PACKED_FROM */
+    tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
+    class_names names;   /* for answers by class */
     row_reader *reader;
-    uint64 n_rows;       /* by name that it has scored */
+    uint64 n_named;      /* rows by name that it has scored */
     tusk_layout *layout; /* NULL: there is none yet, or none of such a model */
     MemoryContextCallback end;
 };
@@ -121,9 +127,11 @@ static void read_names(class_names *names, HeapTupleHeader model) {
 
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
-    p->n_rows = 0;
+    p->n_named = 0;
     tusk_layout_free(&p->reader->layouts, p->layout);
     p->layout = NULL;
+    p->packed = NULL;
+    p->rows = 0;
     tusk_forget_model(&p->scorer);
     MemoryContextReset(p->model);
     MemoryContext before = MemoryContextSwitchTo(p->model);
@@ -221,7 +229,7 @@ static predictor *place_for(call_site *site, const struct varlena *bytes, Memory
     noted_model *noted = note(site, bytes, context, &again);
     if (!noted || !again)
         return site->passing;
-    Size more = VARSIZE_ANY(bytes) + KEPT_BYTES;
+    Size more = 2 * VARSIZE_ANY(bytes) + VARSIZE_ANY(bytes) / 2 + KEPT_BYTES;
     if (!noted->kept && site->kept_bytes + more <= (Size)work_mem * 1024) {
         noted->kept = predictor_with(context, site->passing->reader);
         site->kept_bytes += more;
@@ -254,7 +262,27 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
-static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, char *sentence) {
+static void pack_trees(predictor *p) {
+    Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees) : 0;
+    if (!bytes)
+        return;
+    tusk_packed *packed = MemoryContextAllocHuge(p->model, bytes);
+    if (tusk_packed_make(&p->scorer.trees, packed))
+        p->packed = packed;
+}
+
+static bool packed_margin(predictor *p, const feature_row *row, double *margin) {
+    if (p->rows < PACKED_FROM && ++p->rows == PACKED_FROM)
+        pack_trees(p);
+    *margin = p->scorer.intercept;
+    return p->packed && (uint64)row->n == tusk_tree_features(&p->scorer) &&
+           tusk_packed_margin(p->packed, row->values, row->f64, margin);
+}
+
+static bool margin_of(predictor *p, const feature_row *row, double *margin, char *sentence) {
+    tusk_scorer *s = &p->scorer;
+    if (!row->sparse && packed_margin(p, row, margin))
+        return true;
     if (!row->sparse)
         return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
     tusk_sparse_row sparse = sparse_of(row);
@@ -295,7 +323,7 @@ static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *f
 static bool score_laid_out(predictor *p, enum tusk_answer answer, double *margin, bool *null) {
     tusk_layouts *all = &p->reader->layouts;
     char sentence[TUSK_SENTENCE];
-    if (++p->n_rows == LAID_OUT && all->bytes + all->lexica.bytes <= (Size)work_mem * 1024)
+    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes <= (Size)work_mem * 1024)
         p->layout = tusk_layout_new(all, &p->scorer);
     if (!p->layout)
         return false;
@@ -345,7 +373,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
         return null;
     char sentence[TUSK_SENTENCE];
     double margin;
-    if (!margin_of(&p->scorer, &row, &margin, sentence))
+    if (!margin_of(p, &row, &margin, sentence))
         refuse(&p->scorer, answer, sentence);
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }

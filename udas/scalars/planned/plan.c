@@ -41,7 +41,16 @@ static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
 }
 
 static size_t bytes_of(const tusk_plan *p) {
-    return sizeof *p + p->payload_bytes + (p->packed ? tusk_packed_bytes(p->packed) : 0);
+    return sizeof *p + p->payload_bytes + (p->packed ? tusk_packed_bytes(&p->scorer.trees) : 0);
+}
+
+static void pack_trees(tusk_plan *p) {
+    size_t bytes = tusk_packed_bytes(&p->scorer.trees);
+    p->packed = bytes ? malloc(bytes) : NULL;
+    if (p->packed && !tusk_packed_make(&p->scorer.trees, p->packed)) {
+        free(p->packed);
+        p->packed = NULL;
+    }
 }
 
 static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_stores *stores,
@@ -67,7 +76,7 @@ static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_
     if (p->scorer.preparation.length)
         p->layout = tusk_layout_new(layouts, &p->scorer);
     else if (p->scorer.is_compact)
-        p->packed = tusk_packed_of(&p->scorer.trees);
+        pack_trees(p);
     p->same = same_answers(&p->scorer, answer);
     return p;
 }
