@@ -196,6 +196,23 @@ def test_two_classes_have_the_higher_one(db: Database) -> None:
     assert best == "x1"
 
 
+def test_tables_of_the_schema_are_found(db: Database) -> None:
+    """As the caller names them; the functions themselves have a search_path of their own."""
+    for name, sql in (
+        ("rows", "* FROM t"),
+        ("kept", "train_model('gbdt', a, {list}) AS m FROM t"),
+    ):
+        db.session.execute(f"CREATE TABLE {name}_there AS SELECT {db.written(sql)}")
+    features = db.features("a", "b", "i % 7")
+    asked = f"('rows_there', '(SELECT m FROM kept_there)', {{}}{features}{{}})"
+    found = db.ask("SELECT * FROM permutation_importance" + asked.format("'a', ", ""))
+    assert found[0][1] == "a"
+    assert (
+        len(db.ask("SELECT * FROM partial_dependence" + asked.format("", ", 'a', points => 4")))
+        == 4
+    )
+
+
 def test_another_feature_is_refused(db: Database) -> None:
     db.keep("train_model('gbdt', a, {row}, '{\"trees\": 3}') AS m FROM t")
     with pytest.raises(
