@@ -35,15 +35,15 @@ BEGIN
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
     terms := @extschema@._tuskml_terms(source, ARRAY[model, label, coalesce(group_by, 'NULL')] || features);
-    kinds := @extschema@._tuskml_types(source, terms);
-    IF cardinality(features) = 1 AND EXISTS (SELECT FROM pg_type AS y WHERE y.oid = kinds[4] AND (y.typcategory = 'C' OR y.oid = 'record'::regtype)) THEN
-        RAISE EXCEPTION '%: features is of type %, expected columns one by one, or an array', asked, kinds[4] USING ERRCODE = 'datatype_mismatch';
+    kinds := @extschema@._tuskml_types(source, terms[2:2] || terms[4:]);
+    IF cardinality(features) = 1 AND EXISTS (SELECT FROM pg_type AS y WHERE y.oid = kinds[2] AND (y.typcategory = 'C' OR y.oid = 'record'::regtype)) THEN
+        RAISE EXCEPTION '%: features is of type %, expected columns one by one, or an array', asked, kinds[2] USING ERRCODE = 'datatype_mismatch';
     END IF;
     RETURN format('WITH given AS (SELECT coalesce(''='' || %s::text, '''') AS g, %s AS model_given, %s AS y, %s FROM %s), '
         'models AS MATERIALIZED (SELECT g, m, (m).class_names IS NOT NULL AND (m).task <> ''svm'' '
         'AND coalesce((m).options::jsonb->>''response'', ''logistic'') = ''logistic'' AS probable '
         'FROM (SELECT DISTINCT ON (g) g, model_given AS m FROM given WHERE (model_given).task IS NOT NULL) AS t)',
-        terms[3], terms[1], terms[2] || CASE WHEN kinds[2] = 'boolean'::regtype THEN '::integer' ELSE '' END,
+        terms[3], terms[1], terms[2] || CASE WHEN kinds[1] = 'boolean'::regtype THEN '::integer' ELSE '' END,
         (SELECT string_agg(format('%s AS c%s', term, place), ', ' ORDER BY place) FROM unnest(terms[4:]) WITH ORDINALITY AS t (term, place)), source);
 END
 $$;
@@ -56,12 +56,13 @@ $$;
 
 -- How much the mean loss of rows rises if the values of one feature are shuffled among them (L. Breiman, Random forests, Machine
 -- Learning 45, 2001), per group. Terms are SQL, as those of train. Rows are numbered in the order of their values, so
--- that the order in which they are read changes nothing. Queries run with their caller's rights, and in FOR loops, whose
+-- that the order in which they are read changes nothing. path: the search_path for the model and the groups, which is the
+-- caller's. Queries run with their caller's rights, and in FOR loops, whose
 -- cursors take one SELECT and no second statement.
 CREATE FUNCTION permutation_importance(source regclass, model text, label text, features text[], group_by text DEFAULT NULL,
-                                       repeats integer DEFAULT 5, seed bigint DEFAULT 0)
+                                       repeats integer DEFAULT 5, seed bigint DEFAULT 0, path text DEFAULT pg_catalog.current_setting('search_path'))
 RETURNS TABLE (in_group text, feature text, importance float8, std_dev float8, loss float8)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given text := @extschema@._tuskml_given_sql('permutation_importance', source, model, label, features, group_by);
     kinds regtype[] := @extschema@._tuskml_types(source, @extschema@._tuskml_terms(source, features));
@@ -76,6 +77,7 @@ BEGIN
         @extschema@._tuskml_answer_sql('@extschema@.predict_proba(m, %, y::text)', kinds, features),
         @extschema@._tuskml_answer_sql('@extschema@.predict_class(m, %)', kinds, features), class,
         @extschema@._tuskml_answer_sql('@extschema@.predict(m, %)', kinds, features));
+    PERFORM set_config('search_path', path, true);
     FOR in_group, feature, importance, std_dev, loss IN EXECUTE given || format(
         ', numbered AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY g ORDER BY y, %1$s) AS i, * FROM '
         '(SELECT g, y, %1$s, %8$s AS loss FROM (SELECT given.g, y, %1$s, models.m, probable, %2$s AS answer '
@@ -99,15 +101,16 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION permutation_importance(regclass, text, text, text[], text, integer, bigint) IS
+COMMENT ON FUNCTION permutation_importance(regclass, text, text, text[], text, integer, bigint, text) IS
     'How much the mean loss of rows rises if the values of a feature are shuffled among them';
 
 -- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
 -- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of
 -- the rows from 5 % to 95 %, and of many texts the most frequent ones.
-CREATE FUNCTION partial_dependence(source regclass, model text, features text[], feature text, group_by text DEFAULT NULL, points integer DEFAULT 50)
+CREATE FUNCTION partial_dependence(source regclass, model text, features text[], feature text, group_by text DEFAULT NULL, points integer DEFAULT 50,
+                                   path text DEFAULT pg_catalog.current_setting('search_path'))
 RETURNS TABLE (in_group text, value text, number float8, class text, prediction float8, n_rows bigint)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given text := @extschema@._tuskml_given_sql('partial_dependence', source, model, 'NULL', features, group_by);
     kinds regtype[] := @extschema@._tuskml_types(source, @extschema@._tuskml_terms(source, features));
@@ -118,6 +121,7 @@ DECLARE
     -- how many of the wanted shares of the rows, 5 % to 95 %, are reached by a share
     reached text := 'CASE WHEN 20 * %1$s < total THEN 0 ELSE least(div(greatest(%2$s - 1, 1) * (20 * %1$s - total), 18 * total) + 1, %2$s) END';
 BEGIN
+    PERFORM set_config('search_path', path, true);
     IF lists THEN
         FOR known IN EXECUTE given || ' SELECT bool_and(array_position((m).features, $1) IS NOT NULL) FROM models' USING feature LOOP
         END LOOP;
@@ -158,5 +162,5 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION partial_dependence(regclass, text, text[], text, text, integer) IS
+COMMENT ON FUNCTION partial_dependence(regclass, text, text[], text, text, integer, text) IS
     'What a model says on average of rows where one feature has the same value in all of them';

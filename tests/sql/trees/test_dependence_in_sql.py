@@ -86,6 +86,25 @@ def test_importance_is_the_rise_of_the_loss(db: Database) -> None:
         assert numbers == pytest.approx(expected[name], rel=1e-9, abs=1e-12)
 
 
+def test_columns_one_by_one_are_those_of_the_array(db: Database) -> None:
+    db.keep("train_model('gbdt', 3 * a + b, {list}, '{\"trees\": 3}') AS m FROM t")
+    array = db.written("{list}")
+    whole = f"'{array}'" if db.name == "duck" else db.features(array)
+    asked = "SELECT * FROM {}('t', '(SELECT m FROM f)', {}{}, {})"
+    for function, label, more, names in (
+        ("permutation_importance", "'3 * a + b', ", "repeats => 2", ["x1", "a"]),
+        ("partial_dependence", "", "'{}', points => 3", ["x2", "b"]),
+    ):
+        each = db.features("a", "b", "i % 7")
+        first = db.ask(asked.format(function, label, whole, more.format(names[0])))
+        other = db.ask(asked.format(function, label, each, more.format(names[1])))
+        numbers = [[one for one in row[2:] if one is not None] for row in first]
+        assert [[one for one in row[2:] if one is not None] for row in other] == [
+            pytest.approx(row, rel=1e-9, abs=1e-12) for row in numbers
+        ]
+        assert len(first) == 3
+
+
 @pytest.mark.parametrize("task", ["gbdt", "svm"])
 def test_classes_by_group(db: Database, task: str) -> None:
     """Of probabilities the log loss, and of classes without them the share of wrong ones."""
@@ -175,6 +194,23 @@ def test_two_classes_have_the_higher_one(db: Database) -> None:
         f"SELECT feature FROM permutation_importance('t', '(SELECT m FROM f)', 'a > 0.5', {features}) LIMIT 1"
     )
     assert best == "x1"
+
+
+def test_tables_of_the_schema_are_found(db: Database) -> None:
+    """As the caller names them; the functions themselves have a search_path of their own."""
+    for name, sql in (
+        ("rows", "* FROM t"),
+        ("kept", "train_model('gbdt', a, {list}) AS m FROM t"),
+    ):
+        db.session.execute(f"CREATE TABLE {name}_there AS SELECT {db.written(sql)}")
+    features = db.features("a", "b", "i % 7")
+    asked = f"('rows_there', '(SELECT m FROM kept_there)', {{}}{features}{{}})"
+    found = db.ask("SELECT * FROM permutation_importance" + asked.format("'a', ", ""))
+    assert found[0][1] == "a"
+    assert (
+        len(db.ask("SELECT * FROM partial_dependence" + asked.format("", ", 'a', points => 4")))
+        == 4
+    )
 
 
 def test_another_feature_is_refused(db: Database) -> None:

@@ -157,3 +157,21 @@ def test_a_child_that_is_its_own_parent_is_refused(
     forged[first + 8 : first + 24] = struct.pack("<dd", -1e9, right)
     with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
         answer(con, signed(bytes(forged)))
+
+
+@pytest.mark.parametrize("features", [2**24 + 1, 2**33, 2**60])
+def test_more_features_than_memory_has_room_for_are_refused(
+    con: duckdb.DuckDBPyConnection, model: tuskml.Model, payload: bytes, features: int
+) -> None:
+    """A sparse row would be written out with so many numbers."""
+    assert model.payload
+    several = HEAD.unpack(payload[: HEAD.size])[4] & 32  # TUSK_HAS_LABELS
+    first = HEAD.size + (8 * 3 if several else 0)
+    compact, numbers = bytearray(model.payload), bytearray(payload)
+    compact[first + 16 : first + 24] = struct.pack("<Q", features)
+    numbers[first : first + 8] = struct.pack("<d", features)
+    for forged in (compact, numbers):
+        text = signed(bytes(forged)).hex()
+        asked = f"SELECT predict({{'payload': from_hex('{text}')}}, sparse([0], [1.0]))"
+        with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
+            con.execute(asked).fetchall()

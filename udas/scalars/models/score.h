@@ -134,6 +134,8 @@ bool tusk_read_factors(const double counts[3], tusk_factors *f);
 bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
 
 #define TUSK_MOST_OUTPUTS 1000 /* margins of a model of trees */
+/* Features of a model of trees: sparse rows are written out, which is up to 128 MiB of memory. */
+#define TUSK_MOST_TREE_FEATURES (UINT64_C(1) << 24)
 
 /* Whether the coefficients of a model of trees with so many margins are as many as it has nodes.
  */

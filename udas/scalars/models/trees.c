@@ -27,7 +27,6 @@
 enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };
 #define BY_LEVEL 2
-#define MOST 4503599627370496.0 /* 2^52: a count above this is no count */
 
 static bool refuse(char *sentence) {
     snprintf(sentence, TUSK_SENTENCE,
@@ -53,7 +52,7 @@ static bool are_sets(const tusk_weight *at, uint64_t n) {
 
 bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence) {
     uint64_t bases = outputs > 1 ? outputs : 0;
-    if (n < FIRST_BASE + bases || !is_count(coef[FEATURES], (uint64_t)MOST) ||
+    if (n < FIRST_BASE + bases || !is_count(coef[FEATURES], TUSK_MOST_TREE_FEATURES) ||
         !is_count(coef[TREES], n) || coef[BASES] != (double)bases || outputs > TUSK_MOST_OUTPUTS)
         return refuse(sentence);
     uint64_t first = FIRST_BASE + bases, trees = (uint64_t)coef[TREES], nodes = 0;

@@ -10,7 +10,6 @@ enum { FEATURE, VALUE, RIGHT, GAIN, ROWS, MISSING, NODE };
 enum { FEATURES, TREES, BASES, FIRST_BASE };
 #define BY_LEVEL 2
 #define MOST_FEATURE (UINT32_C(1) << 30) /* of a split */
-#define MOST_WIDTH (UINT64_C(1) << 52)
 
 /* --- from numbers --- */
 
@@ -221,7 +220,7 @@ bool tusk_compact_open(const char *at, uint64_t bytes, uint64_t outputs, tusk_co
     if (!is_width(h->threshold, true) || !is_width(h->index, false) || !is_width(h->gain, true) ||
         !is_width(h->rows, false) || h->splits > bytes ||
         h->bases != (outputs > 1 ? outputs : 0) || outputs > TUSK_MOST_OUTPUTS ||
-        h->trees % outputs || h->features > MOST_WIDTH)
+        h->trees % outputs || h->features > TUSK_MOST_TREE_FEATURES)
         return false;
     uint64_t part[7], splits = 0;
     if (lengths_of(h, part) != bytes)
