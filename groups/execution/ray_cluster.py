@@ -1,8 +1,8 @@
 """Units on the workers of a Ray cluster.
 
 One worker per processor takes units one at a time, the largest first, so fast workers take more.
-The driver alone decides what runs where: Ray restarts nothing. A unit whose worker died is given
-to another one, which is safe since a unit is named by its key and writes nothing.
+The driver alone decides what runs where: Ray restarts nothing. A unit whose worker died, or is
+very slow, is given to another one. That is safe: a unit is named by its key and writes nothing.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 2: group task parallelism (GTP).
@@ -11,8 +11,9 @@ Learning, PVLDB 2021, section 2: group task parallelism (GTP).
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import ClusterError
@@ -26,6 +27,9 @@ LOOK_SECONDS = 0.1
 ATTEMPTS = 3
 """How often a unit is tried, and how often in a row workers may fail to start."""
 START_SECONDS = 60.0
+SLOW_SECONDS, SLOW_TIMES = 10.0, 5.0
+"""A unit that takes longer than both, the second times what others took by their size, is given to
+an idle worker too: its own may be stopped, or on a machine that swaps."""
 
 
 def start_seconds() -> float:
@@ -54,18 +58,31 @@ class RayCluster:
             yield from Run(ray, work, units, self.notes).outcomes()
 
 
+@dataclass(frozen=True)
+class Task:
+    """A unit that a worker has had since a time of the monotonic clock."""
+
+    worker: Any
+    unit: Unit
+    began: float
+
+
 class Run:
     """One run of units: workers that start, work or wait, and the units that are left."""
 
     def __init__(self, ray: Any, work: str, units: Sequence[Unit], notes: list[str]) -> None:
         self.ray, self.work, self.notes = ray, work, notes
+        self.units = units
         self.left = deque(largest_first(units))
+        self.done: set[str] = set()
+        self.seconds_by_size = 0.0
+        """The most that a unit took, over its size."""
         self.tries = dict.fromkeys((unit.key for unit in units), 0)
         self.here = versions()
         self.actor = ray.remote(Worker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
-        self.working: dict[Any, tuple[Any, Unit]] = {}
+        self.working: dict[Any, Task] = {}
         self.idle: list[Any] = []
         self.failed_starts = 0
         self.last_seen = time.monotonic()
@@ -76,21 +93,22 @@ class Run:
 
         A cluster that fails as a whole raises, unless some units are done: then the others fail.
         """
-        mark, n_done = cancel_mark(), 0
+        mark = cancel_mark()
         for _ in range(min(ray_session.processors(self.ray), len(self.left))):
             self.start()
         try:
-            while self.left or self.working:
+            while len(self.done) < len(self.units):
                 self.hand_out()
                 for outcome in self.look():
-                    n_done += 1
+                    self.done.add(outcome.key)
                     yield outcome
                 raise_if_cancelled(mark)
         except ClusterError as error:
-            if not n_done:
+            if not self.done:
                 raise
-            for unit in [*self.left, *(unit for _, unit in self.working.values())]:
-                yield Outcome(unit.key, None, str(error))
+            for unit in self.units:
+                if unit.key not in self.done:
+                    yield Outcome(unit.key, None, str(error))
         finally:
             self.stop()
 
@@ -100,11 +118,26 @@ class Run:
         self.starting[worker.hello.remote()] = worker
 
     def hand_out(self) -> None:
-        """Gives each idle worker a unit."""
-        while self.idle and self.left:
-            worker, unit = self.idle.pop(), self.left.popleft()
+        """Gives each idle worker a unit; when none is left, one that is late elsewhere."""
+        while self.idle:
+            unit = self.left.popleft() if self.left else self.late()
+            if unit is None:
+                return
+            worker = self.idle.pop()
             self.tries[unit.key] += 1
-            self.working[worker.run.remote(self.work, unit.payload)] = worker, unit
+            reference = worker.run.remote(self.work, unit.payload)
+            self.working[reference] = Task(worker, unit, time.monotonic())
+
+    def late(self) -> Unit | None:
+        """A unit that takes much longer than others did, and that one worker alone has."""
+        copies = Counter(task.unit.key for task in self.working.values())
+        for task in self.working.values():
+            usual = max(SLOW_SECONDS, SLOW_TIMES * self.seconds_by_size * task.unit.size)
+            fresh = copies[task.unit.key] == 1 and task.unit.key not in self.done
+            if fresh and self.done and time.monotonic() - task.began > usual:
+                self.notes.append("a worker was slow and another one trained its groups too")
+                return task.unit
+        return None
 
     def look(self) -> Iterator[Outcome]:
         """Waits a moment, and takes what has come."""
@@ -150,21 +183,28 @@ class Run:
 
     def take(self, reference: Any) -> Iterator[Outcome]:
         """A unit that is finished, or whose worker was lost."""
-        worker, unit = self.working.pop(reference)
+        task = self.working.pop(reference)
+        unit = task.unit
         try:
             answer = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             yield from self.lost(unit, error)
             return
-        self.idle.append(worker)
+        self.idle.append(task.worker)
+        if unit.key in self.done:  # a copy was faster
+            return
         if answer[:1] == ANSWERED:
+            took = time.monotonic() - task.began
+            self.seconds_by_size = max(self.seconds_by_size, took / max(unit.size, 1))
             yield Outcome(unit.key, answer[1:])
         else:
             yield Outcome(unit.key, None, answer[1:].decode())
 
     def lost(self, unit: Unit, error: Exception) -> Iterator[Outcome]:
         """Tries a unit again whose worker was lost, unless it may be what kills them."""
-        if self.tries[unit.key] >= ATTEMPTS:
+        if unit.key in self.done or unit in (task.unit for task in self.working.values()):
+            pass  # a copy was faster, or may still be
+        elif self.tries[unit.key] >= ATTEMPTS:
             why = f"{ATTEMPTS} workers were lost while they trained these groups: {reason(error)}"
             yield Outcome(unit.key, None, why)
         else:
@@ -175,7 +215,7 @@ class Run:
 
     def stop(self) -> None:
         """Ends all workers and with them what they still compute."""
-        working = [worker for worker, _ in self.working.values()]
+        working = [task.worker for task in self.working.values()]
         for worker in [*self.starting.values(), *working, *self.idle]:
             self.ray.kill(worker)
 

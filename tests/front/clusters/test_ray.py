@@ -4,7 +4,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,34 @@ def test_a_killed_worker_costs_a_note_and_no_model(
     ):
         found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
     assert killed
+    sharded.assert_same_bits(found, expected)
+
+
+def test_a_worker_that_stops_is_overtaken(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its process neither answers nor ends."""
+    monkeypatch.setattr(ray_cluster, "SLOW_SECONDS", 1.0)
+    stopped: list[int] = []
+
+    def stop() -> None:
+        stopped.append(local_ray.workers()[0].pid)
+        os.kill(stopped[0], signal.SIGSTOP)
+
+    try:
+        with (
+            when_the_first_unit_is_done(stop),
+            pytest.warns(tuskml.ClusterWarning, match="a worker was slow and another one"),
+        ):
+            found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    finally:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
     sharded.assert_same_bits(found, expected)
 
 

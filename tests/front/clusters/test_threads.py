@@ -101,15 +101,19 @@ def test_boosted_trees_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) ->
         assert found[key].predict(rows) == pytest.approx(model.predict(rows), abs=1e-6)
 
 
-def test_models_into_a_table_predict(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    source = sharded.shards(con, tmp_path / "s")
+def test_models_into_a_table_predict(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the three units share each shard."""
+    monkeypatch.setattr(units, "BATCH_ROWS", 8_000)
+    source = sharded.shards(con, tmp_path / "s", 60_000)  # of 9,233 and 10,767 rows
     given = sharded.GIVEN | {"executor": "threads", "into": "models"}
     tuskml.train(con, "logistic", source="rows", **sharded.GIVEN | {"into": "expected"})
     n = tuskml.train(con, "logistic", source=source, **given)
     query = "SELECT g, (model).features, predict_proba(model, [0.3, -0.2]) FROM {} ORDER BY g"
     found = con.execute(query.format("models")).fetchall()
     assert found == con.execute(query.format("expected")).fetchall()
-    assert n == len(found)
+    assert n == len(found), "each group is trained once"
 
 
 def test_searches_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
