@@ -14,6 +14,8 @@ from tuskml.version import VERSION as __version__
 if TYPE_CHECKING:
     from tuskml.connection import connect, load
     from tuskml.errors import (
+        ClusterError,
+        ClusterWarning,
         DataError,
         ExtensionError,
         Interrupted,
@@ -34,10 +36,13 @@ if TYPE_CHECKING:
     from tuskml.model.export_lightgbm import export_lightgbm
     from tuskml.model.model import Model
     from tuskml.prediction.prediction import evaluate, predict
+    from tuskml.shards.splitting import split
     from tuskml.training.progress_bar import progress
     from tuskml.training.training import train
 
 __all__ = [
+    "ClusterError",
+    "ClusterWarning",
     "DataError",
     "ExtensionError",
     "Interrupted",
@@ -58,6 +63,7 @@ __all__ = [
     "register_algorithm",
     "register_operator",
     "register_task",
+    "split",
     "train",
     "unregister_algorithm",
     "unregister_operator",
@@ -70,6 +76,8 @@ _HOMES = {
     "model.by_group": ("Models",),
     "connection": ("connect", "load"),
     "errors": (
+        "ClusterError",
+        "ClusterWarning",
         "DataError",
         "ExtensionError",
         "Interrupted",
@@ -89,6 +97,7 @@ _HOMES = {
     "model.export_lightgbm": ("export_lightgbm",),
     "model.model": ("Model",),
     "prediction.prediction": ("evaluate", "predict"),
+    "shards.splitting": ("split",),
     "training.progress_bar": ("progress",),
     "training.training": ("train",),
 }

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class TuskError(Exception):
@@ -34,6 +35,20 @@ class Interrupted(TuskError):
 
 class ExtensionError(TuskError, RuntimeError):
     """The database cannot load tuskml's extension, or has another version of it."""
+
+
+class ClusterError(TuskError, RuntimeError):
+    """A cluster that cannot be used, or groups that it could not train.
+
+    models: those of the groups that were trained, by key; None where none were begun.
+    """
+
+    sqlstate = "58000"
+    models: Any = None
+
+
+class ClusterWarning(UserWarning):
+    """What happened on a cluster without changing the models, such as a lost worker."""
 
 
 class StoreError(TuskError):

@@ -77,7 +77,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
     """
     if not groups["parts"].any():
         refuse_names(request.options)
-        refuse_columns(request.options)
+        refuse_columns(request)
         yield Readable(groups, with_names(request))
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
@@ -90,6 +90,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             names = partial(prepared.texts, prepare.NAMES)
             request = replace(request, feature_names=names, categories=prepared.categories)
         else:
+            refuse_mark(request)
             request = with_names(request)
         request = replace(request, by_level=prepared.levels())
         yield Readable(prepared.groups, request, prepared)
@@ -128,6 +129,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).stays_dense(options)),
         int(learner_of(request.task).numbers_levels(options)),
+        None if request.mark is None else request.mark[0].encode(),
+        int(request.mark is not None and request.mark[1]),
     )
 
 
@@ -174,14 +177,26 @@ def refuse_names(options: Options) -> None:
         )
 
 
-def refuse_columns(options: Options) -> None:
+def refuse_columns(request: Request[Any, Any]) -> None:
     """DataError for options that name columns where features are lists."""
     for name in COLUMNS:
-        if name in options.given:
-            raise DataError(
-                f"option '{name}' is for rows with names, and these features are lists: expected "
-                "features such as {'a': a, 'b': b}"
-            )
+        if name in request.options.given:
+            raise of_lists(name)
+    refuse_mark(request)
+
+
+def refuse_mark(request: Request[Any, Any]) -> None:
+    """DataError for a search by a column where features are lists."""
+    if request.mark is not None:
+        raise of_lists("time_by" if request.mark[1] else "fold_by")
+
+
+def of_lists(option: str) -> DataError:
+    """The error that an option which names a column is given where features are lists."""
+    return DataError(
+        f"option '{option}' is for rows with names, and these features are lists: expected "
+        "features such as {'a': a, 'b': b}"
+    )
 
 
 def of_text(request: Request[Any, Any]) -> Request[Any, Any]:

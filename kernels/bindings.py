@@ -84,7 +84,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
         [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],
     ),
     "tk_solve": (INT, [ctypes.POINTER(s.System)]),
-    "tk_quadrature": (INT64, [ADDRESS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_quadrature": (INT64, [*[ADDRESS] * 3, INT64, INT64, ADDRESS, ADDRESS]),
     "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS]),
 }
 HINGE: dict[str, tuple[Any, list[Any]]] = {

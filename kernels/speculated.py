@@ -16,15 +16,20 @@ class Method(IntEnum):
     CONJUGATE_GRADIENTS = 2
 
 
-def quadrature(packed: Floats, gradient: Floats, steps: int) -> tuple[Floats, Floats]:
+def quadrature(
+    packed: Floats, gradient: Floats, steps: int, scale: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Eigenvalues (k,), rising, and the gradient's components along their vectors, (k,).
 
     packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,); k is at most `steps`, and 0
-    where there is no gradient.
+    where there is no gradient. scale, (p,): of weights u = v / scale, for which the curvature has
+    its rows and columns multiplied by it, and the gradient its components.
     """
+    if scale is not None:
+        scale, gradient = np.ascontiguousarray(scale), gradient * scale
     values, along = np.empty(steps), np.empty(steps)
     packed, gradient = np.ascontiguousarray(packed), np.ascontiguousarray(gradient)
-    given = pointer(packed), pointer(gradient), len(gradient), steps
+    given = pointer(packed), pointer(scale), pointer(gradient), len(gradient), steps
     k = library().tk_quadrature(*given, pointer(values), pointer(along))
     order = np.argsort(values[:k])
     return values[:k][order], along[:k][order]

@@ -29,7 +29,7 @@ GROUP = np.dtype(
     ]
 )
 """`tusk_group`."""
-WEIGHTS, OFFSETS, CLUSTERS = 1, 2, 4
+WEIGHTS, OFFSETS, CLUSTERS, FOLDS = 1, 2, 4, 8
 """Bits of a group's `extras`: what its rows have beside their labels."""
 
 

@@ -38,8 +38,11 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; by_level: of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
-    units, the intercept last, from which a training of dense rows may start, by the groups' field
-    `place`; NaN where there are none; common: whether neighbouring groups have rows in common.
+    units, the intercept after a group's last one, from which a training of dense rows may start,
+    by the groups' field `place`; NaN where there are none; source: the plans that were compared
+    before all rows of a source were read, as `Learner.source_plans` has them, None where none were;
+    mark: of a search, the column by whose values rows are dealt to folds, and whether these are in
+    the order of time; common: whether neighbouring groups have rows in common.
     """
 
     task: OneTask_co
@@ -51,6 +54,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     near: Floats | None = None
     common: bool = False
     by_level: tuple[bytes, ...] | None = None
+    source: Mapping[str, Any] | None = None
+    mark: tuple[str, bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -225,6 +230,15 @@ class Learner(ABC):
         self, source: RowGroups, request: Request[Any, Any], n_features: int
     ) -> Models | None:
         """Trains on rows that are read by row group; None where they are too few for that."""
+        return None
+
+    def source_plans(
+        self, storage: Storage, request: Request[Any, Any], n_features: int
+    ) -> dict[str, Any] | None:
+        """For the explanation of a training on all rows: its plans, and those that read a part.
+
+        Of JSON's types, the member `source` of an explanation; None where there is no choice.
+        """
         return None
 
     def rounds(

@@ -41,9 +41,26 @@ class Lists:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Floats]) -> "Lists":
-        """Each of the arrays, of shape (length,), as an item; there is at least one."""
+        """Each of the arrays, of shape (length,), as an item; there is at least one. Parts that
+        are a whole array, one behind the other, are not copied.
+        """
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return cls(np.concatenate(parts), offsets)
+        whole = whole_of([part for part in parts if len(part)], int(offsets[-1]))
+        return cls(np.concatenate(parts) if whole is None else whole, offsets)
+
+
+def whole_of(parts: Sequence[Floats], n: int) -> Floats | None:
+    """The array of n doubles that the parts make up in their order; None if there is none."""
+    whole = parts[0].base if parts else None
+    if not isinstance(whole, np.ndarray) or whole.dtype != np.float64 or whole.shape != (n,):
+        return None
+    at = whole.__array_interface__["data"][0]
+    for part in parts:
+        about = part.__array_interface__
+        if part.base is not whole or about["data"][0] != at or about["strides"] is not None:
+            return None
+        at += part.nbytes
+    return whole
 
 
 @dataclass(frozen=True)

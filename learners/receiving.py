@@ -3,11 +3,13 @@
 `explain_training(token, label, features)` hands the rows that it packed to whoever waits for the
 token. They live until the query ends, so a receiver copies what it wants to keep.
 `train_model(token, 0.0, [0.0])` returns the model that was finished under the token, once.
+`train_model(token/task, ...)` trains on all rows, and explains what was compared with that.
 """
 
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,3 +90,28 @@ def finished(models: Models, token: str | None = None) -> str:
 def finished_of(task: str) -> Models | None:
     """The models that were finished under this token."""
     return _finished.pop(task, None) if task.startswith(FINISHED) else None
+
+
+COMPARED = "plans for "
+_compared: dict[str, dict[str, Any]] = {}
+
+
+def compared(task: str, source: dict[str, Any]) -> str:
+    """What stands for the task in a training on all rows of a source, after a comparison of plans.
+
+    source: that comparison (`Learner.source_plans`). It is kept until MOST_STANDING others have
+    come: nobody tells when a statement, which may be prepared, is forgotten.
+    """
+    while len(_compared) >= MOST_STANDING:
+        del _compared[next(iter(_compared))]
+    token = COMPARED + secrets.token_hex(16)
+    _compared[token] = source
+    return f"{token}/{task}"
+
+
+def compared_of(task: str) -> tuple[str, dict[str, Any] | None]:
+    """The task, and what plans were compared; None where there were none or they are forgotten."""
+    if not task.startswith(COMPARED):
+        return task, None
+    token, _, name = task.partition("/")
+    return name, _compared.get(token)

@@ -12,7 +12,7 @@ MEANINGS = {
     "`epsilon` was reached",
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
-    "time limit": "the limit `time` was reached",
+    "time limit": "the limit `time` was reached, of the training or of its search",
     "diverged": "`matrix_factorization`: the objective grew without bound, even with ever "
     "smaller steps; `mlp`: weights or losses are no numbers any more, or the loss is more than "
     "ten times that of the best constant: a constant model, expected a lower `learning_rate`",

@@ -4,10 +4,11 @@ Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 
 Input and output by equation 3: a partition costs a seek and its pages, and partitions come one
 after another, since all threads share one disk. Processing by equation 4: partitions come in waves
 of as many as there are threads. To process is to decode values and to transform rows, which is to
-evaluate their features and to pack them. The disk's constants are those of `disk.py`. Those of
-Parquet files and of DuckDB's tables are seconds of one thread's processor, measured on 4 and 28
-FLOAT columns in row groups of 122,880 rows (2026-11-23, load 11, medians of three). Those of
-PostgreSQL's blocks and of spilled rows were not measured: they are guesses from these.
+evaluate their features and to pack them. The disk's constants are those of `disk.py`. The others
+are seconds of one thread's processor, measured on 4 and 28 FLOAT columns of 122,880 rows: of
+Parquet files and of DuckDB's tables in one row group (2026-11-23, load 11, medians of three), of a
+table of PostgreSQL and of spilled rows by `tuskml calibrate` (2026-11-23, load 19, geometric means
+of both widths, medians of three).
 """
 
 import json
@@ -43,12 +44,14 @@ class Reading:
     """
 
     query: Mapping[str, float] = field(
-        default_factory=lambda: by_kind(2.6e-3, 2.6e-3, 2.6e-3, 0.1e-3)
+        default_factory=lambda: by_kind(2.6e-3, 2.6e-3, 1.2e-3, 1.5e-5)
     )
     decode: Mapping[str, float] = field(
-        default_factory=lambda: by_kind(4.5e-9, 5e-10, 5e-9, LEAST)
+        default_factory=lambda: by_kind(4.5e-9, 5e-10, 1.1e-8, LEAST)
     )
-    pack: Mapping[str, float] = field(default_factory=lambda: by_kind(6.5e-9, 6.5e-9, 40e-9, 2e-9))
+    pack: Mapping[str, float] = field(
+        default_factory=lambda: by_kind(6.5e-9, 6.5e-9, 2.5e-8, 8.6e-9)
+    )
     seek: float = disk.SEEK_SECONDS
     page: float = disk.PAGE_SECONDS
 
@@ -70,12 +73,20 @@ def waves(partitions: int, threads: int) -> int:
 
 
 def parse(value: Any) -> Reading:
-    """From JSON's types. ValueError for anything but positive numbers for each kind."""
+    """From JSON's types, what is not there as shipped: no host has measured its disk, and some
+    have no PostgreSQL. ValueError for anything but positive numbers.
+    """
+    known = shipped()
     try:
         query, decode, pack = (
-            {kind: _positive(value[name][kind]) for kind in KINDS} for name in TABLES
+            dict(getattr(known, name))
+            | {kind: _positive(value[name][kind]) for kind in KINDS if kind in value[name]}
+            for name in TABLES
         )
-        return Reading(query, decode, pack, _positive(value["seek"]), _positive(value["page"]))
+        seek, page = (
+            _positive(value.get(name, getattr(known, name))) for name in ("seek", "page")
+        )
+        return Reading(query, decode, pack, seek, page)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks what reading takes ({error})") from None
 
@@ -94,10 +105,7 @@ def shipped() -> Reading:
 
 @cache
 def of_host() -> Reading:
-    """The member `reading` of this host's calibration, and the shipped figures without one.
-
-    `tuskml calibrate` does not measure it yet.
-    """
+    """The member `reading` of this host's calibration, and the shipped figures without one."""
     try:
         return parse(json.loads(host_file().read_text())["reading"])
     except (OSError, RuntimeError, UnicodeDecodeError, ValueError, KeyError, TypeError):

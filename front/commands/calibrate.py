@@ -11,6 +11,8 @@ from tuskml.terminal.usage import Commands, add_command, add_json, files
 EXAMPLES = """
 measure this machine, and keep it for the planner:
   tuskml calibrate
+measure what reading a table of PostgreSQL takes too, as the user who runs its server:
+  tuskml calibrate --postgres postgresql:///shop
 look at the figures without keeping them where a planner looks:
   tuskml calibrate --output /tmp/here.json --json
 """
@@ -32,6 +34,8 @@ def add_calibrate(commands: "Commands[Any]") -> None:
     files(made.add_argument("--output", type=Path, metavar="FILE", help=where))
     refine = "let trainings on this host record the time of iterations, for later plans"
     made.add_argument("--refine", action="store_true", help=refine)
+    url = "a URL such as postgresql:///name: measure reading tables there too"
+    made.add_argument("--postgres", metavar="URL", help=url)
     add_json(made, "print what was measured as one JSON object")
 
 
@@ -39,13 +43,17 @@ def show_calibration(given: argparse.Namespace) -> None:
     """Measures, saves and prints."""
     from tuskml.learners.registry import LEARNERS
     from tuskml.optimizer.constants import host_file, save
+    from tuskml.training import reading_seconds
 
     told = sys.stderr.isatty()
-    measured: dict[str, Any] = {}
+
+    def tell(part: str) -> None:
+        if told:
+            print(f"measuring {part}", file=sys.stderr)
+
+    measured: dict[str, Any] = {"reading": reading_seconds.measured(tell, given.postgres)}
     for learner in LEARNERS:
-        measured |= learner.calibrate(
-            lambda part: print(f"measuring {part}", file=sys.stderr) if told else None
-        )
+        measured |= learner.calibrate(tell)
     if given.refine:
         measured = measured | {"refine": True}
     path = given.output or host_file()

@@ -22,6 +22,7 @@ from tuskml.commands.partition import add_partition
 from tuskml.commands.postgres import add_postgres
 from tuskml.commands.predict import add_predict
 from tuskml.commands.report import add_report
+from tuskml.commands.split import add_split
 from tuskml.commands.sql import add_sql
 from tuskml.commands.store import add_stores
 from tuskml.commands.train import add_train
@@ -39,6 +40,7 @@ COMMANDS = (
     add_predict,
     add_explain,
     add_report,
+    add_split,
     add_partition,
     add_stores,
     add_models,

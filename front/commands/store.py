@@ -159,8 +159,8 @@ def _used(databases: list[str]) -> set[str]:
     """The stored models that these databases' tables name."""
     if not databases:
         return set()
-    from tuskml.commands.used_models import used_models
     from tuskml.databases.opening import opened
+    from tuskml.terminal.used_models import used_models
 
     found: set[str] = set()
     for each in databases:

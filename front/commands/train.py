@@ -3,7 +3,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tuskml.databases.database import Database
@@ -11,6 +13,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import is_file, named
 from tuskml.databases.opening import opened
 from tuskml.databases.script import plain
+from tuskml.errors import ClusterWarning
 from tuskml.model.model import Model
 from tuskml.terminal.bar import training_bar
 from tuskml.terminal.rows_arguments import (
@@ -23,7 +26,7 @@ from tuskml.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.terminal.usage import Commands, add_command, add_json, files
 from tuskml.text.expressions import split
 from tuskml.text.table import shown, table
 from tuskml.training.asked import asked_for
@@ -60,6 +63,10 @@ def add_train(commands: "Commands[Any]") -> None:
     )
     command.epilog = f"{command.epilog}\n\n{all_options()}"
     add_training(command)
+    executor = "train groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    command.add_argument("--executor", metavar="WHERE", help=executor)
+    finished = "a folder of the groups that are trained already, for --executor"
+    files(command.add_argument("--finished", metavar="FOLDER", help=finished))
     add_into(command, "keep the models in a new table instead of printing them")
     add_json(command, "print one JSON object per model, one per line")
 
@@ -69,7 +76,7 @@ def show_training(given: argparse.Namespace) -> None:
     expressions = keys(given.group_by)
     with opened(given.database, given.into is not None) as database:
         groups = number_of_groups(database, given, expressions)
-        with training_bar(database, groups):
+        with training_bar(database, groups), notes_on_stderr():
             found: Any = trained(database, given, expressions)
     if given.into is not None:
         place = "file" if is_file(given.into) else "table"
@@ -87,6 +94,16 @@ def show_training(given: argparse.Namespace) -> None:
         print(table(["field", "value"], about(found, feature_names(given.features))))
 
 
+@contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """What happened on a cluster without changing the models, a sentence a line."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ClusterWarning)
+        yield
+    for note in found:
+        print(f"tuskml: {note.message}", file=sys.stderr)
+
+
 def trained(database: Database, given: argparse.Namespace, expressions: Sequence[str]) -> Any:
     """What `tuskml.train` returns for these arguments."""
     return train(
@@ -100,6 +117,8 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         group_by=expressions,
         into=given.into,
         replace=given.replace,
+        executor=given.executor,
+        finished=given.finished,
         **options(given.option),
     )
 

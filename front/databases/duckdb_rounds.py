@@ -25,7 +25,7 @@ from tuskml.errors import DataError
 from tuskml.learners.learner import DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import ByName, by_name
-from tuskml.learners.receiving import FINISHED, finished, standing
+from tuskml.learners.receiving import FINISHED, compared, finished, standing
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.text.expressions import QUOTED, column_named, quoted, split, unquoted
 
@@ -57,7 +57,7 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     task = task_named(task_name)
     request = Request(task, options_of(task, options))
     learner = learner_of(task)
-    if not learner.streams(request):
+    if not learner.streams(request) and not request.options.explain:
         return None
     database = Unloaded(cursor)
     relation = f"read_parquet({source})" if files else source
@@ -74,12 +74,36 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
         or len(names or [0] * n_features) != n_features
     ):
         return None
-    rounds = learner.rounds(groups.storage, request, n_features)
-    if rounds is None:
+    texts = source, label, features
+    return written(database, groups, request, texts, (task_name, n_features, options))
+
+
+def written(
+    database: DuckDB,
+    groups: DuckRowGroups,
+    request: Request[Any, Any],
+    texts: tuple[str, str, str],
+    asked: tuple[str, int, str],
+) -> str | None:
+    """The statement for source, label and features; asked: the task, their number, the options.
+
+    None where all rows are to be read and nothing is to be explained.
+    """
+    learner, (task, n_features, options) = learner_of(request.task), asked
+    rounds, whole = None, task
+    if learner.streams(request):
+        rounds = learner.rounds(groups.storage, request, n_features)
+    if request.options.explain:
+        plans = learner.source_plans(groups.storage, request, n_features)
+        whole = task if plans is None else compared(task, plans)
+    if rounds is not None:
+        names = request.options.feature_names
+        return Text(database, groups, rounds, texts, names).whole(whole, options)
+    if whole == task:
         return None
-    return Text(database, groups, rounds, (source, label, features), names).whole(
-        task_name, options
-    )
+    source, label, features = texts
+    given = f"{database.text(whole)}, {label}, {features}, {database.text(options)}"
+    return f"SELECT train_model({given}) AS tuskml_trained FROM {relation_of(source)}"
 
 
 def named(database: DuckDB, given: Sequence[str]) -> str | None:
@@ -98,7 +122,7 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
         names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
         items = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
         whole = len(items) == len(texts)
-        row = database.row(items | cluster_in(database, relation, asked, items)) if whole else None
+        row = database.row(items | marks_in(database, relation, asked, items)) if whole else None
     elif set(kinds) == {"boolean", "number"}:
         row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
     else:
@@ -109,15 +133,17 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     return f"SELECT train_model({', '.join(arguments)}) AS tuskml_trained FROM {relation}"
 
 
-def cluster_in(
+def marks_in(
     database: DuckDB, relation: str, asked: ByName, items: Collection[str]
 ) -> dict[str, str]:
-    """The column of a row's clusters by its name, where the row lacks it and there is one."""
-    if asked.cluster is None or asked.cluster.lower() in map(str.lower, items):
+    """The columns of a row's cluster and fold by their names, where the row lacks them."""
+    there = set(map(str.lower, items))
+    lacking = {name for name in asked.marks.values() if name.lower() not in there}
+    if not lacking:
         return {}
     columns = [name for name, _ in database.columns(f"SELECT * FROM {relation}")]
-    column = column_named(asked.cluster, columns)
-    return {} if column is None else {asked.cluster: quoted(column)}
+    found = {name: column_named(name, columns) for name in sorted(lacking)}
+    return {name: quoted(column) for name, column in found.items() if column is not None}
 
 
 def relation_of(source: str) -> str:

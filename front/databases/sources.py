@@ -284,7 +284,8 @@ class Scope:
         """One array, what `sparse` returns or a row with names; how many features, where they are
         an array of what is listed, and 0 for a row.
 
-        asked: whether columns are a row whatever they are, and with which column for clusters.
+        asked: whether columns are a row whatever they are, and which columns are in it that are
+        no features.
         """
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
@@ -301,18 +302,18 @@ class Scope:
                 )
         if asked.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
-            return self.database.row(self.clustered(dict(zip(names, sql, strict=True)), asked)), 0
+            return self.database.row(self.marked(dict(zip(names, sql, strict=True)), asked)), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
 
-    def clustered(self, row: dict[str, str], asked: ByName) -> dict[str, str]:
-        """A row's expressions by name, with the column of its clusters."""
-        if asked.cluster is None:
-            return row
-        column = column_named(asked.cluster, self.columns)
-        if column is None and asked.cluster not in row:
-            raise DataError(self.no_column(asked.cluster, "option 'cluster'"))
-        if column is None or column in row:
-            return row
-        return {**row, asked.cluster: quoted(column)}
+    def marked(self, row: dict[str, str], asked: ByName) -> dict[str, str]:
+        """A row's expressions by name, with the columns of its cluster and its fold."""
+        found = dict(row)
+        for option, name in asked.marks.items():
+            column = column_named(name, self.columns)
+            if column is None and name not in found:
+                raise DataError(self.no_column(name, f"option '{option}'"))
+            if column is not None and column not in found:
+                found[name] = quoted(column)
+        return found

@@ -17,11 +17,8 @@ from tuskml.estimators.one_model import (
     refuse_weightless,
 )
 from tuskml.estimators.shared import FLOATS, UNFINISHED, Estimator, known_names
-from tuskml.learners.trees.forest import trees_in
+from tuskml.learners.trees.forest import gains_of
 from tuskml.model.scoring import Floats
-
-FEATURE, GAIN = 0, 3
-"""Places in a node."""
 
 
 class _Trees(Estimator):
@@ -64,10 +61,7 @@ class _Trees(Estimator):
         """
         check_is_fitted(self)
         model = self.models_[0]
-        nodes = [tree[tree[:, FEATURE] >= 0] for tree in trees_in(model.coef or [])]
-        gains = np.zeros(len(model.feature_names))
-        for splits in nodes:
-            np.add.at(gains, splits[:, FEATURE].astype(int), splits[:, GAIN])
+        gains = gains_of(model.coef or [], len(model.feature_names))
         return gains / gains.sum() if gains.sum() > 0 else gains
 
 

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
 
 def export_lightgbm(
-    model: "Model | TuskClassifier | TuskRegressor", path: str | PathLike[str]
+    model: "Model | TuskClassifier | TuskRegressor",
+    path: str | PathLike[str],
+    unseen_as_missing: bool = False,
 ) -> None:
     """Writes boosted trees to a file in LightGBM's text format, as `Model.to_lightgbm` makes it.
 
-    model: also a fitted estimator of one model. The file appears when it is complete.
+    model: also a fitted estimator of one model. unseen_as_missing: as there. The file appears when
+    it is complete.
     """
-    save(model_in(model).to_lightgbm(), Path(path))
+    save(model_in(model).to_lightgbm(unseen_as_missing), Path(path))

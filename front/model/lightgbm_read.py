@@ -10,13 +10,14 @@ below 0 are leaves, of which -1 is leaf 0. The format is that of LightGBM's `Tre
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tuskml.errors import DataError, one_of
 from tuskml.kernels.trees.boosting import BY_LEVEL
 from tuskml.learners.trees.forest import MISSING, NODE, VALUE, splits_by_level
+from tuskml.model.lightgbm_names import preparation_of
 from tuskml.model.scoring import Floats
 
 OBJECTIVES = {
@@ -47,6 +48,7 @@ class Booster:
     classifies: bool
     trees: list[Floats]
     sets: list[float]
+    preparation: str | None = None
 
     @property
     def coef(self) -> list[float]:
@@ -71,7 +73,7 @@ def read(text: str) -> Booster:
         raise DataError(f"the text does not begin with 'tree', {EXPECTED}")
     head, *trees = sections
     try:
-        return booster(head, trees)
+        return with_names(text, head, booster(head, trees))
     except (KeyError, IndexError, ValueError, OverflowError) as error:
         raise DataError(f"the text is damaged ({error!r}), {EXPECTED}") from error
 
@@ -108,6 +110,14 @@ def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
     sets: list[float] = []
     trees = [tree_of(section, len(features), factor, sets) for section in sections]
     return Booster(OBJECTIVES[objective], features, margins, classifies, trees, sets)
+
+
+def with_names(text: str, head: Fields, found: Booster) -> Booster:
+    """The same with the names of its levels."""
+    by_level = {int(one) for tree in found.trees for one in tree[splits_by_level(tree), 0]}
+    infos = head.get("feature_infos", "").split()
+    made = preparation_of(text, found.features, infos, by_level)
+    return replace(found, preparation=made)
 
 
 def objective_of(head: Fields) -> tuple[str, float, int]:

@@ -1,20 +1,33 @@
 """Boosted trees in LightGBM's text format (version 4), which `lightgbm.Booster` reads.
 
 The margin before the first tree is added to the leaves of the first tree, as LightGBM itself does.
-Missing values are NaN, on the side that training chose. Splits of categories are by the numbers of
-their levels. The format has no labels: classes are 0, 1, ... in it.
+Missing values are NaN, on the side that training chose, or where the number that stands for them
+goes. Splits of categories are by the numbers of their levels, whose names are in the last line
+(`lightgbm_names.py`). The format has no labels: classes are 0, 1, ... in it.
 """
 
-import json
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.learners.trees.forest import HEAD, levels_left, set_of, splits_by_level, trees_in
+from tuskml.learners.trees.forest import (
+    HEAD,
+    MISSING,
+    VALUE,
+    levels_left,
+    set_of,
+    splits_by_level,
+    trees_in,
+)
 from tuskml.learners.trees.learner import OF_TREES
+from tuskml.model import lightgbm_names as names_of
+from tuskml.model.lightgbm_names import Column
 from tuskml.model.scoring import Floats, answers
 
 if TYPE_CHECKING:
@@ -24,14 +37,21 @@ NAN_IS_MISSING, DEFAULT_LEFT, BY_CATEGORY = 8, 2, 1
 """Bits of a split's `decision_type`."""
 
 
-def write(model: "Model") -> str:
-    """The text of a model. DataError for another kind of model."""
+def write(model: "Model", unseen_as_missing: bool = False) -> str:
+    """The text of a model. DataError for another kind of model, and for what the format cannot
+    say.
+
+    unseen_as_missing: LightGBM may take levels that training did not see for missing ones.
+    """
     refuse(model)
     classes = len(model.classes or ())
     margins = classes if model.many_classes else 1
-    trees = trees_with_base(model, margins)
-    coef = model.coef or []
-    sections = [section(number, tree, coef) for number, tree in enumerate(trees)]
+    columns = names_of.columns_of(model.preparation)
+    trees = [sent_as_filled(model, tree, columns) for tree in trees_with_base(model, margins)]
+    sections = [
+        section(number, tree, levels_of(model, tree, columns, unseen_as_missing))
+        for number, tree in enumerate(trees)
+    ]
     names = [re.sub(r"\s+", "_", name) for name in feature_names(model)]
     head = {
         "version": "v4",
@@ -41,11 +61,11 @@ def write(model: "Model") -> str:
         "max_feature_idx": str(len(names) - 1),
         "objective": objective_of(model),
         "feature_names": " ".join(names),
-        "feature_infos": " ".join(["[-inf:inf]"] * len(names)),
+        "feature_infos": " ".join(names_of.infos_of(columns, len(names))),
         "tree_sizes": " ".join(str(len(one.encode())) for one in sections),
     }
     lines = ["tree", *(f"{name}={value}" for name, value in head.items()), "", ""]
-    return "\n".join(lines) + "".join(sections) + "end of trees\n\npandas_categorical:null\n"
+    return "\n".join(lines) + "".join(sections) + f"end of trees\n\n{names_of.line_of(columns)}\n"
 
 
 def refuse(model: "Model") -> None:
@@ -57,13 +77,46 @@ def refuse(model: "Model") -> None:
             "the model is a random forest of classes, whose margins are shares, which LightGBM's "
             "format cannot say: expected boosted trees, or a forest of numbers"
         )
-    kinds = json.loads(model.preparation or '{"columns": []}')["columns"]
-    made = next((one for one in kinds if one["kind"] != "number"), None)
-    if made is not None:
-        raise DataError(
-            f"feature '{made['name']}' is made of a column, which LightGBM's format cannot say, "
-            "expected a model of numbers"
-        )
+
+
+def sent_as_filled(model: "Model", tree: Floats, columns: Sequence[Column]) -> Floats:
+    """A tree whose missing numbers go where the numbers go that the model takes for them."""
+    fills = np.array([*names_of.fills_of(model.preparation, columns), math.nan])
+    fill = fills[tree[:, 0].astype(int)] if columns else np.full(len(tree), math.nan)
+    known = ~np.isnan(fill) & ~splits_by_level(tree) & (tree[:, 0] >= 0)
+    tree[known, MISSING] = fill[known] <= tree[known, VALUE]
+    return tree
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What splits by level send where, as LightGBM does: missing and new levels go right.
+
+    left: of each such split of a tree the levels that go left; turned: whether its sides are
+    exchanged, (splits,), of all splits.
+    """
+
+    left: list[list[int]]
+    turned: NDArray[np.bool_]
+
+
+def levels_of(model: "Model", tree: Floats, columns: Sequence[Column], unseen: bool) -> Levels:
+    """The levels of a tree. DataError where a split sends missing levels left, new ones right, and
+    it is not said that new ones count as missing: unseen.
+    """
+    splits = tree[tree[:, 0] >= 0]
+    found = Levels([], np.zeros(len(splits), bool))
+    for place in np.flatnonzero(splits_by_level(splits)).tolist():
+        left = levels_left(model.coef or [], splits[place, VALUE])
+        if columns:
+            column = columns[int(splits[place, 0])]
+            known = range(len(column["levels"]))
+            found.turned[place] = names_of.missing_left(model.preparation or "", column, left)
+            if found.turned[place] and not unseen:
+                names_of.refuse_missing(column)
+            left = [one for one in known if (one in left) != found.turned[place]]
+        found.left.append(left)
+    return found
 
 
 def feature_names(model: "Model") -> tuple[str, ...]:
@@ -95,21 +148,22 @@ def trees_with_base(model: "Model", margins: int) -> list[Floats]:
     return trees
 
 
-def categories(splits: Floats, coef: Sequence[float]) -> dict[str, list[int]]:
-    """The lines about sets of levels, which splits name by their order; coef: the model's."""
+def categories(sets: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+    """The lines about sets of levels, which splits name by their order."""
     boundaries, words = [0], []
-    for split in splits[splits_by_level(splits)]:
-        words += [int(word) for word in set_of(levels_left(coef, split[1]))[1:]]
+    for levels in sets:
+        words += [int(word) for word in set_of(levels)[1:]] or [0]
         boundaries.append(len(words))
     return {"cat_boundaries": boundaries, "cat_threshold": words} if words else {}
 
 
-def section(number: int, tree: Floats, coef: Sequence[float]) -> str:
+def section(number: int, tree: Floats, levels: Levels) -> str:
     """The lines of a tree. Its splits and leaves are numbered in preorder."""
     is_leaf = tree[:, 0] < 0
     name = np.where(is_leaf, -1 * np.cumsum(is_leaf), np.cumsum(np.logical_not(is_leaf)) - 1)
     splits, leaves = tree[~is_leaf], tree[is_leaf]
     left, right = name[np.flatnonzero(~is_leaf) + 1], name[splits[:, 2].astype(int)]
+    left, right = np.where(levels.turned, (right, left), (left, right))
     by_level = splits_by_level(splits)
     kinds = NAN_IS_MISSING + DEFAULT_LEFT * (splits[:, 5] == 1)
     thresholds = np.where(by_level, np.cumsum(by_level) - 1, splits[:, 1])
@@ -128,7 +182,7 @@ def section(number: int, tree: Floats, coef: Sequence[float]) -> str:
         "internal_value": np.zeros(len(splits), int),
         "internal_weight": splits[:, 4],
         "internal_count": splits[:, 4].astype(int),
-        **categories(splits, coef),
+        **categories(levels.left),
         "is_linear": [0],
         "shrinkage": [1],
     }

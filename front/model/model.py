@@ -157,13 +157,16 @@ class Model:
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
 
-    def to_lightgbm(self) -> str:
+    def to_lightgbm(self, unseen_as_missing: bool = False) -> str:
         """Boosted trees as LightGBM's text, which `lightgbm.Booster(model_str=...)` reads.
 
-        It predicts the same numbers; classes are 0, 1, ... in it. DataError for other models, and
-        for features that are made of columns, such as categories.
+        It predicts the same numbers; classes are 0, 1, ... in it. Categories by name are read from
+        data frames with categorical columns. LightGBM takes levels that training did not see for
+        missing ones; where the model does not, this has to be allowed by
+        unseen_as_missing. DataError otherwise, for other models, and for features that are made of
+        columns, such as parts of dates.
         """
-        return lightgbm_write.write(self)
+        return lightgbm_write.write(self, unseen_as_missing)
 
     @classmethod
     def from_lightgbm(cls, text: str) -> "Model":
@@ -194,6 +197,7 @@ class Model:
             options={"tuskml": FORMAT, "objective": found.objective, "trees": rounds},
             store=None,
             features=found.features,
+            preparation=found.preparation,
             class_names=[str(k) for k in range(n_classes)] or None,
         )
 

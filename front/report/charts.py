@@ -211,7 +211,7 @@ def legend(marks: Sequence[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Span:
-    """A coefficient: its value or median, the ends of its whisker, and how they are read."""
+    """A coefficient or metric: its value or median, its whisker's ends, and how they are read."""
 
     name: str
     middle: float
@@ -220,16 +220,20 @@ class Span:
     title: str
 
 
-def spans(rows: Sequence[Span], label: str) -> str:
-    """A dot and a whisker a row, on one scale with 0 in sight."""
+def spans(rows: Sequence[Span], label: str, zero: bool = True) -> str:
+    """A dot and a whisker per row, on one scale, with 0 in sight where `zero` is true."""
     step = 26
     frame = Frame(1070, 40 + step * len(rows), 220, 90, 8, 32)
     x0, y0, x1, y1 = frame.plot
-    low = min(0.0, *(row.low for row in rows))
-    high = max(0.0, *(row.high for row in rows))
+    marks = [0.0] if zero else []
+    low = min([*marks, *(row.low for row in rows)])
+    high = max([*marks, *(row.high for row in rows)])
     scale = (x1 - x0) / ((high - low) or 1.0)
-    zero = x0 + (0 - low) * scale
-    parts = [f'<path class="base" d="M{zero:.1f} {y0}V{y1}"/>', text(zero, y1 + 18, "0")]
+    parts = []
+    for mark in marks or sorted({low, high}):
+        x = x0 + (mark - low) * scale
+        parts.append(f'<path class="base" d="M{x:.1f} {y0}V{y1}"/>')
+        parts.append(text(x, y1 + 18, f"{mark:.4g}"))
     for place, row in enumerate(rows):
         parts += span(row, y0 + step * (place + 0.5), x0, low, scale, frame.width)
     return svg(frame, label, parts)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.learners.models import HISTORY_POINTS
 from tuskml.learners.tasks import weighs_features
+from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model.model import Model
 from tuskml.plots import gaps
 from tuskml.text.table import shown
@@ -70,6 +71,11 @@ class Group:
         if model is None or model.several:
             return False
         return weighs_features(model.task) and bool(model.coef)
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the model is of trees, and has some."""
+        return self.model is not None and self.model.task in OF_TREES and bool(self.model.coef)
 
     @property
     def weights(self) -> NDArray[np.float64]:

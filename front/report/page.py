@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from tuskml.databases.script import plain
-from tuskml.report import one_by_one, predictions, sections
+from tuskml.report import importance, one_by_one, predictions, searches, sections
 from tuskml.report.groups import Group
 from tuskml.version import VERSION
 
@@ -41,9 +41,11 @@ TAIL = """
 LINKS = {
     "summary": "In all",
     "convergence": "Convergence",
+    "searches": "Searches",
     "predictions": "Predictions",
     "plans": "Plans",
     "coefficients": "Coefficients",
+    "importance": "Importance",
     "stores": "Store",
     "groups": "Groups",
 }
@@ -71,9 +73,11 @@ def page(
     parts = {
         "summary": sections.summary(groups),
         "convergence": sections.convergence(groups),
+        "searches": searches.searches(groups),
         "predictions": predictions.predictions(scores or {}),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),
+        "importance": importance.importance(groups, features),
         "stores": sections.stores(groups),
         "groups": one_by_one.section_of(groups, keys, features),
     }

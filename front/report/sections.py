@@ -198,8 +198,10 @@ def scatters(estimated: Sequence[Group]) -> str:
 
 
 def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
-    """The largest of one model with its errors, of many with their spread."""
+    """The largest of one model with its errors, of many with their spread; '' of trees alone."""
     some = [group for group in groups if group.linear and np.any(group.weights)]
+    if not some and any(group.has_trees for group in groups):
+        return ""
     if not some:
         text = "No model has non-zero coefficients to show: they are in a store, or are factors."
         return section("coefficients", "Largest coefficients", note(text))

@@ -43,7 +43,7 @@ def asked_for(task: object, text: str) -> Asked:
     return Asked(task, text, (Request(found, options_of(found, text)),), searches=False)
 
 
-def pooled_of(options: dict[str, Any], into: object) -> bool:
+def pooled_of(options: dict[str, Any], into: object, executor: object) -> bool:
     """Takes `pooled` out of the options, which an aggregate does not have."""
     pooled = options.pop("pooled", False)
     if not isinstance(pooled, bool):
@@ -52,5 +52,10 @@ def pooled_of(options: dict[str, Any], into: object) -> bool:
         raise OptionError(
             "option 'pooled' is not available with into: train without it, and save the models "
             "that it returns"
+        )
+    if pooled and executor is not None:
+        raise OptionError(
+            "option 'pooled' is not available with executor: its groups train together, in this "
+            "process"
         )
     return pooled

@@ -21,9 +21,9 @@ from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups import last_training
 from tuskml.groups.selection.candidates import SEARCHES
-from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
+from tuskml.learners.receiving import COMPARED, compared
 from tuskml.learners.registry import all_options, learner_of
 from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models, as_key
@@ -32,7 +32,10 @@ from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.training.asked import Asked, asked_for, pooled_of
 
-KEYWORDS = ("source", "label", "features", "weight", "offset", "group_by", "into", "replace")
+KEYWORDS = (
+    *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
+    *("executor", "finished"),
+)
 """What `train` takes besides options."""
 
 
@@ -69,6 +72,10 @@ class Training:
     given: Given
     text_label: bool = False
     extras: tuple[str, ...] = ()
+
+    def instead_of_its_task(self, token: str) -> "Training":
+        """The same, which will explain what plans were compared (`learners/receiving.py`)."""
+        return replace(self, asked=replace(self.asked, task=token))
 
     def query(self, database: Database, aggregate: str = "train_model") -> str:
         """The query that trains: the keys' columns, and the model's.
@@ -114,6 +121,8 @@ def train(
     offset: str | None = None,
     group_by: str | Sequence[str],
     into: None = None,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Models: ...
 @overload
@@ -129,6 +138,8 @@ def train(
     group_by: str | Sequence[str] = (),
     into: Into,
     replace: bool = False,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> int: ...
 @explained
@@ -144,6 +155,8 @@ def train(
     group_by: str | Sequence[str] = (),
     into: Into | None = None,
     replace: bool = False,
+    executor: str | None = None,
+    finished: FilePath | None = None,
     **options: Any,
 ) -> Model | Models | int:
     """Trains on the rows of a source: one model, or with group_by one per group.
@@ -157,11 +170,14 @@ def train(
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
-    into may replace an existing one. options: as for `train_model`.
+    into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
+    the address of a Ray cluster, or "threads" of this process. finished: a folder that keeps the
+    groups it has trained: the same call again trains the others. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
-    OptionError for a wrong task or option, DataError for a wrong source, column or rows.
+    OptionError for a wrong task or option, DataError for a wrong source, column or rows, and
+    ClusterError for a cluster that cannot be used, or groups that it could not train.
 
     Source: Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017.
 
@@ -172,7 +188,7 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    pooled = pooled_of(options, into)
+    pooled = pooled_of(options, into, executor)
     refuse_unknown(options)
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
@@ -184,16 +200,22 @@ def train(
             from tuskml.training.pooling import train_pooled
 
             return train_pooled(database, training)
-        if into is None:
+        if into is None and executor is None:
             model = streamed(database, training)
-            if model is not None:
+            if isinstance(model, Model):
                 return training.given.named(model)
+            training = model or training
         if into is not None:
             training = with_names(training)
+            refuse_same_names(database, [name for name, _ in training.keys])
+            checked_into(into)
+        if executor is not None or finished is not None:
+            from tuskml.training.clustered import train_clustered  # imports this module
+
+            return train_clustered(database, training, executor, finished, into, replace)
         query = training.query(database)
         if into is not None:
-            refuse_same_names(database, [name for name, _ in training.keys])
-            return keep(database, checked_into(into), query, replace)
+            return keep(database, into, query, replace)
         return collected(database.models(query), training)
 
 
@@ -243,10 +265,11 @@ def refuse_replace(replace: bool, into: object) -> None:
         raise OptionError("replace is True without into, expected into, the table to replace")
 
 
-def streamed(database: Database, training: Training) -> Model | None:
+def streamed(database: Database, training: Training) -> Model | Training | None:
     """A model of stochastic gradient descent that reads only some of the rows' blocks.
 
-    None where the source has none, or the training must see all rows.
+    None where the source has none, or the training must see all rows; that training where it is
+    to explain what it was compared with.
     """
     source, request = training.source, training.asked.requests[0]
     if (
@@ -256,20 +279,22 @@ def streamed(database: Database, training: Training) -> Model | None:
         or training.n_features == 0
         or training.text_label
         or not (source.files or source.table)
-        or not learner_of(request.task).streams(request)
+        or not (learner_of(request.task).streams(request) or request.options.explain)
     ):
         return None
     label, features = training.label, training.features
     if isinstance(database, DuckDB):
         n = training.n_features or width(database, source.sql, features)
-        return trained(
-            row_groups_of(database, source.sql, source.files, label, features), request, n
-        )
+        groups = row_groups_of(database, source.sql, source.files, label, features)
+        return None if groups is None or n is None else by_row_group(groups, training, n)
     return sampled(database, training) if isinstance(database, Postgres) else None
 
 
-def sampled(database: Postgres, training: Training) -> Model | None:
-    """A model of some of a table's blocks, which the server reads and trains on."""
+def sampled(database: Postgres, training: Training) -> Model | Training | None:
+    """A model of some of a table's blocks, which the server reads and trains on.
+
+    None, or the training on all rows, as `streamed` has it.
+    """
     given = (training.asked.task, training.label, training.features, training.options)
     source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
     token = database.fetch(
@@ -278,6 +303,8 @@ def sampled(database: Postgres, training: Training) -> Model | None:
     )[0][0]
     if token is None:
         return None
+    if token.startswith(COMPARED):
+        return training.instead_of_its_task(token)
     query = (
         f"SELECT {database.function('train_model')}({database.text(token)}, 0.0::float8, "
         "ARRAY[0.0::float8]) AS model"
@@ -286,15 +313,20 @@ def sampled(database: Postgres, training: Training) -> Model | None:
     return None if value is None else Model.of(value)
 
 
-def trained(
-    groups: RowGroups | None, request: Request[Any, Any], n_features: int | None
-) -> Model | None:
-    """A model of row groups, if there are any and they are enough."""
-    if groups is None or n_features is None:
-        return None
-    models = learner_of(request.task).train_streamed(groups, request, n_features)
+def by_row_group(
+    groups: RowGroups, training: Training, n_features: int
+) -> Model | Training | None:
+    """A model of row groups, if they are enough; else as `streamed` has it."""
+    request = training.asked.requests[0]
+    learner, models = learner_of(request.task), None
+    if learner.streams(request):
+        models = learner.train_streamed(groups, request, n_features)
     if models is None:
-        return None
+        plans = None
+        if request.options.explain:
+            plans = learner.source_plans(groups.storage, request, n_features)
+        task = training.asked.task
+        return None if plans is None else training.instead_of_its_task(compared(task, plans))
     last_training.note(models, None)
     return Model.of_batch(models, 0)
 

@@ -14,7 +14,7 @@ from tuskml.groups.contract import backend
 from tuskml.groups.contract.refusal import sentence, shown, state
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.receiving import Receiver, finished, receiving
+from tuskml.learners.receiving import Receiver, compared, finished, receiving
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.row_groups import Piece, Storage
 
@@ -121,26 +121,32 @@ def width(ask: Ask, asked: Asked) -> int | None:
     return None if n is None else int(n)
 
 
-def trained(ask: Ask, schema: str, asked: Asked) -> Models | None:
-    """A model that has read some of the table; None where all rows are to be read."""
+def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
+    """A model that has read some of the table; None where all rows are to be read.
+
+    Where these are to explain what they were compared with, what then stands for the task.
+    """
     try:
         task = task_named(asked.task)
         request = Request(task, options_of(task, asked.options))
     except TuskError:
         return None  # the training on all rows says why
     learner, names = learner_of(task), request.options.feature_names
-    if not learner.streams(request):
+    if not learner.streams(request) and not request.options.explain:
         return None
     source = blocks_of(ask, schema, asked)
-    if source is None or not source.sizes:
+    n_features = width(ask, asked) if source is not None and source.sizes else None
+    if source is None or n_features is None or len(names or [0] * n_features) != n_features:
         return None
-    n_features = width(ask, asked)
-    if n_features is None or (names is not None and len(names) != n_features):
-        return None
-    models = learner.train_streamed(source, request, n_features)
-    if models is None or names is None:
-        return models
-    return replace(models, features=Names.same(names, 1))
+    models = None
+    if learner.streams(request):
+        models = learner.train_streamed(source, request, n_features)
+    if models is not None:
+        return models if names is None else replace(models, features=Names.same(names, 1))
+    plans = None
+    if request.options.explain:
+        plans = learner.source_plans(source.storage, request, n_features)
+    return None if plans is None else compared(asked.task, plans)
 
 
 def trainer(version: str) -> Callable[..., str | None]:
@@ -161,7 +167,7 @@ def trainer(version: str) -> Callable[..., str | None]:
         except plpy.SPIError as error:  # a query's, in its own words
             plpy.error(str(error), sqlstate=error.sqlstate)
         else:
-            return None if models is None else finished(models)
+            return finished(models) if isinstance(models, Models) else models
         return None
 
     return call

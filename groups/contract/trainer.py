@@ -29,10 +29,9 @@ from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
-from tuskml.learners.receiving import finished_of, receiver_of
+from tuskml.learners.options.table import MAX_TEXT, refuse_format
+from tuskml.learners.receiving import compared_of, finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
-from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 TRAIN, EXPLAIN = 0, 1
@@ -117,6 +116,7 @@ def answer_training(
         last_training.note(made, None, batch.statement)
         emit_models(library, pointer, places, made)
         return
+    task, source = compared_of(task)
     search = search_in(task, texts.options)
     if search is not None:
         refuse_wide(groups, "a model that a search chooses")
@@ -124,7 +124,8 @@ def answer_training(
         return
     chosen = task_named(task)
     with options_of(chosen, texts.options, batch.memory or 0) as options:
-        answer_options(library, pointer, options, chosen, groups, places, account)
+        request = Request(chosen, options, reading_seconds(batch), source=source)
+        answer_request(library, pointer, request, groups, places, account)
 
 
 def search_in(task: str, options: bytes) -> Search | None:
@@ -154,21 +155,24 @@ def answer_search(
         emit_models(library, pointer, places, whole)
 
 
-def answer_options(
+def reading_seconds(batch: Any) -> float | None:
+    """How long the rows took to come; None where the database does not tell."""
+    return max(time.monotonic() - batch.began, 0.0) if batch.began else None
+
+
+def answer_request(
     library: ctypes.CDLL,
     pointer: Any,
-    options: Options,
-    task: Task,
+    request: Request[Any, Any],
     groups: NDArray[np.void],
     places: NDArray[np.intp],
     account: int | None,
 ) -> None:
     """The same, of options that were read."""
-    batch = pointer.contents
+    batch, options = pointer.contents, request.options
     if options.threads is None and batch.threads:
         options = replace(options, threads=batch.threads)
-    reading = max(time.monotonic() - batch.began, 0.0) if batch.began else None
-    request = Request(task, options, reading)
+        request = replace(request, options=options)
     refuse_weights(groups, request)
     if options.store is None:
         refuse_wide(groups)

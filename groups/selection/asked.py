@@ -2,7 +2,7 @@
 
 An option given as a list is a grid, unless the option's own values are lists. The candidates are
 all combinations, or draws from them (J. Bergstra, Y. Bengio, Random search for hyper-parameter
-optimization, JMLR 2012).
+optimization, JMLR 2012), or of these the ones that each group chooses (`tpe.py`).
 """
 
 import functools
@@ -20,22 +20,24 @@ from tuskml.groups.selection.candidates import (
     Candidate,
     candidates_of,
     option_of,
+    refuse_options,
     refuse_other_rows,
     refuse_unknown,
     values_of,
 )
+from tuskml.groups.selection.dealing import MOST_FOLDS, Dealt, dealt
 from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
-from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
+from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
+from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import task_named
 
-FOLDS, MOST_FOLDS = 5, 100
 HOW = {
     option.name: option
     for option in (
         Option(
             "strategy",
-            choice("grid", "random", "halving"),
+            choice("grid", "random", "halving", "tpe"),
             None,
             "which of the candidates are tried, and on how many rows",
         ),
@@ -48,6 +50,19 @@ JUDGED = {
     option.name: option
     for option in (
         Option("folds", integer(2, MOST_FOLDS), None, "the folds, each of which is held out once"),
+        Option(
+            "fold_by",
+            NAME,
+            None,
+            "the column of rows with names whose equal values are in one fold: it is no feature",
+        ),
+        Option(
+            "time_by",
+            NAME,
+            None,
+            "the column of rows with names by whose order each fold is predicted from what lies "
+            "before it: it is no feature",
+        ),
         Option("metric", choice(*METRICS), None, "what the candidates are judged by"),
         Option(
             "one_standard_error",
@@ -66,27 +81,25 @@ ANY_TASK = "auto"
 class Search:
     """A search over candidates, in the order in which they were asked for.
 
-    folds, held: each of the `held` first of so many folds is held out once, apart; together: or
-    these are held out together, once. metric: by name in SQL. halving: whether the better half
-    of the candidates goes on, with twice the rows. time: the most seconds.
+    dealt: the folds, and which of them are held out. metric: by name in SQL. halving: whether the
+    better half of the candidates goes on, with twice the rows. time: the most seconds. estimate:
+    of what groups choose from the candidates, None where they try all.
     """
 
     candidates: tuple[Candidate, ...]
-    folds: int
-    held: int
-    together: bool
+    dealt: Dealt
     metric: str
     parameter: float
     one_standard_error: bool
     halving: bool
     time: float | None
     seed: int
+    estimate: Estimate | None = None
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
         """The folds that are held out, each time that candidates are trained."""
-        out = range(self.held)
-        return (tuple(out),) if self.together else [(fold,) for fold in out]
+        return self.dealt.sets
 
     def with_threads(self, threads: int) -> "Search":
         """The same with a number of threads for candidates whose options have none."""
@@ -161,27 +174,54 @@ def searched(
     """The search of some tasks, of options that all have, and of its own settings."""
     how = how_of(settings)
     strategy = how["strategy"] or ("grid" if how["trials"] is None else "random")
-    folds, held, together = folds_of(settings, plain)
-    if together:
+    rows = dealt(
+        judged_by(settings, "folds"),
+        plain.get("validation"),
+        judged_by(settings, "fold_by"),
+        judged_by(settings, "time_by"),
+    )
+    if rows.together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
     refuse_unknown(specs, plain)
     refuse_other_rows(specs, plain)
+    for given in (plain, *specs):
+        refuse_options(given)
     seed = plain.get("seed", 0)
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
-    candidates = candidates_of(specs, plain, strategy, how["trials"], random)
+    trials = trials_of(strategy, how)
+    candidates = candidates_of(specs, plain, strategy, trials, random)
+    if strategy == "tpe":
+        candidates = in_turn(candidates)
     metric, parameter = metric_for(candidates, judged_by(settings, "metric"))
     return Search(
         candidates,
-        folds,
-        held,
-        together,
+        rows,
         metric,
         parameter,
         judged_by(settings, "one_standard_error"),
         strategy == "halving",
         how["time"],
         candidates[0].options.seed,
+        estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+
+
+def trials_of(strategy: str, how: Mapping[str, Any]) -> int | None:
+    """How many candidates are drawn, None for all combinations. Raises OptionError."""
+    trials: int | None = how["trials"]
+    if strategy == "grid" and trials is not None:
+        raise OptionError(
+            f"option 'search' has the strategy 'grid' and {trials} 'trials', and a grid is tried "
+            "as a whole: expected one of them, or the strategy 'random'"
+        )
+    if strategy in ("random", "tpe") and trials is None:
+        raise OptionError(
+            f"option 'search' has the strategy '{strategy}' without 'trials': expected how many "
+            f'candidates each group tries, such as {{"strategy": "{strategy}", "trials": 20}}'
+        )
+    if strategy != "tpe" or trials is None:
+        return trials
+    return min(pool(trials), MOST_CANDIDATES)
 
 
 def how_of(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,23 +250,6 @@ def judged_by(settings: Mapping[str, Any], name: str) -> Any:
     """The value of one of the options in JUDGED. Raises OptionError."""
     given = settings.get(name)
     return JUDGED[name].default if given is None else value_of(JUDGED[name], given)
-
-
-def folds_of(settings: Mapping[str, Any], plain: Mapping[str, Any]) -> tuple[int, int, bool]:
-    """Folds, how many are held out, and whether together: as `Search` has them."""
-    folds, share = judged_by(settings, "folds"), plain.get("validation")
-    if folds is None and isinstance(share, int | float) and 0 < share < 1:
-        held, of = nearest_share(float(share))
-        return of, held, True
-    folds = folds or FOLDS
-    return folds, folds, False
-
-
-def nearest_share(share: float) -> tuple[int, int]:
-    """The fraction of at most MOST_FOLDS folds that is nearest to a share between 0 and 1."""
-    pairs = [(max(1, round(share * n)), n) for n in range(2, MOST_FOLDS + 1)]
-    usable = [(held, n) for held, n in pairs if held < n]
-    return min(usable, key=lambda pair: (round(abs(pair[0] / pair[1] - share), 12), pair[1]))
 
 
 def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str, float]:

@@ -15,7 +15,7 @@ from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 
-SEARCHES = ("search", "folds", "metric", "one_standard_error", "tasks")
+SEARCHES = ("search", "folds", "fold_by", "time_by", "metric", "one_standard_error", "tasks")
 """The options of a search itself."""
 MOST_CANDIDATES = 10_000
 
@@ -72,6 +72,35 @@ def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any])
                 f"unknown option '{name[:60]}', expected one of {', '.join(sorted(known))}"
                 f"{nearest(name, known)}"
             )
+
+
+NOT_OF_SEARCHES = {
+    "store": "search without it, and store the model of the options that won",
+    "warm_start": "its model may have seen rows that candidates are judged by: train the options "
+    "that won with it",
+}
+"""Options that no search takes, and what to do instead."""
+ALIKE = ("classes", "threads", "format", "device")
+"""Options that have one value for all candidates: they say what the rows are, or who computes."""
+
+
+def refuse_options(given: Mapping[str, Any]) -> None:
+    """OptionError for options of a task that a search does not take, or takes no list of."""
+    for name, instead in NOT_OF_SEARCHES.items():
+        if given.get(name) is not None:
+            raise OptionError(f"option '{name}' is not available in a search: {instead}")
+    for name in ALIKE:
+        value = given.get(name)
+        if isinstance(value, list) and not plain_list(name, value):
+            raise OptionError(
+                f"option '{name}' is {json.dumps(value)[:60]}, and all candidates of a search "
+                "have the same one: expected one value"
+            )
+
+
+def plain_list(name: str, value: list[Any]) -> bool:
+    """Whether a list is one value: of two classes."""
+    return name == "classes" and not any(isinstance(one, list) for one in value)
 
 
 def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:

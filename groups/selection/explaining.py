@@ -21,7 +21,7 @@ from tuskml.schedule import budget
 def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
     """The search, and behind it what the first candidate would run on all rows of each group."""
     first = search.candidates[0]
-    request: Request[Any, Any] = Request(first.task, first.options)
+    request: Request[Any, Any] = Request(first.task, first.options, mark=search.dealt.mark)
     about = described(search)
     with readable(groups, request, memory) as seen:
         about["schedule"] = scheduled(seen, search, about, memory)
@@ -50,12 +50,16 @@ def scheduled(
 def described(search: Search) -> dict[str, Any]:
     """How many trainings there are, on which rows, and by what they are judged."""
     n, sets = len(search.candidates), len(search.sets)
+    if search.estimate is not None:
+        n = sum(search.estimate.counts())
     trained = [max(1, -(-n // 2**rung)) for rung in range(slices_of(search))]
     return {
         "candidates": n,
-        "strategy": "halving" if search.halving else "all",
+        "strategy": "halving" if search.halving else "tpe" if search.estimate else "all",
         "folds": sets,
-        "held_out": (search.held if search.together else 1) / search.folds,
+        "held_out": (search.dealt.held if search.dealt.together else 1) / search.dealt.folds,
+        "fold_by": None if search.dealt.in_time else search.dealt.column,
+        "time_by": search.dealt.column if search.dealt.in_time else None,
         "metric": search.metric,
         "one_standard_error": search.one_standard_error,
         "rungs": [
@@ -76,6 +80,12 @@ def sentences(about: dict[str, Any]) -> str:
         f"metric: {about['metric']}"
         + (", the simplest within one standard error" if about["one_standard_error"] else ""),
     ]
+    if about["strategy"] == "tpe":
+        lines.append("tpe: each group chooses its candidates by its trials before")
+    if about["fold_by"] is not None:
+        lines.append(f"folds: rows of equal '{about['fold_by']}' are in one fold")
+    if about["time_by"] is not None:
+        lines.append(f"folds: each is predicted from the rows before it by '{about['time_by']}'")
     if len(about["rungs"]) > 1:
         rungs = (f"{one['candidates']} on {one['rows']:.3g}" for one in about["rungs"])
         lines.append(f"halving: {', '.join(rungs)} of the rows that are not held out")

@@ -14,6 +14,7 @@ from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import slices_of
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.cells import Cells, deal
+from tuskml.kernels.structures import FOLDS
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, joined
 from tuskml.learners.options.kinds import ByClass
@@ -104,21 +105,26 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     """
     kinds = alike(search)
     first = [search.candidates[numbers[0]] for numbers in kinds]
-    requests: list[Request[Any, Any]] = [Request(one.task, one.options) for one in first]
+    requests: list[Request[Any, Any]] = [
+        Request(one.task, one.options, mark=search.dealt.mark) for one in first
+    ]
     seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
     by_label = any(learner_of(request.task).classifies(request) for request in requests)
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
         cells = deal(
-            [one.groups, *(other.groups for other in seen if other is not one)],
-            search.folds,
+            [one.groups, *(form.groups for form in seen if form.groups is not one.groups)],
+            search.dealt.folds,
             slices=slices_of(search),
             by_label=by_label,
+            by=search.dealt.by,
             seed=search.seed,
             threads=one.request.options.threads or budget.threads(),
             memory=memory,
         )
         in_order = tuple(path(search.candidates, numbers))
         near = Nearness(search, one.groups)
+        if search.dealt.mark is not None:
+            one.groups["extras"] &= ~FOLDS  # these are dealt, and no kernel reads their marks
         parts.append(Prepared(search, in_order, one, stack.enter_context(cells), near, memory))
     return parts

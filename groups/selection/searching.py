@@ -23,12 +23,15 @@ from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
 from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.sets import Round, Sets, sets_of
+from tuskml.groups.selection.tpe import Estimate, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings
+from tuskml.learners.statuses import MEANINGS
 from tuskml.schedule import budget
 
 LEAST_ROWS = 2
 """Rows that a training needs."""
+TIME_LIMIT = "time limit"
 
 
 def searched(
@@ -48,7 +51,7 @@ def searched(
         winners = trials.winners()
         texts = with_load(trials.texts(winners), search, groups, watch)
         for part in parts:
-            yield from trained_on_all(part, winners, texts)
+            yield from trained_on_all(part, winners, texts, trials.unfinished())
 
 
 def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
@@ -80,9 +83,12 @@ class Running:
     def over(self) -> bool:
         return time.monotonic() >= self.until
 
-    def tried(self, trials: Trials) -> Trials:
+    def tried(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
         """All trials, or those that there was time for: of a rung that did not end, none."""
-        alive = np.ones(trials.rung.shape, bool)
+        if alive is None:
+            if trials.search.estimate is not None:
+                return self._estimated(trials, trials.search.estimate)
+            alive = np.ones(trials.rung.shape, bool)
         for slices in range(1, slices_of(trials.search) + 1):
             if slices > 1:
                 alive = better_half(trials, alive)
@@ -93,6 +99,30 @@ class Running:
             if self.over:
                 return before if slices > 1 else trials
         return trials
+
+    def _estimated(self, trials: Trials, estimate: Estimate) -> Trials:
+        """Trials that each group chooses by those before, in batches."""
+        tried = np.zeros(trials.rung.shape, bool)
+        for n in estimate.counts():
+            batch = tried.copy()
+            if tried.any():
+                batch = chosen(estimate.axes, trials.losses(), tried, n)
+            else:
+                batch[:n] = True
+            trials = self._of(batch).tried(trials, batch)
+            tried |= batch
+            if self.over:
+                break
+        return trials
+
+    def _of(self, alive: NDArray[np.bool_]) -> "Running":
+        """The same for the candidates that some group tries."""
+        some = set(np.flatnonzero(alive.any(axis=1)).tolist())
+        parts = [
+            replace(part, numbers=tuple(k for k in part.numbers if k in some))
+            for part in self.parts
+        ]
+        return replace(self, parts=parts)
 
     def _try(self, part: Prepared, trials: Trials, sets: Sets, alive: NDArray[np.bool_]) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
@@ -123,8 +153,7 @@ class Running:
 def rounds(search: Search, slices: int) -> Iterator[Round]:
     """Each set of rows of a search."""
     for number, out in enumerate(search.sets):
-        kept = [fold for fold in range(search.folds) if fold not in out]
-        yield Round(number, out, kept, slices)
+        yield Round(number, out, search.dealt.kept(out), slices)
 
 
 def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -137,7 +166,7 @@ def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def trained_on_all(
-    part: Prepared, winners: NDArray[np.intp], texts: list[str]
+    part: Prepared, winners: NDArray[np.intp], texts: list[str], unfinished: NDArray[np.bool_]
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
@@ -146,7 +175,20 @@ def trained_on_all(
             continue
         models = part.trained(number, part.seen.groups, places)
         found = models.numbered(places[models.group])
-        yield part.seen.described(replace(found, trials=texts_of(texts, found.group)))
+        found = replace(found, trials=texts_of(texts, found.group))
+        yield part.seen.described(out_of_time(found, unfinished[found.group]))
+
+
+def out_of_time(models: Models, ended: NDArray[np.bool_]) -> Models:
+    """The models, whose status says of which groups the time ended before all was tried, (n,).
+
+    A status that matters more stays.
+    """
+    pool, code = models.status.pool, models.status.code.copy()
+    order = list(MEANINGS)
+    lesser = np.array([order.index(text) < order.index(TIME_LIMIT) for text in pool], bool)
+    code[ended & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, TIME_LIMIT), code))
 
 
 def texts_of(texts: list[str], places: NDArray[np.int64]) -> Strings:

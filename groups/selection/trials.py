@@ -78,6 +78,14 @@ class Trials:
         arrays["metric"][lost] = np.nan
         return replace(self, **arrays)
 
+    def unfinished(self) -> NDArray[np.bool_]:
+        """Of which groups the time ended before all was tried that was asked for, (G,)."""
+        whole = (self.status != 0).all(axis=1)
+        if self.search.estimate is not None:
+            return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
+        ended_early = 0 < int(self.rung.max(initial=0)) < slices_of(self.search)
+        return np.asarray(~whole.all(axis=0) | ended_early)
+
     def means(self) -> Floats:
         """The mean over the folds that have a metric, (C, G); NaN where none has."""
         known = np.isfinite(self.metric)
@@ -135,15 +143,22 @@ class Trials:
             json.dumps(
                 {
                     "metric": self.search.metric,
-                    "chosen": int(winners[g]),
+                    "chosen": among.index(int(winners[g])),
                     "trials": [
-                        self._candidate(c, g, shown[c], means[c, g], errors[c, g])
-                        for c in range(len(shown))
+                        self._candidate(c, g, shown[c], means[c, g], errors[c, g]) for c in among
                     ],
                 }
             )
-            for g in range(means.shape[1])
+            for g, among in enumerate(self._shown(winners))
         ]
+
+    def _shown(self, winners: NDArray[np.intp]) -> list[list[int]]:
+        """The candidates of each group that are told of: all, or those that the group chose."""
+        if self.search.estimate is None:
+            return [list(range(len(self.search.candidates)))] * len(winners)
+        told = (self.status != 0).any(axis=1)
+        told[winners, np.arange(len(winners))] = True
+        return [np.flatnonzero(told[:, g]).tolist() for g in range(len(winners))]
 
     def _candidate(
         self, c: int, g: int, shown: object, mean: float, error: float

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from tuskml.kernels.library import cancel_mark, check_code, library, pointer
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.structures import Dealing
 from tuskml.kernels.structures import GROUP
+
+BY_CHANCE, BY_VALUE, BY_ORDER = 0, 1, 2
+"""What decides the fold of a row: `tk_deal_by`."""
 
 
 class Cells:
@@ -77,29 +80,42 @@ def first_of_run(folds: Sequence[int], of: int) -> int | None:
     return begins[0] if begins else 0
 
 
+class How(TypedDict, total=False):
+    """How rows are dealt, apart from by chance.
+
+    slices: of each fold, 1 unless given; by_label: whether the rows of each label are dealt
+    evenly; by: BY_VALUE where rows of an equal number FOLDS belong in one fold, BY_ORDER where
+    this number is the order of folds.
+    """
+
+    slices: int
+    by_label: bool
+    by: int
+
+
 def deal(
     groups: NDArray[np.void] | Sequence[NDArray[np.void]],
     folds: int,
     *,
-    slices: int = 1,
-    by_label: bool = False,
     seed: int = 0,
     threads: int = 1,
     memory: int = 0,
+    **given: Unpack[How],
 ) -> Cells:
     """Copies the rows of groups (GROUP) into cells, by the content of rows and a seed alone.
 
-    by_label: whether the rows of each label are dealt evenly; memory: address of the account that
-    the copies are charged to. Where there are several forms of the same groups, with the same rows
-    in the same order, `groups` are all of them, and the first one is dealt: the rows of each are
-    dealt alike. Raises MemoryError and Interrupted.
+    memory: address of the account that the copies are charged to. Where there are several forms of
+    the same groups, with the same rows in the same order, `groups` are all of them, and the first
+    one is dealt: the rows of each are dealt alike. Raises MemoryError and Interrupted.
     """
     forms = [groups] if isinstance(groups, np.ndarray) else groups
     kept = [np.ascontiguousarray(form) for form in forms]
+    slices, by = given.get("slices", 1), given.get("by", BY_CHANCE)
     cells = np.zeros((len(kept[0]), folds * slices), GROUP)
     places = (ctypes.c_void_p * len(kept))(*map(pointer, kept))
     at = ctypes.cast(places, ctypes.c_void_p)
-    how = Dealing(seed & (2**64 - 1), folds, slices, by_label, len(kept), at)
+    by_label = given.get("by_label", False)
+    how = Dealing(seed & (2**64 - 1), folds, slices, by_label, by, len(kept), at)
     rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
     check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)))
     return Cells(cells, folds, slices)

@@ -30,6 +30,8 @@ class Preparing(ctypes.Structure):
         ("cluster", ctypes.c_char_p),
         ("dense", INT32),
         ("level_numbers", INT32),
+        ("fold", ctypes.c_char_p),
+        ("fold_in_time", INT32),
     ]
 
 
@@ -41,6 +43,7 @@ class Dealing(ctypes.Structure):
         ("folds", INT32),
         ("slices", INT32),
         ("by_label", INT32),
+        ("by", INT32),
         ("n_forms", INT32),
         ("forms", ctypes.c_void_p),
     ]

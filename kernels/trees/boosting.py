@@ -148,10 +148,27 @@ def boosted(
         about = np.empty(len(rows.groups), BOOSTED)
         kernels.tk_forests_about(handle, pointer(about))
         shape = targets.outputs, held is not None
-        dims = rows.groups["dim"].tolist() if as_numbers else [None] * len(about)
-        return [_forest(handle, g, shape, about[g], dims[g]) for g in range(len(about))]
+        n = len(about)
+        lists = _numbers(handle, about, rows.groups["dim"], shape[0]) if as_numbers else [None] * n
+        return [_forest(handle, g, shape, about[g], lists[g]) for g in range(n)]
     finally:
         kernels.tk_forests_free(handle)
+
+
+def _numbers(
+    handle: ctypes.c_void_p, about: NDArray[np.void], dims: NDArray[np.void], outputs: int
+) -> list[Floats | None]:
+    """The trees of each group as numbers, which lie one behind the other in one array."""
+    bases = outputs if outputs > 1 else 0
+    sizes = 3 + bases + about["trees"] + 6 * about["nodes"] + about["sets"]
+    ends = np.cumsum(sizes * ((about["trees"] > 0) | (bases > 0))).tolist()
+    out, begin, lists = np.empty(ends[-1]), 0, []
+    for group, (end, features) in enumerate(zip(ends, dims.tolist(), strict=True)):
+        lists.append(out[begin:end])
+        if begin < end:
+            library().tk_forests_numbers(handle, group, features, pointer(lists[-1]))
+        begin = end
+    return lists
 
 
 def _started(forest: Forest) -> Started:
@@ -165,19 +182,14 @@ def _forest(
     group: int,
     shape: tuple[int, bool],
     about: np.void,
-    features: int | None,
+    numbers: Floats | None,
 ) -> Forest:
     """A copy of one group's trees; shape: how many outputs, and whether rows were held out;
-    features: of the group, where its trees are wanted as numbers.
+    numbers: its trees as numbers, in the place of nodes.
     """
     outputs, held = shape
     trees, grown, n, sets = (int(about[name]) for name in ("trees", "grown", "nodes", "sets"))
-    numbers = None
-    if features is not None:
-        bases = outputs if outputs > 1 else 0
-        numbers = np.empty(3 + bases + trees + 6 * n + sets if trees or bases else 0)
-        if len(numbers):
-            library().tk_forests_numbers(handle, group, features, pointer(numbers))
+    if numbers is not None:
         n = sets = 0
     forest = Forest(
         np.empty(outputs),
@@ -192,7 +204,7 @@ def _forest(
         numbers,
     )
     nodes = [
-        None if features is not None else pointer(one)
+        None if numbers is not None else pointer(one)
         for one in (forest.nodes, forest.gain, forest.rows)
     ]
     kept = pointer(forest.held) if len(forest.held) else None

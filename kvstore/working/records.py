@@ -78,16 +78,32 @@ class Records:
 
     def read(self, at: int, n: int) -> Array:
         """n items from place `at`."""
-        size = self.dtype.itemsize
-        data = os.pread(self.file.fileno(), n * size, at * size)
-        if len(data) < n * size:
-            raise DataError("a file of a training's plan ends too early")
-        return np.frombuffer(data, self.dtype)
+        out = np.empty(n, self.dtype)
+        self._fill(out, at)
+        return out
 
     def windows(self, at: int, n: int) -> Iterator[Array]:
-        """n items from place `at`, WINDOW at a time; a thread reads the next ones meanwhile."""
-        places = range(at, at + n, WINDOW)
-        return ahead(lambda begin: self.read(begin, min(WINDOW, at + n - begin)), places)
+        """n items from place `at`, WINDOW at a time, good until the next; a thread reads ahead.
+
+        It allocates nothing, as memory that a thread frees stays with the process.
+        """
+        buffers = np.empty((2, min(WINDOW, n)), self.dtype)
+
+        def read(k: int) -> Array:
+            first = k * WINDOW
+            out = buffers[k % 2, : min(WINDOW, n - first)]
+            self._fill(out, at + first)
+            return out
+
+        return ahead(read, range(-(-n // WINDOW)))
+
+    def _fill(self, out: Array, at: int) -> None:
+        view, place = out.view(np.uint8).data, at * self.dtype.itemsize
+        while view:
+            done = os.preadv(self.file.fileno(), [view], place)
+            if not done:
+                raise DataError("a file of a training's plan ends too early")
+            view, place = view[done:], place + done
 
     def read_runs(self, at: Ids, lengths: Ids) -> Array:
         """lengths[k] items from each place at[k], one run after the other, (sum of lengths,)."""

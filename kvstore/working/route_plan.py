@@ -16,8 +16,8 @@ Array = NDArray[np.int32]
 PAGE = 4096
 BUFFERS = 4
 """Regions in memory: the chunk in hand, the next, what is written, and its order."""
-BEHIND_SHARE, MOST_BEHIND = 1 / 8, 256 << 10
-"""Of memory for what is gathered before it is written, and bytes per chunk at most."""
+MOST_BEHIND = 256 << 10
+"""Bytes per chunk at most that are gathered before they are written."""
 CHUNK_BYTES = 256
 """Of memory for each chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
@@ -151,15 +151,12 @@ def planned(
 
 
 def gathered(n: int, memory: int, largest: int) -> int:
-    """Bytes that are gathered for each of n chunks: whole pages, 0 where there is no room.
+    """Bytes that are gathered for each of n chunks: whole pages in what nothing else needs.
 
-    largest: bytes of the largest region. Where a share of memory has less than a page for each,
-    they get what nothing else needs.
+    largest: bytes of the largest region. 0 where there is less than a page for each.
     """
-    if n * PAGE > memory * BEHIND_SHARE:
-        left = memory - BUFFERS * largest - CHUNK_BYTES * n
-        return PAGE if n * PAGE <= left else 0
-    return min(MOST_BEHIND, int(memory * BEHIND_SHARE) // max(1, n) // PAGE * PAGE)
+    left = memory - BUFFERS * largest - CHUNK_BYTES * n
+    return max(0, min(MOST_BEHIND, left // max(1, n) // PAGE * PAGE))
 
 
 def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:

@@ -50,4 +50,5 @@ def document(
         "cannot": None,
         "candidates": [],
         "actual": None,
+        "source": None,
     } | more

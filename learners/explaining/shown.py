@@ -12,3 +12,11 @@ def shown_seconds(seconds: float) -> str:
 def two_digits(number: float) -> str:
     """Rounded to two digits, without an exponent."""
     return f"{float(f'{number:.2g}'):,.15g}"
+
+
+def shown_bytes(size: float) -> str:
+    """Two digits and a unit."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{two_digits(size / unit)} {name}"
+    return f"{size:.0f} bytes"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+from tuskml.learners.explaining import columns, source
 from tuskml.learners.explaining.explanation import Document
 from tuskml.learners.explaining.shown import shown_seconds, two_digits
 
@@ -28,7 +29,8 @@ def text_of(explanation: Document) -> str:
         lines.append(f"  cannot    {explanation['cannot']}")
     if explanation["actual"] is not None:
         lines.append(f"  actual    {actual(explanation['actual'], groups)}")
-    return "\n".join(lines + table(explanation["candidates"]))
+    lines += table(explanation["candidates"]) + source.lines(explanation["source"])
+    return "\n".join(lines)
 
 
 def plan_lines(plan: Document | None, task: str) -> list[str]:
@@ -86,26 +88,11 @@ def actual(found: Document, groups: int) -> str:
 
 def table(candidates: list[Document]) -> list[str]:
     """The candidates: iterations and their interval, seconds per iteration and in all, memory."""
-    if not candidates:
-        return []
-    head = ["", "iterations", "each", "total", "memory", ""]
-    rows = [head, *map(line_of, candidates)]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        )
-        + ("  " + row[5] if row[5] else "")
-        for row in rows
-    ]
+    return columns.table(("iterations", "each", "total", "memory"), candidates, cells_of)
 
 
-def line_of(one: Document) -> list[str]:
-    """One candidate's cells."""
-    if one["refusal"] is not None:
-        return [one["algorithm"], "", "", "", "", f"not possible: {one['refusal']}"]
+def cells_of(one: Document) -> list[str]:
+    """What is expected of a candidate that is possible."""
     low, point, high = (one["iterations"][end] for end in ("low", "point", "high"))
     span = two_digits(round(point))
     if low < high:
@@ -115,4 +102,4 @@ def line_of(one: Document) -> list[str]:
     each = shown_seconds(one["seconds_per_iteration"])
     total = shown_seconds(one["seconds"]["point"])
     memory = f"{one['memory_bytes'] / 2**20:,.1f} MiB"
-    return [one["algorithm"], span, each, total, memory, ", ".join(note)]
+    return [span, each, total, memory, ", ".join(note)]

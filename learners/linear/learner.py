@@ -110,6 +110,13 @@ class Linear(Learner):
                 return None  # nobody asked for it
             raise
 
+    def source_plans(
+        self, storage: Storage, request: Request, n_features: int
+    ) -> dict[str, Any] | None:
+        from tuskml.learners.linear.streamed.compared import compared
+
+        return compared(storage, request, n_features)
+
     def rounds(self, storage: Storage, request: Request, n_features: int) -> Rounds | None:
         from tuskml.learners.linear.streamed.rounds import laid_out
 

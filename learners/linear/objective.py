@@ -241,11 +241,14 @@ def start(
 
 
 def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:
-    """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
-    if near is None or problem.rows.sparse:
+    """The weights v (G, p) to start from, of groups of dense rows those that are known instead.
+
+    near: as wide as the widest group of all, of which each group has the first columns.
+    """
+    if near is None or problem.rows.sparse or near.shape[1] < v.shape[1]:
         return v
-    known = near[problem.rows.groups["place"]]
-    usable = np.isfinite(known).all(axis=1) & (known.shape[1] == v.shape[1])
+    known = near[problem.rows.groups["place"], : v.shape[1]]
+    usable = np.isfinite(known).all(axis=1)
     return np.where(usable[:, None], problem.from_caller(np.nan_to_num(known)), v)
 
 

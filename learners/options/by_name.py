@@ -1,14 +1,16 @@
 """Options that are for rows with names, as callers see them who list columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuskml.errors import OptionError
 from tuskml.learners.options.table import object_in
 
-COLUMNS = ("categories", "interactions", "text", "cluster")
+COLUMNS = ("categories", "interactions", "text", "cluster", "fold_by", "time_by")
 """Options that name columns of rows."""
+MARKS = ("cluster", "fold_by", "time_by")
+"""Those that name one column, which is no feature and need not be listed among the features."""
 GAPS = ("impute", "level", "error")
 """Values of `missing` that lists do not have: those skip or keep a NULL."""
 
@@ -17,11 +19,11 @@ GAPS = ("impute", "level", "error")
 class ByName:
     """What options ask of listed columns.
 
-    row: whether they have to be a row with names; cluster: a column that belongs in it, or None.
+    row: whether they have to be a row with names; marks: by option, a column that belongs in it.
     """
 
     row: bool = False
-    cluster: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 LISTED = ByName()
@@ -35,5 +37,5 @@ def by_name(options: str) -> ByName:
     except OptionError:
         return LISTED  # the training says what is wrong
     row = any(name in given for name in COLUMNS) or given.get("missing") in GAPS
-    cluster = given.get("cluster")
-    return ByName(row, cluster if isinstance(cluster, str) and cluster else None)
+    named = {name: given.get(name) for name in MARKS}
+    return ByName(row, {k: one for k, one in named.items() if isinstance(one, str) and one})

@@ -30,6 +30,10 @@ class Clock:
         """Adds to a phase."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
+    def spent(self, *names: str) -> float:
+        """Seconds of some phases so far."""
+        return sum(self.seconds.get(name, 0.0) for name in names)
+
 
 @dataclass(frozen=True)
 class Counters:

@@ -37,7 +37,7 @@ Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
-"""Of memory for the regions of chunks; what is written behind them takes an eighth."""
+"""Of memory for the regions of chunks; what is written behind them takes the rest."""
 CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
 """Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
 PAIR_BYTES, SEEN_BYTES, PAIR_LINKED = 20, 12, 8
@@ -309,12 +309,8 @@ class Routing:
             found = self._made(stack, self.folder, "u8")
             lists = (self._resting(j, routes, found) for j in range(self.n_chunks))
             for low, width, begins, lengths in self._by_range(lists):
-                pairs = found.read_runs(begins, lengths)
-                pairs.sort()
-                for part in np.split(
-                    pairs, np.searchsorted(pairs, bounds(low, width, len(pairs)))
-                ):
-                    yield (part >> np.uint64(32)).astype(np.int64), weights_of(part)
+                yield from parts_of(found.read_runs(begins, lengths), low, width)
+                give_back()
 
     def _resting(self, chunk: int, routes: Routes, found: Records) -> Iterator[Array]:
         """Writes the weights that rest with a chunk behind those before; their ids, in windows."""
@@ -325,6 +321,13 @@ class Routing:
             mine = resting(chunk, ids, more, takes, region)
             found.append(mine)
             yield (mine >> np.uint64(32)).astype(np.int32)
+
+
+def parts_of(pairs: NDArray[np.uint64], low: int, width: int) -> Pairs:
+    """(ids, weights) by rising id of the pairs of a range of ids, which are sorted in place."""
+    pairs.sort()
+    for part in np.split(pairs, np.searchsorted(pairs, bounds(low, width, len(pairs)))):
+        yield (part >> np.uint64(32)).astype(np.int64), weights_of(part)
 
 
 def bounds(low: int, width: int, n: int) -> NDArray[np.uint64]:

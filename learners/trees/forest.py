@@ -21,7 +21,7 @@ from tuskml.kernels.trees.boosting import BY_LEVEL, Forest
 
 NODE = 6
 """Numbers of a node."""
-VALUE, MISSING = 1, 5
+FEATURE, VALUE, GAIN, MISSING = 0, 1, 3, 5
 """Places in a node."""
 HEAD = 3
 """Numbers before the margins before the first tree."""
@@ -65,6 +65,15 @@ def trees_in(numbers: Sequence[float]) -> list[Floats]:
     begin = first + trees
     nodes = table[begin : begin + NODE * sizes.sum()].reshape(-1, NODE)
     return np.split(nodes, np.cumsum(sizes)[:-1]) if trees else []
+
+
+def gains_of(numbers: Sequence[float], n_features: int) -> Floats:
+    """What the splits by each feature gained in all, (n_features,)."""
+    gains = np.zeros(n_features)
+    for tree in trees_in(numbers):
+        splits = tree[tree[:, FEATURE] >= 0]
+        np.add.at(gains, splits[:, FEATURE].astype(int), splits[:, GAIN])
+    return gains
 
 
 def splits_by_level(tree: Floats) -> NDArray[np.bool_]:

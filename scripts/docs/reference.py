@@ -44,6 +44,8 @@ SENTENCES = {
     "hash_features": "Sparse features from names, by the hashing trick.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "explain_prediction": "What each feature of a row adds to the margin, as rows.",
+    "permutation_importance": "How much the mean loss of rows rises if a feature is shuffled.",
+    "partial_dependence": "What a model says on average where a feature has one value, as rows.",
     "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
     "partition_model": "Which features of a stored model share a key.",
     "partitionings": "The versions that `partition_model` kept under names, as rows.",

@@ -269,3 +269,109 @@ SELECT unnest(from_json(list, '[{"partitioning": "VARCHAR", "version": "BIGINT",
     "features": "BIGINT", "keys": "BIGINT", "others": "VARCHAR", "rows_seen": "BIGINT", "requests_before": "DOUBLE",
     "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
 FROM told;
+
+-- Features as SQL writes them, one by one: their expressions, and their names, which a single array has not.
+CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
+    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
+         WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda name: json_extract_string(
+              to_json(features), '/' || replace(replace(name, '~', '~0'), '/', '~1')))
+         ELSE [to_json(features)->>'$'] END;
+CREATE OR REPLACE TEMP MACRO _tusk_expression_names(features) AS
+    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]' WHEN 'OBJECT' THEN json_keys(to_json(features))
+         ELSE []::VARCHAR[] END;
+CREATE OR REPLACE TEMP MACRO _tusk_quoted(name) AS '''' || replace(name, '''', '''''') || '''';
+-- The same as columns c1, c2, ..., the text `each` for every one of them, in which % is its number.
+CREATE OR REPLACE TEMP MACRO _tusk_each(features, each) AS
+    array_to_string(list_transform(range(1, len(_tusk_expressions(features)) + 1), lambda i: replace(each, '%', CAST(i AS VARCHAR))), ', ');
+-- A prediction from these columns: of a model of lists, or of rows with names. % stands for the features.
+CREATE OR REPLACE TEMP MACRO _tusk_answer_sql(features, call) AS
+    CASE WHEN len(_tusk_expression_names(features)) = 0 THEN replace(call, '%', 'c1')
+         ELSE 'CASE WHEN m.of_lists THEN ' || replace(call, '%', '[' || _tusk_each(features, 'TRY_CAST(c% AS DOUBLE)') || ']') || ' ELSE '
+              || replace(call, '%', '{' || array_to_string(list_transform(_tusk_expression_names(features),
+                                        lambda name, i: _tusk_quoted(name) || ': c' || i), ', ') || '}') || ' END' END;
+-- The rows of a source, `given`, and the first model of each group, `models`. Groups have texts as keys, '' where there are none.
+CREATE OR REPLACE TEMP MACRO _tusk_given_sql(source, model, label, features, group_by) AS
+    'WITH given AS (SELECT coalesce(''='' || CAST((' || coalesce(nullif(group_by, ''), 'NULL') || chr(10) || ') AS VARCHAR), '''') AS g, ('
+    || model || chr(10) || ') AS model_given, (' || label || chr(10) || ') AS y, '
+    || array_to_string(list_transform(_tusk_expressions(features), lambda e, i: '(' || e || chr(10) || ') AS c' || i), ', ') || ' FROM ('
+    || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source || chr(10) || ')), '
+    || 'models AS MATERIALIZED (SELECT g, any_value(struct_pack(payload := model_given.payload, class_names := model_given.class_names, '
+    || 'features := model_given.features, of_lists := model_given.preparation IS NULL, probable := model_given.class_names IS NOT NULL '
+    || 'AND model_given.task <> ''svm'' AND coalesce(json_extract_string(model_given.options, ''$.response''), ''logistic'') = ''logistic'')) '
+    || 'AS m FROM given WHERE model_given IS NOT NULL GROUP BY g), ';
+-- A label as a class of a model: booleans are 0 and 1, unless they are its names.
+CREATE OR REPLACE TEMP MACRO _tusk_class_of(names, label) AS
+    CASE WHEN list_contains(names, label) THEN label WHEN label = 'true' THEN '1' WHEN label = 'false' THEN '0'
+         ELSE regexp_replace(label, '\.0+$', '') END;
+-- The loss of a row: by the probability of its class, by whether the class is right, or by the squared error.
+CREATE OR REPLACE TEMP MACRO _tusk_row_loss(m, answer, label) AS
+    CASE WHEN m.probable THEN -ln(CASE WHEN answer < 1e-15 THEN 1e-15 ELSE answer END)
+         WHEN m.class_names IS NOT NULL THEN 1 - answer ELSE (answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
+CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
+    '_tusk_row_loss(m, CASE WHEN m.probable THEN ' || _tusk_answer_sql(features, 'predict_proba(m, %, _tusk_class_of(m.class_names, CAST(y AS VARCHAR)))')
+    || ' WHEN m.class_names IS NOT NULL THEN CAST(CAST(' || _tusk_answer_sql(features, 'predict_class(m, %)')
+    || ' = _tusk_class_of(m.class_names, CAST(y AS VARCHAR)) AS INTEGER) AS DOUBLE) ELSE ' || _tusk_answer_sql(features, 'predict(m, %)') || ' END, y)';
+-- The columns after feature j took its values from the row d.
+CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS
+    CASE WHEN len(_tusk_expression_names(features)) = 0
+         THEN 'list_transform(r.c1, lambda v, p: CASE WHEN p = j THEN d.c1[p] ELSE v END) AS c1'
+         ELSE _tusk_each(features, 'CASE WHEN j = % THEN d.c% ELSE r.c% END AS c%') END;
+
+-- How much the mean loss of rows rises if the values of one feature are shuffled among them (L. Breiman, Random forests, Machine
+-- Learning 45, 2001), per group. All arguments but the last two are SQL as text, as those of train. Rows are numbered in
+-- the order of their values, so that the order in which they are read changes nothing.
+CREATE OR REPLACE TEMP MACRO permutation_importance(source, model, label, features, group_by := '', repeats := 5, seed := 0) AS TABLE
+FROM query(_tusk_given_sql(source, model, label, features, group_by)
+    || 'rows AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY g ORDER BY y, ' || _tusk_each(features, 'c%') || ') AS i, * '
+    || 'FROM (SELECT g, y, ' || _tusk_each(features, 'c%') || ', ' || _tusk_loss_sql(features) || ' AS loss FROM given JOIN models USING (g) '
+    || 'WHERE y IS NOT NULL) WHERE loss IS NOT NULL), '
+    || 'donors AS (SELECT g, i, k, row_number() OVER (PARTITION BY g, k ORDER BY md5(concat_ws('':'', ' || CAST(seed AS BIGINT) || ', k, i)), i) AS place '
+    || 'FROM rows, range(' || CAST(repeats AS BIGINT) || ') AS t (k)), '
+    || 'places AS (SELECT g, unnest(range(1, 1 + ' || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'max(len(c1))'
+                                                       ELSE CAST(len(_tusk_expressions(features)) AS VARCHAR) END || ')) AS j FROM rows GROUP BY g), '
+    || 'changed AS (SELECT r.g, r.y, j, k, ' || _tusk_permuted_sql(features) || ' FROM rows AS r JOIN donors AS o ON o.g = r.g AND o.i = r.i '
+    || 'JOIN rows AS d ON d.g = o.g AND d.i = o.place JOIN places ON places.g = r.g), '
+    || 'losses AS (SELECT g, j, k, avg(' || _tusk_loss_sql(features) || ') AS loss FROM changed JOIN models USING (g) GROUP BY g, j, k), '
+    || 'plain AS (SELECT g, avg(loss) AS loss FROM rows GROUP BY g) '
+    || 'SELECT CASE WHEN g <> '''' THEN substr(g, 2) END AS in_group, '
+    || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'coalesce(any_value(m.features)[j], ''x'' || j)'
+            ELSE '[' || array_to_string(list_transform(_tusk_expression_names(features), lambda name: _tusk_quoted(name)), ', ') || '][j]' END
+    || ' AS feature, avg(losses.loss) - any_value(plain.loss) AS importance, stddev_pop(losses.loss) AS std_dev, any_value(plain.loss) AS loss '
+    || 'FROM losses JOIN plain USING (g) JOIN models USING (g) GROUP BY g, j ORDER BY g, importance DESC, j');
+
+-- Where a feature is among the columns, or in a single array.
+CREATE OR REPLACE TEMP MACRO _tusk_place_sql(features, feature) AS
+    CASE WHEN len(_tusk_expression_names(features)) = 0
+         THEN 'coalesce(list_position(m.features, ' || _tusk_quoted(feature) || '), try_cast(regexp_extract(' || _tusk_quoted(feature)
+              || ', ''^x([1-9]\d*)$'', 1) AS BIGINT), error(''partial_dependence: feature is '' || ' || _tusk_quoted(_tusk_quoted(feature))
+              || ' || '', expected a name of the model''''s features, or x1, x2, ...''))'
+         ELSE CAST(coalesce(nullif(list_position(_tusk_expression_names(features), feature), 0),
+              error('partial_dependence: feature is ' || _tusk_quoted(feature) || ', expected one of '
+                    || array_to_string(_tusk_expression_names(features), ', '))) AS VARCHAR) END;
+-- How many of the wanted shares, 5 % to 95 % of the rows, are reached by so many rows.
+CREATE OR REPLACE TEMP MACRO _tusk_shares_reached(rows, total, points) AS
+    CASE WHEN 20 * rows < total THEN 0 ELSE least(greatest(points - 1, 1) * (20 * rows - total) // (18 * total) + 1, points) END;
+-- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
+-- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of the
+-- rows from 5 % to 95 %, and of many texts the most frequent ones.
+CREATE OR REPLACE TEMP MACRO partial_dependence(source, model, features, feature, group_by := '', points := 50) AS TABLE
+FROM query(_tusk_given_sql(source, model, 'NULL', features, group_by)
+    || 'rows AS MATERIALIZED (SELECT given.*, ' || _tusk_place_sql(features, feature) || ' AS place FROM given JOIN models USING (g)), '
+    || 'counted AS (SELECT g, v, count(*) AS n, typeof(v) SIMILAR TO ''VARCHAR|BOOLEAN|ENUM.*'' AS by_count FROM (SELECT g, '
+    || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'c1[place]' ELSE 'c' || _tusk_place_sql(features, feature) END
+    || ' AS v FROM rows) WHERE v IS NOT NULL AND lower(CAST(v AS VARCHAR)) <> ''nan'' GROUP BY g, v), '
+    || 'ranked AS (SELECT *, sum(n) OVER (PARTITION BY g ORDER BY v) AS up, sum(n) OVER (PARTITION BY g) AS total, '
+    || 'count(*) OVER (PARTITION BY g) AS levels, row_number() OVER (PARTITION BY g ORDER BY n DESC, v) AS rank FROM counted), '
+    || 'grid AS (SELECT g, v FROM ranked WHERE levels <= ' || points || ' OR CASE WHEN by_count THEN rank <= ' || points
+    || ' ELSE _tusk_shares_reached(up, total, ' || points || ') > _tusk_shares_reached(up - n, total, ' || points || ') END), '
+    || 'classes AS (SELECT g, unnest(CASE WHEN m.probable THEN m.class_names[greatest(1, 4 - len(m.class_names)):] ELSE [NULL] END) AS class FROM models), '
+    || 'changed AS (SELECT g, v, '
+    || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'list_transform(c1, lambda e, p: CASE WHEN p = place THEN v ELSE e END) AS c1'
+            ELSE array_to_string(list_transform(range(1, len(_tusk_expressions(features)) + 1), lambda i:
+                 CASE WHEN CAST(i AS VARCHAR) = _tusk_place_sql(features, feature) THEN 'v' ELSE 'c' || i END || ' AS c' || i), ', ') END
+    || ' FROM rows JOIN grid USING (g)), '
+    || 'answers AS (SELECT g, v, class, CASE WHEN class IS NOT NULL THEN ' || _tusk_answer_sql(features, 'predict_proba(m, %, class)')
+    || ' WHEN m.class_names IS NOT NULL THEN ' || _tusk_answer_sql(features, 'decision(m, %)') || ' ELSE '
+    || _tusk_answer_sql(features, 'predict(m, %)') || ' END AS answer FROM changed JOIN models USING (g) JOIN classes USING (g)) '
+    || 'SELECT CASE WHEN g <> '''' THEN substr(g, 2) END AS in_group, CAST(v AS VARCHAR) AS value, TRY_CAST(v AS DOUBLE) AS number, class, '
+    || 'avg(answer) AS prediction, count(answer) AS n_rows FROM answers GROUP BY g, v, class ORDER BY g, class, answers.v');

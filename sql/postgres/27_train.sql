@@ -1,5 +1,6 @@
 -- A training that reads some blocks of a table, where its options allow that: the text under which train_model returns its
--- model once, or NULL where all rows are to be read. Queries run with the rights of the caller and in its transaction.
+-- model once, or NULL where all rows are to be read, or what then stands for the task where it is to explain why.
+-- Queries run with the rights of the caller and in its transaction.
 -- path: the search_path for the expressions. The query loads the library, which the first lines of Python look for.
 CREATE FUNCTION _tuskml_sampled(source regclass, task text, label text, features text, options text, path text) RETURNS text
 LANGUAGE plpython3u VOLATILE SET search_path = pg_catalog, pg_temp AS $python$
@@ -31,10 +32,10 @@ $$;
 CREATE FUNCTION _tuskml_by_name(options text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF options !~ '"(categories|interactions|text|cluster|missing)"' THEN
+    IF options !~ '"(categories|interactions|text|cluster|fold_by|time_by|missing)"' THEN
         RETURN '{}';
     END IF;
-    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster')
+    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster', 'fold_by', 'time_by')
             OR key = 'missing' AND value IN ('"impute"', '"level"', '"error"'));
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN '{}';  -- the training says what is wrong
@@ -78,7 +79,7 @@ DECLARE
     x text;
     extras text := '';
     by_name jsonb := @extschema@._tuskml_by_name(options);
-    cluster text := CASE WHEN jsonb_typeof(by_name->'cluster') = 'string' THEN by_name->>'cluster' END;
+    mark text;
     label_sql text;
     sampled text;
     model @extschema@.tuskml_model;
@@ -95,11 +96,16 @@ BEGIN
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
     columns := terms[2:cardinality(terms) - 2];
     x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
-    IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = cluster AND a.attnum > 0 AND NOT a.attisdropped)
-       AND NOT lower(cluster) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
-        columns := columns || quote_ident(cluster);
-        x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features || cluster, by_name);
-    END IF;
+    -- Columns that are no features belong in the row too.
+    FOR mark IN SELECT DISTINCT by_name->>o.name FROM unnest(ARRAY['cluster', 'fold_by', 'time_by']) AS o (name)
+                WHERE jsonb_typeof(by_name->o.name) = 'string' ORDER BY 1 LOOP
+        IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = mark AND a.attnum > 0 AND NOT a.attisdropped)
+           AND NOT lower(mark) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
+            columns := columns || quote_ident(mark);
+            features := features || mark;
+            x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
+        END IF;
+    END LOOP;
     options := coalesce(options, '');
     IF x LIKE 'ARRAY[%' THEN
         options := @extschema@._tuskml_with_names(options, columns, features);
@@ -114,7 +120,9 @@ BEGIN
     IF extras = '' THEN
         sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, options, current_setting('search_path'));
     END IF;
-    IF sampled IS NOT NULL THEN
+    IF sampled LIKE 'plans for %' THEN
+        task := sampled;
+    ELSIF sampled IS NOT NULL THEN
         SELECT (t.m).* INTO model FROM (SELECT @extschema@.train_model(sampled, 0.0::float8, ARRAY[0.0::float8]) AS m OFFSET 0) AS t;
         RETURN model;
     END IF;

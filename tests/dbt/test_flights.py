@@ -362,7 +362,8 @@ def test_a_rollback(project: Any, built: dict[str, Any]) -> None:
     }
     assert project.sql(f"SELECT DISTINCT version FROM {project.schema}.late_models") == [(1,)]
     failed = project.dbt(*rollback, "{model: late_model}", success=False)
-    assert "model is 'late_model', expected a model of materialization 'model': late_models" in (
+    expected = "expected a model of materialization 'model': delay_nets, late_models"
+    assert f"model is 'late_model', {expected}" in (
         failed["error"] + (project.folder / "dbt.log").read_text()
     )
 

@@ -105,6 +105,7 @@ STATEMENTS = {
     "into a table": f"CREATE TABLE m AS SELECT g, {train('sgd')} AS m FROM t GROUP BY g",
     "svm": f"SELECT {train('mgd', 'svm')} FROM t",
     "in a random forest": """SELECT train_model('random_forest', y, x, '{"trees": 100000}') FROM t""",
+    "in a tree": """SELECT train_model('gbdt', y, x, '{"trees": 1, "num_leaves": 65536, "min_child_rows": 1}') FROM t""",
     "nets": """SELECT g, train_model('mlp', i, x, '{"max_iter": 1000000}') FROM (SELECT *, y::INT AS i FROM t) GROUP BY g""",
     "in an epoch of a net": """SELECT train_model('mlp', y::INT, x, '{"max_iter": 1, "layers": [2048, 2048, 2048]}') FROM t""",
 }

@@ -1,5 +1,6 @@
 """Rows dealt to folds: each row once, evenly, whatever the order of the input."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from rows import account, block, together
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.cells import deal
+from tuskml.kernels.rows.cells import BY_ORDER, BY_VALUE, deal
 from tuskml.kernels.segments import chunks, labels_of
+from tuskml.kernels.structures import FOLDS
 
 KINDS = ["dense float32", "dense float64", "sparse float64"]
 
@@ -110,6 +112,35 @@ def test_weights_go_with_their_rows():
         order = [int(one) for _, part, _ in chunks(held) for one in part[:, 0]]
         found = np.concatenate([np.array(w) for _, w in labels_of(held)])
     assert found.tolist() == [float(one) for one in order]
+
+
+@pytest.mark.parametrize("by", [BY_VALUE, BY_ORDER])
+@settings(max_examples=50)
+@given(
+    n=st.integers(1, 60),
+    folds=st.integers(2, 7),
+    values=st.integers(1, 40),
+    slices=st.integers(1, 3),
+    by_label=st.booleans(),
+)
+def test_rows_of_equal_marks_are_in_one_fold(by, n, folds, values, slices, by_label):
+    """By value no fold exceeds the mean by more than the largest mark (Graham's bound); in order
+    no fold has a mark below that of an earlier one."""
+    x, y = rows(n)
+    mark = np.random.default_rng(values).integers(0, values, n).astype(float)
+    group = block(x, y, weight=mark)
+    group["extras"] = FOLDS  # one extra is laid out as another
+    how = {"slices": slices, "by_label": by_label, "by": by}
+    with deal(group, folds, memory=account(), **how) as cells:
+        assert not cells.linked([0])["extras"].any()
+        found = [numbers_in(cells.linked([fold])[0]) for fold in range(folds)]
+    assert sorted(itertools.chain(*found)) == list(range(1, n + 1))
+    own = [mark[np.array(one, int) - 1] for one in found if one]
+    for before, after in itertools.combinations(own, 2):
+        assert not set(before) & set(after)
+        assert by == BY_VALUE or before.max() < after.min()
+    if by == BY_VALUE:
+        assert max(map(len, own)) <= n / folds + np.unique(mark, return_counts=True)[1].max()
 
 
 @settings(max_examples=30)

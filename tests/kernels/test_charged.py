@@ -43,10 +43,10 @@ ROWS = 100_000
     [("svm", "dcd", 29), ("svm", "newton", 57), ("logistic", "newton_cg", 8)],
 )
 def test_what_is_kept_for_each_row_is_charged_to_the_rows_account(
-    con, tmp_path, task, algorithm, beside
+    new_con, tmp_path, task, algorithm, beside
 ):
     """Beyond the limit it lies in the spill file, and the model is the same."""
-    con.execute(
+    new_con.execute(
         "CREATE TABLE t AS SELECT (i * 7919) % 1000 < 400 AS y, "
         f"[(i * 31) % 97, i % 83]::FLOAT[] AS x FROM range({ROWS}) r(i)"
     )
@@ -55,14 +55,14 @@ def test_what_is_kept_for_each_row_is_charged_to_the_rows_account(
         """The model, and the most bytes so far."""
         given = {"algorithm": name, "l2": 0.1, "max_iter": 5, "deterministic": True}
         query = f"SELECT train_model('{task}', y, x, '{json.dumps(given)}') FROM t"
-        ((model,),) = con.execute(query).fetchall()
-        ((used,),) = con.execute("SELECT tuskml_memory()").fetchall()
+        ((model,),) = new_con.execute(query).fetchall()
+        ((used,),) = new_con.execute("SELECT tuskml_memory()").fetchall()
         assert used["resident"] + used["spilled"] == 0
         return (model["coef"], model["intercept"], model["loss"]), used["peak"]
 
-    con.execute("SELECT tuskml_set_memory(?, ?)", [1 << 30, str(tmp_path)]).fetchall()
+    new_con.execute("SELECT tuskml_set_memory(?, ?)", [1 << 30, str(tmp_path)]).fetchall()
     _, rows_alone = trained("lbfgs")
     model, peak = trained(algorithm)
     assert peak >= rows_alone + beside * ROWS
-    con.execute("SELECT tuskml_set_memory(?, ?)", [500_000, str(tmp_path)]).fetchall()
+    new_con.execute("SELECT tuskml_set_memory(?, ?)", [500_000, str(tmp_path)]).fetchall()
     assert trained(algorithm)[0] == model

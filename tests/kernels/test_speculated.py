@@ -28,6 +28,17 @@ def test_all_steps_give_numpys_eigenvalues(seed, p):
     assert np.allclose(np.abs(along), np.abs(vectors.T @ gradient), atol=1e-7)
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), p=st.integers(1, 40))
+def test_a_scale_is_that_of_rows_and_columns(seed, p):
+    full, gradient = definite(seed, p)
+    scale = np.exp(np.random.default_rng(seed).standard_normal(p))
+    values, along = quadrature(packed(full), gradient, p, scale)
+    expected = np.linalg.eigvalsh(scale[:, None] * full * scale)
+    assert np.allclose(values, expected, rtol=1e-8, atol=1e-9 * expected.max())
+    assert along @ along == pytest.approx(np.square(scale * gradient).sum())
+
+
 def test_fewer_steps_know_the_gradients_moments():
     """k steps integrate polynomials of degree 2k - 1 exactly (Golub and Meurant, theorem 6.2)."""
     full, gradient = definite(3, 80)

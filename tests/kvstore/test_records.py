@@ -3,13 +3,14 @@
 import os
 import signal
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 
-from tuskml.errors import StoreError
+from tuskml.errors import DataError, StoreError
 from tuskml.kvstore.working.quiet import QuietThreads
-from tuskml.kvstore.working.records import Records, ahead
+from tuskml.kvstore.working.records import WINDOW, Records, ahead
 
 pytestmark = pytest.mark.native
 
@@ -41,6 +42,33 @@ def test_a_run_beyond_the_end_is_an_error(tmp_path):
         os.ftruncate(records.file.fileno(), 200)
         with pytest.raises(StoreError, match="a file of a training's plan: reading"):
             records.read_runs(np.array([0, 40]), np.array([10, 20]))
+
+
+def test_windows_are_all_items_in_two_buffers(tmp_path):
+    records, n = Records(tmp_path, "u4"), 10 * WINDOW + 7
+    whole = np.arange(n, dtype="u4")
+    with records.file:
+        records.write(0, whole)
+        tracemalloc.start()
+        try:
+            at = 5
+            for window in records.windows(5, n - 5):
+                assert (window == whole[at : at + len(window)]).all()
+                at += len(window)
+            held = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert at == n
+        assert held < 2.75 * WINDOW * whole.itemsize  # with the comparison's booleans
+
+
+def test_windows_beyond_the_end_are_an_error(tmp_path):
+    records = Records(tmp_path, "u4")
+    with records.file:
+        records.write(0, np.arange(100))
+        with pytest.raises(DataError, match="ends too early"):
+            list(records.windows(50, 51))
+        assert not list(records.windows(100, 0))
 
 
 def test_what_is_read_ahead_is_all_and_in_order():

@@ -43,6 +43,11 @@ STATEMENTS = {name: f"SELECT {endless(name)} FROM t" for name in ALGORITHMS} | {
     "dcd": f"SELECT {endless('dcd', 'svm', l2=1e-7)} FROM t",
     "sparse": f"SELECT {endless('sgd', features='sparse(ARRAY[0, 1, 2], x)')} FROM t",
     "deterministic": f"SELECT {endless('hogwild', deterministic=True)} FROM t",
+    "in a tree": """SELECT train_model('gbdt', random(), ARRAY[random(), random(), random()], '{"trees": 1, "num_leaves": 65536, "min_child_rows": 1}') FROM t, generate_series(1, 3)""",
+    "in a random forest": """SELECT train_model('random_forest', y, x, '{"trees": 100000}') FROM t""",
+    "in an epoch of a net": """SELECT train_model('mlp', y::int, x, '{"max_iter": 1, "layers": [2048, 2048, 2048]}') FROM t""",
+    "search": f"SELECT {endless('lbfgs', l2=[1, 0.1])} FROM t",
+    "search of short trials": 'SELECT train_model(\'logistic\', y, x, \'{"l2": {"log_uniform": [1e-6, 1]}, "search": {"trials": 9000}, "folds": 10}\') FROM t',
     "while rows are packed": "SELECT train_model('linear', i, ARRAY[i, sqrt(i), sin(i), cos(i)]) FROM generate_series(1, 500000000) AS i",
 }
 

@@ -71,17 +71,47 @@ static const char *level_at(const tusk_levels *l, uint32_t code, size_t *length)
     return l->text + begin;
 }
 
+/* A text of at most 8 bytes as a number. */
+static uint64_t bytes_of(const char *text, size_t length) {
+    uint64_t x = 0;
+    if (length >= 4)
+        return tusk_four_bytes(text) | (uint64_t)tusk_four_bytes(text + length - 4)
+                                           << (8 * (length - 4));
+    for (size_t i = 0; i < length; i++)
+        x |= (uint64_t)(unsigned char)text[i] << (8 * i);
+    return x;
+}
+
+static int is_at(const tusk_levels *l, const tusk_level_place *p, uint64_t start,
+                  const char *text, size_t length) {
+    if (p->length != length || p->start != start)
+        return 0;
+    size_t same;
+    return length <= sizeof start ||
+           tusk_same_bytes(level_at(l, p->code - 1, &same), text, length);
+}
+
 /* The place of a text in the table, or the free place where it belongs. */
-static uint32_t *place_of(const tusk_levels *l, const char *text, size_t length) {
+static tusk_level_place *place_of(const tusk_levels *l, const char *text, size_t length) {
     uint32_t mask = 2 * l->room - 1;
-    for (uint32_t at = (uint32_t)tusk_hash_text(text, length) & mask;; at = (at + 1) & mask) {
-        if (!l->table[at])
-            return l->table + at;
-        size_t found;
-        const char *level = level_at(l, l->table[at] - 1, &found);
-        if (found == length && tusk_same_bytes(level, text, length))
-            return l->table + at;
+    uint64_t hash = tusk_hash_text(text, length);
+    uint64_t start = length <= sizeof start ? bytes_of(text, length) : hash;
+    for (uint32_t at = (uint32_t)hash & mask;; at = (at + 1) & mask) {
+        tusk_level_place *p = l->table + at;
+        if (!p->code || is_at(l, p, start, text, length))
+            return p;
     }
+}
+
+static void put_level(tusk_level_place *place, uint32_t code, const char *text, size_t length) {
+    uint64_t start =
+        length <= sizeof start ? bytes_of(text, length) : tusk_hash_text(text, length);
+    *place = (tusk_level_place){code + 1, (uint32_t)length, start};
+}
+
+void tusk_level_expect(const tusk_levels *l, const char *text, size_t length) {
+    if (l->room)
+        __builtin_prefetch(l->table + (tusk_hash_text(text, length) & (2 * l->room - 1)));
 }
 
 /* Moves the levels to memory with room for more of them, or for longer text. */
@@ -95,14 +125,15 @@ static int make_room(tusk_memory *memory, tusk_levels *l, size_t length) {
         return TUSK_TOO_MANY_LEVELS;
     int code = TUSK_NO_MEMORY;
     tusk_levels more = *l;
-    more.table = tusk_memory_take(memory, room * 12 + bytes, &more.slab, &code);
+    more.table = tusk_memory_take(
+        memory, room * (2 * sizeof *more.table + sizeof *more.end) + bytes, &more.slab, &code);
     if (!more.table)
         return code;
     more.room = (uint32_t)room;
     more.bytes = (uint32_t)bytes;
-    more.end = more.table + 2 * room;
+    more.end = (uint32_t *)(more.table + 2 * room);
     more.text = (char *)(more.end + room);
-    memset(more.table, 0, room * 8);
+    memset(more.table, 0, 2 * room * sizeof *more.table);
     if (l->n) {
         memcpy(more.end, l->end, l->n * sizeof *l->end);
         memcpy(more.text, l->text, l->used);
@@ -110,7 +141,7 @@ static int make_room(tusk_memory *memory, tusk_levels *l, size_t length) {
     for (uint32_t i = 0; i < l->n; i++) {
         size_t size;
         const char *text = level_at(&more, i, &size);
-        *place_of(&more, text, size) = i + 1;
+        put_level(place_of(&more, text, size), i, text, size);
     }
     if (l->slab)
         tusk_slab_drop(l->slab);
@@ -120,9 +151,9 @@ static int make_room(tusk_memory *memory, tusk_levels *l, size_t length) {
 
 int tusk_level_code(tusk_memory *memory, tusk_levels *l, const char *text, size_t length,
                     uint32_t *code) {
-    uint32_t *place = l->room ? place_of(l, text, length) : NULL;
-    if (place && *place) {
-        *code = *place - 1;
+    tusk_level_place *place = l->room ? place_of(l, text, length) : NULL;
+    if (place && place->code) {
+        *code = place->code - 1;
         return TUSK_OK;
     }
     if (length > TUSK_MAX_LEVEL_BYTES)
@@ -140,7 +171,7 @@ int tusk_level_code(tusk_memory *memory, tusk_levels *l, const char *text, size_
     l->used += (uint32_t)length;
     l->end[l->n] = l->used;
     *code = l->n++;
-    *place = l->n;
+    put_level(place, *code, text, length);
     return TUSK_OK;
 }
 

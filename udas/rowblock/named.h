@@ -32,12 +32,19 @@ typedef struct tusk_schema {
     const char *const *name;
 } tusk_schema;
 
+/* A place of a hash table of texts. One cache line says what most of them are. */
+typedef struct tusk_level_place {
+    uint32_t code; /* + 1; 0: free */
+    uint32_t length;
+    uint64_t start; /* its bytes if they are at most 8, otherwise its hash */
+} tusk_level_place;
+
 /* The distinct texts of one column, by code. */
 typedef struct tusk_levels {
-    uint32_t n, room;     /* levels, and the number that fits */
-    uint32_t used, bytes; /* bytes of text, and the number that fits */
-    uint32_t *table;      /* [2 room] a hash table of codes + 1 */
-    uint32_t *end;        /* [room] where each text ends */
+    uint32_t n, room;        /* levels, and the number that fits */
+    uint32_t used, bytes;    /* bytes of text, and the number that fits */
+    tusk_level_place *table; /* [2 room] */
+    uint32_t *end;           /* [room] where each text ends */
     char *text;
     tusk_slab *slab;
 } tusk_levels;
@@ -69,6 +76,9 @@ static inline void tusk_part_appended(tusk_block *block) {
 /* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */
 int tusk_level_code(tusk_memory *memory, tusk_levels *levels, const char *text, size_t length,
                     uint32_t *code);
+
+/* To be called some rows ahead: asks for the memory that finding the code will read. */
+void tusk_level_expect(const tusk_levels *levels, const char *text, size_t length);
 
 void tusk_parts_free(tusk_part *head);
 

@@ -44,13 +44,15 @@ enum tusk_kind {
     TUSK_IDS = 4 /* sparse without values, labels 0: which features each row has */
 };
 
-/* What rows have beside their labels, as bits. Clusters are numbers, equal in rows of one cluster;
- * rows get them when they are prepared (named.h). */
-enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2, TUSK_CLUSTERS = 4 };
+/* What rows have beside their labels, as bits. Clusters are numbers, equal in rows of one cluster,
+ * and folds are numbers by which a search deals rows to folds; rows get both when they are
+ * prepared (named.h). Folds come last: without their bit a segment is as valid, and has none. */
+enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2, TUSK_CLUSTERS = 4, TUSK_FOLDS = 8 };
 
 /* How many of some extras there are. */
 static inline int tusk_count_extras(int extras) {
-    return !!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS) + !!(extras & TUSK_CLUSTERS);
+    return !!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS) + !!(extras & TUSK_CLUSTERS) +
+           !!(extras & TUSK_FOLDS);
 }
 
 #define TUSK_MAX_DENSE_FEATURES 1000000
@@ -191,7 +193,7 @@ static inline int64_t tusk_joined_id(int32_t high, int32_t low) {
 static inline void tusk_copy_extras(const tusk_segment *to, tusk_shape to_shape, uint32_t to_row,
                                     const tusk_segment *from, tusk_shape shape, uint32_t row,
                                     uint32_t n) {
-    for (int which = TUSK_WEIGHTS; which <= TUSK_CLUSTERS; which <<= 1) {
+    for (int which = TUSK_WEIGHTS; which <= TUSK_FOLDS; which <<= 1) {
         const double *extra = tusk_extra(from, shape, (enum tusk_extra)which);
         if (extra && (to_shape.extras & which))
             memcpy(tusk_extra(to, to_shape, (enum tusk_extra)which) + to_row, extra + row,

@@ -26,11 +26,13 @@
   {% set row = {} %}
   {% if named %}
     {% for name in features %}{% do row.update({name: 'tuskml_feature_' ~ loop.index}) %}{% endfor %}
-    {% set cluster = settings['options'].get('cluster') %}
-    {% if cluster is string and cluster not in row %}
-      {% do row.update({cluster: 'tuskml_cluster'}) %}
-      {% do given.append('src."' ~ (cluster | replace('"', '""')) ~ '"') %}
-    {% endif %}
+    {% for option in ['cluster', 'fold_by', 'time_by'] %}
+      {% set column = settings['options'].get(option) %}
+      {% if column is string and column not in row %}
+        {% do row.update({column: 'tuskml_' ~ option}) %}
+        {% do given.append('src."' ~ (column | replace('"', '""')) ~ '"') %}
+      {% endif %}
+    {% endfor %}
   {% endif %}
   {% set text = tuskml.is_text(types[0]) %}
   {% do settings.update({'row': row, 'text_label': text}) %}

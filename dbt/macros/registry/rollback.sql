@@ -6,7 +6,7 @@
   {% set nodes = [] %}
   {% for node in tuskml.model_nodes() if node.name == model %}{% do nodes.append(node) %}{% endfor %}
   {% if not nodes %}
-    {% set names = tuskml.model_nodes() | map(attribute='name') | join(', ') or 'none' %}
+    {% set names = tuskml.model_nodes() | map(attribute='name') | sort | join(', ') or 'none' %}
     {% do exceptions.raise_compiler_error(
         "tuskml_rollback: model is '" ~ model ~ "', expected a model of materialization 'model': " ~ names) %}
   {% endif %}

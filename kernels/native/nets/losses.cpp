@@ -14,34 +14,36 @@ double of_one_margin(float *margins, const float *y, const float *weight, int64_
     double total = 0;
     for (int64_t i = 0; i < n; i += WIDE) {
         auto rows = (int)std::min<int64_t>(WIDE, n - i);
-        float m[WIDE] = {}, label[WIDE] = {}, each[WIDE], slope[WIDE];
+        float m[WIDE] = {}, label[WIDE] = {}, share[WIDE] = {}, slope[WIDE];
         for (int k = 0; k < rows; k++) {
             m[k] = margins[(i + k) * PAD];
             label[k] = y[i + k];
+            share[k] = weight ? weight[i + k] : 1;
         }
-        vf derivative;
-        store(each, loss(load(m), load(label), &derivative));
-        store(slope, derivative * scale);
-        for (int k = 0; k < rows; k++) {
-            float share = weight ? weight[i + k] : 1;
-            total += share * each[k];
-            margins[(i + k) * PAD] = share * slope[k];
-        }
+        vf derivative, shares = load(share);
+        total += sum(shares * loss(load(m), load(label), &derivative));
+        store(slope, shares * (derivative * scale));
+        for (int k = 0; k < rows; k++)
+            margins[(i + k) * PAD] = slope[k];
     }
     return total;
 }
 
-vf squared(vf m, vf y, vf *derivative) {
-    *derivative = m - y;
-    return 0.5f * *derivative * *derivative;
-}
+struct Squared {
+    vf operator()(vf m, vf y, vf *derivative) const {
+        *derivative = m - y;
+        return 0.5f * *derivative * *derivative;
+    }
+};
 
 // Of labels 0 and 1: log(1 + exp(m)) - y m, without an exp that overflows.
-vf logistic(vf m, vf y, vf *derivative) {
-    vf e = exp_negative(-vabs(m));
-    *derivative = select(m < 0.0f, e, vf{} + 1.0f) / (1.0f + e) - y;
-    return select(m < 0.0f, vf{}, m) - y * m + log1p_unit(e);
-}
+struct Logistic {
+    vf operator()(vf m, vf y, vf *derivative) const {
+        vf e = exp_negative(-vabs(m));
+        *derivative = select(m < 0.0f, e, vf{} + 1.0f) / (1.0f + e) - y;
+        return select(m < 0.0f, vf{}, m) - y * m + log1p_unit(e);
+    }
+};
 
 double softmax_row(float *m, int64_t outputs, int64_t own, float scale) {
     float most = *std::max_element(m, m + outputs);
@@ -64,9 +66,9 @@ double output_losses(const tk_net &net, float *margins, const float *y, const fl
                      int64_t n, float scale) {
     int64_t outputs = net.outputs;
     if (net.loss == TK_NET_SQUARED)
-        return of_one_margin(margins, y, weight, n, scale, squared);
+        return of_one_margin(margins, y, weight, n, scale, Squared{});
     if (net.loss == TK_NET_LOGISTIC)
-        return of_one_margin(margins, y, weight, n, scale, logistic);
+        return of_one_margin(margins, y, weight, n, scale, Logistic{});
     double total = 0;
     for (int64_t i = 0; i < n; i++) {
         auto own = (int64_t)y[i];

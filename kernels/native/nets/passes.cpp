@@ -81,9 +81,25 @@ void add_layer_gradient(const Layer &layer, const float *x, const float *delta, 
         multiply({delta, 1, out}, x, {layer.out, rows, in}, g, Start::itself);
     else
         multiply({x, 1, in}, delta, {layer.in, rows, out}, g, Start::itself);
+    for (int64_t j = 0; j < out; j += WIDE) {
+        vf total = load(b + j);
+        for (int64_t i = 0; i < rows; i++)
+            total += load(delta + i * out + j);
+        store(b + j, total);
+    }
+}
+
+// The derivatives by the sums of the layer before a layer of few units.
+void few_deltas(const Layer &layer, const float *w, const float *delta, const float *slope,
+                int64_t rows, float *next) {
+    int64_t in = padded(layer.in), out = padded(layer.out);
     for (int64_t i = 0; i < rows; i++, delta += out)
-        for (int64_t j = 0; j < out; j += WIDE)
-            store(b + j, load(b + j) + load(delta + j));
+        for (int64_t k = 0; k < in; k += WIDE, slope += WIDE, next += WIDE) {
+            vf total{};
+            for (int64_t j = 0; j < layer.out; j++)
+                total += delta[j] * load(w + j * in + k);
+            store(next, total * load(slope));
+        }
 }
 
 // The gradient of the vectors of the rows' levels. delta: derivatives by the sums of the first
@@ -118,10 +134,14 @@ void backward(const Batch &batch, int64_t rows, Space &space) {
             return add_vector_gradient(batch, delta, rows, space);
         int64_t in = padded(layer.in), n = rows * in;
         float *next = space.delta[l % 2];
-        multiply({delta, padded(layer.out), 1}, batch.weights->transposed[l],
-                 {rows, layer.out, in}, next, Start::zero);
-        for (int64_t i = 0; i < n; i += WIDE)
-            store(next + i, load(next + i) * load(space.slope[l] + i));
+        const float *w = batch.weights->transposed[l];
+        if (layer.few) {
+            few_deltas(layer, w, delta, space.slope[l], rows, next);
+        } else {
+            multiply({delta, padded(layer.out), 1}, w, {rows, layer.out, in}, next, Start::zero);
+            for (int64_t i = 0; i < n; i += WIDE)
+                store(next + i, load(next + i) * load(space.slope[l] + i));
+        }
         delta = next;
     }
 }
@@ -155,7 +175,7 @@ void gather(const Batch &batch, int64_t from, int64_t rows, Space &space) {
         if (batch.rows.weight)
             space.weight[i] = batch.rows.weight[at];
         if (shape.tables.empty())
-            std::copy_n(row, in, space.input[0] + i * in);
+            copy(row, in, space.input[0] + i * in);
         else
             copy_vectors(batch, row, space.input[0] + i * in,
                          space.level.data() + i * (int64_t)shape.tables.size());

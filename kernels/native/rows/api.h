@@ -41,16 +41,20 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 
 /* --- folds --- */
+/* What decides the fold of a row: chance; the number that rows have as TUSK_FOLDS, equal numbers
+ * being in one fold; or this number's order, the first fold having the lowest. */
+enum tk_deal_by { TK_BY_CHANCE, TK_BY_VALUE, TK_BY_ORDER };
 typedef struct tk_dealing {
     uint64_t seed;
     int32_t folds;    /* of each group's rows, as equal in size as can be */
     int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
     int32_t by_label; /* whether rows of each label are dealt evenly */
+    int32_t by;       /* enum tk_deal_by */
     int32_t n_forms;  /* 0, or how many forms there are of these groups, which are one of them */
     const tusk_group *const *forms; /* each with the same rows in the same order, dealt alike */
 } tk_dealing;
 /* Copies each group's rows to cells, shape (n_groups, folds * slices); tk_unlink frees them. Which
- * row is where does not depend on the order of the input. */
+ * row is where does not depend on the order of the input. The copies have no TUSK_FOLDS. */
 TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory,
                    tusk_group *cells);
 /* Links the segments of the chosen cells of each group; chosen has the shape (n_cells,). The
@@ -128,6 +132,8 @@ typedef struct tk_preparing {
     const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
     int32_t dense;            /* whether rows stay dense where few of their features are not 0 */
     int32_t level_numbers;    /* whether a category is one feature, the number of its level */
+    const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
+    int32_t fold_in_time;     /* whether these values are in the order of time */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024

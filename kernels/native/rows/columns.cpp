@@ -163,19 +163,29 @@ int refuse_gaps(const Column &c, int64_t n, std::string *error) {
     return TK_REFUSED;
 }
 
-// A row without a cluster belongs to none; option 'missing' may have kept it.
-int refuse_unclustered(const tusk_group *group, const tk_preparing *how, const Columns &c,
-                       std::string *error) {
+// A row without a mark belongs nowhere; option 'missing' may have kept it.
+int refuse_unmarked(const tusk_group *group, const tk_preparing *how, const char *option,
+                    const char *name, size_t column, std::string *error) {
     int64_t n = 0;
     int code = each_row(group, how->cancel_mark,
-                        [&](const auto *x, size_t) { n += std::isnan((double)x[c.cluster]); });
+                        [&](const auto *x, size_t) { n += std::isnan((double)x[column]); });
     if (code || !n)
         return code;
-    *error = "column '" + std::string(how->cluster).substr(0, 200) + "' is NULL in " +
-             std::to_string(n) +
-             " rows of a group, expected none as option 'cluster' names it: option 'missing' has "
-             "'skip' for such rows";
+    *error = "column '" + std::string(name).substr(0, 200) + "' is NULL in " + std::to_string(n) +
+             " rows of a group, expected none as option '" + option +
+             "' names it: option 'missing' has 'skip' for such rows";
     return TK_REFUSED;
+}
+
+int check_marks(const tusk_group *group, const tk_preparing *how, const Columns &c,
+                std::string *error) {
+    if (how->cluster)
+        if (int code =
+                refuse_unmarked(group, how, "cluster", how->cluster, c.clusters.column, error))
+            return code;
+    if (!how->fold)
+        return TK_OK;
+    return refuse_unmarked(group, how, fold_option(how), how->fold, c.folds.column, error);
 }
 
 std::string quoted(std::string_view text) {
@@ -212,8 +222,10 @@ int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) 
     for (Column &c : out->columns)
         if (c.is_category() && !c.of_numbers)
             c.levels = united(out->parts, c.source, &c.feature);
-    if (how->cluster && schema->kind[out->cluster] == TUSK_CATEGORY)
-        united(out->parts, out->cluster, &out->cluster_of_code);
+    for (Marks *marks :
+         {how->cluster ? &out->clusters : nullptr, how->fold ? &out->folds : nullptr})
+        if (marks && schema->kind[marks->column] == TUSK_CATEGORY)
+            united(out->parts, marks->column, &marks->of_code);
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, &out->label.feature);
     return find_numbers(group, how, out);
@@ -302,9 +314,8 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *ou
                    std::string *error) {
     if (int code = list_columns(group, how, out, error))
         return code;
-    if (how->cluster)
-        if (int code = refuse_unclustered(group, how, *out, error))
-            return code;
+    if (int code = check_marks(group, how, *out, error))
+        return code;
     number_levels(how, out);
     if (int code = find_levels(group, how, out))
         return code;

@@ -132,16 +132,21 @@ struct Column {
     }
 };
 
+// A column that is no feature: its values say which rows belong together, or come first.
+struct Marks {
+    size_t column = 0;
+    std::vector<std::vector<int32_t>> of_code; // of text, by part and code
+};
+
 struct Columns {
     std::vector<const tusk_part *> parts;
     std::vector<Column> columns;
     std::deque<std::string> texts; // of levels that are numbers
     Column label;                  // of text; its features are classes
     int32_t n_features = 0;
-    int32_t entries = 0; // most features that are not 0 in a row, without words
-    bool wordy = false;  // whether a column is text of words
-    size_t cluster = 0;  // the column of clusters, if the options name one
-    std::vector<std::vector<int32_t>> cluster_of_code; // of text, by part and code
+    int32_t entries = 0;   // most features that are not 0 in a row, without words
+    bool wordy = false;    // whether a column is text of words
+    Marks clusters, folds; // if the options name such columns
 };
 
 // Calls put(key, value) for each combination of features that a row has of a product. at: by
@@ -163,6 +168,11 @@ void each_combination(const Columns &all, const Column &c, const Entries *at, Pu
     }
     for (int i = 0; i < n; i++)
         put(key[i], value[i]);
+}
+
+// The option that names the column of folds.
+inline const char *fold_option(const tk_preparing *how) {
+    return how->fold_in_time ? "time_by" : "fold_by";
 }
 
 // What the caller asks for lists columns of a group's rows. Returns a tk_code, with a sentence in

@@ -1,9 +1,15 @@
 // Deals the rows of groups to cells: folds of cross-validation, cut into slices that double in
 // size. A set of rows to train on is a set of cells whose segments are linked, so no row is copied
 // for it. With strata each class is dealt evenly (R. Kohavi, A study of cross-validation and
-// bootstrap for accuracy estimation and model selection, IJCAI 1995).
+// bootstrap for accuracy estimation and model selection, IJCAI 1995). Rows of equal value stay
+// together, the values with most rows being dealt first, each to the smallest fold (R. Graham,
+// Bounds on multiprocessing timing anomalies, SIAM J. Appl. Math. 1969); in the order of time
+// folds are stretches of it (R. Hyndman, G. Athanasopoulos, Forecasting: principles and
+// practice, 5.10).
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 #include "../shared/rows.hpp"
 #include "shuffle.hpp"
@@ -31,16 +37,79 @@ std::vector<Key> dealing_order(const tk_pass *pass, const tk_dealing *how, int64
     return keys;
 }
 
+double mark_of(const Key &k, tusk_shape shape) {
+    return tusk_extra(k.segment, shape, TUSK_FOLDS)[k.row];
+}
+
+// The fold of each row, rows of equal marks in one: the most frequent mark first, to the smallest
+// fold. Of marks as frequent the one that is dealt first comes first.
+std::vector<int32_t> folds_by_value(const std::vector<Key> &keys, tusk_shape shape, int folds) {
+    std::map<double, std::pair<int64_t, size_t>> seen; // rows of a mark, and its first place
+    for (size_t i = 0; i < keys.size(); i++)
+        seen.try_emplace(mark_of(keys[i], shape), 0, i).first->second.first++;
+    std::vector<std::pair<double, std::pair<int64_t, size_t>>> marks(seen.begin(), seen.end());
+    std::sort(marks.begin(), marks.end(), [](const auto &a, const auto &b) {
+        return a.second.first != b.second.first ? a.second.first > b.second.first
+                                                : a.second.second < b.second.second;
+    });
+    std::vector<int64_t> size(folds, 0);
+    std::map<double, int32_t> fold;
+    for (const auto &[mark, of] : marks) {
+        auto least = std::min_element(size.begin(), size.end());
+        fold[mark] = (int32_t)(least - size.begin());
+        *least += of.first;
+    }
+    std::vector<int32_t> out;
+    for (const Key &k : keys)
+        out.push_back(fold[mark_of(k, shape)]);
+    return out;
+}
+
+// The fold of each row: stretches of time, of equal size but for the first one, which has the
+// rest. Rows of one moment are in one fold: the later one where it would end between them.
+std::vector<int32_t> folds_by_order(const std::vector<Key> &keys, tusk_shape shape, int folds) {
+    size_t n = keys.size(), size = n / folds, first = n - size * (folds - 1);
+    std::vector<size_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    auto mark = [&](size_t i) { return mark_of(keys[order[i]], shape); };
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return mark_of(keys[a], shape) < mark_of(keys[b], shape);
+    });
+    std::vector<int32_t> out(n);
+    for (size_t i = n; i-- > 0;) {
+        bool with_next = i + 1 < n && mark(i) == mark(i + 1);
+        size_t own = i < first || !size ? 0 : 1 + (i - first) / size;
+        out[order[i]] = with_next ? out[order[i + 1]] : (int32_t)own;
+    }
+    return out;
+}
+
+// The fold of each row in the order of dealing.
+std::vector<int32_t> folds_of(const std::vector<Key> &keys, const tk_dealing *how,
+                              tusk_shape shape) {
+    if (how->by == TK_BY_VALUE)
+        return folds_by_value(keys, shape, how->folds);
+    if (how->by == TK_BY_ORDER)
+        return folds_by_order(keys, shape, how->folds);
+    std::vector<int32_t> out(keys.size());
+    for (size_t i = 0; i < keys.size(); i++)
+        out[i] = (int32_t)(i % (size_t)how->folds);
+    return out;
+}
+
 int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int threads,
                tusk_memory *memory, tusk_group *out) {
-    const tusk_group &group = pass->groups[g];
+    tusk_group group = pass->groups[g];
     std::vector<std::vector<Key>> cells(how->folds * how->slices);
     std::vector<Key> keys = dealing_order(pass, how, g, threads);
+    std::vector<int32_t> folds = folds_of(keys, how, tusk_shape_of(&group));
+    std::vector<int64_t> turn(how->folds, 0);
     for (size_t i = 0; i < keys.size(); i++) {
-        int64_t fold = (int64_t)i % how->folds, turn = (int64_t)i / how->folds;
-        cells[fold * how->slices + slice_of(turn, how->slices)].push_back(keys[i]);
+        int slice = slice_of(turn[folds[i]]++, how->slices);
+        cells[folds[i] * how->slices + slice].push_back(keys[i]);
     }
     keys = {};
+    group.extras &= ~TUSK_FOLDS; // no kernel reads them from here on
     for (size_t c = 0; c < cells.size(); c++) {
         // By hash again: neighbours in a cell would be of one class.
         std::sort(cells[c].begin(), cells[c].end(),

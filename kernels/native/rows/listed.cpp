@@ -112,14 +112,26 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     for (std::string_view name; words.next(&name);)
         if (!has_column(schema, name, true))
             return refuse_name("text", name, listed(schema, true), "a column of text", error);
-    if (!how->cluster)
-        return TK_OK;
-    if (!has_column(schema, how->cluster, false))
-        return refuse_name("cluster", how->cluster, listed(schema, false), "a column of the rows",
-                           error);
-    if (schema->n_columns == 1)
-        return refuse_name("cluster", how->cluster, "there is no other",
-                           "a column beside the features", error);
+    return TK_OK;
+}
+
+// Checks the columns that are no features.
+int check_marks(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
+    const char *options[] = {"cluster", fold_option(how)}, *names[] = {how->cluster, how->fold};
+    int distinct = how->cluster && how->fold && std::strcmp(how->cluster, how->fold) ? 2 : 1;
+    for (int k = 0; k < 2; k++) {
+        if (!names[k])
+            continue;
+        if (!has_column(schema, names[k], false))
+            return refuse_name(options[k], names[k], listed(schema, false), "a column of the rows",
+                               error);
+        if (schema->n_columns <= distinct)
+            return refuse_name(options[k], names[k], "there is no other",
+                               "a column beside the features", error);
+    }
+    if (how->fold && how->fold_in_time && has_column(schema, how->fold, true))
+        return refuse_name("time_by", how->fold, "it is text",
+                           "a column of dates, times or numbers", error);
     return TK_OK;
 }
 
@@ -162,11 +174,18 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
         return TK_OK;
     if (int code = check_names(schema, how, error))
         return code;
-    for (int32_t j = 0; j < schema->n_columns; j++)
-        if (how->cluster && !std::strcmp(schema->name[j], how->cluster))
-            out->cluster = (size_t)j;
-        else
+    if (int code = check_marks(schema, how, error))
+        return code;
+    for (int32_t j = 0; j < schema->n_columns; j++) {
+        bool cluster = how->cluster && !std::strcmp(schema->name[j], how->cluster);
+        bool fold = how->fold && !std::strcmp(schema->name[j], how->fold);
+        if (cluster)
+            out->clusters.column = (size_t)j;
+        if (fold)
+            out->folds.column = (size_t)j;
+        if (!cluster && !fold)
             add_column(out, schema, (size_t)j, how);
+    }
     return add_products(how, out, error);
 }
 

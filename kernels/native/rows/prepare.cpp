@@ -187,13 +187,18 @@ void copy_labels(const Expansion &e) {
         out[row] = rank[(size_t)y[row]];
 }
 
-// The values of the column of clusters; of text their places among all levels of the group.
-template <class T> void copy_clusters(const Expansion &e) {
-    double *out = tusk_extra(e.to, e.shape, TUSK_CLUSTERS);
-    const T *x = (const T *)tusk_dense_values(e.from) + e.columns.cluster;
-    const auto &codes = e.columns.cluster_of_code;
+// The values of a column of marks; of text their places among all levels of the group.
+template <class T> void copy_marks(const Expansion &e, const Marks &marks, enum tusk_extra which) {
+    double *out = tusk_extra(e.to, e.shape, which);
+    const T *x = (const T *)tusk_dense_values(e.from) + marks.column;
+    const auto &codes = marks.of_code;
     for (uint32_t row = 0; out && row < e.from->n_rows; row++, x += e.width)
         out[row] = codes.empty() ? (double)*x + 0.0 : codes[e.part][(size_t)*x]; // not -0
+}
+
+template <class T> void copy_all_marks(const Expansion &e) {
+    copy_marks<T>(e, e.columns.clusters, TUSK_CLUSTERS);
+    copy_marks<T>(e, e.columns.folds, TUSK_FOLDS);
 }
 
 void expand(const Expansion &e, const tusk_group *group) {
@@ -201,7 +206,7 @@ void expand(const Expansion &e, const tusk_group *group) {
     e.to->n_rows = e.from->n_rows;
     copy_labels(e);
     tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
-    f64 ? copy_clusters<double>(e) : copy_clusters<float>(e);
+    f64 ? copy_all_marks<double>(e) : copy_all_marks<float>(e);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -217,7 +222,7 @@ void shape(const tusk_group *group, const tk_preparing *how, const Columns &colu
     out->parts = nullptr;
     if (columns.columns.empty())
         return;
-    out->extras |= how->cluster ? TUSK_CLUSTERS : 0;
+    out->extras |= (how->cluster ? TUSK_CLUSTERS : 0) | (how->fold ? TUSK_FOLDS : 0);
     bool f64 = group->parts->schema->f64;
     bool dense = how->dense || columns.n_features <= DENSE_WIDTH ||
                  (!columns.wordy && columns.n_features <= DENSE_SHARE * columns.entries);

@@ -65,10 +65,11 @@ int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
     return c ? c : n < m ? -1 : n > m;
 }
 
-// Compares weights, offsets and clusters: rows that are equal but for them are no equal rows.
+// Compares weights, offsets, clusters and folds: rows that are equal but for them are no equal
+// rows.
 int compare_extras(const tusk_group &group, const Key &a, const Key &b) {
     tusk_shape shape = tusk_shape_of(&group);
-    for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS}) {
+    for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS, TUSK_FOLDS}) {
         const double *x = tusk_extra(a.segment, shape, which);
         const double *z = tusk_extra(b.segment, shape, which);
         if (x && x[a.row] != z[b.row])

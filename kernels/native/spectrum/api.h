@@ -11,9 +11,10 @@ extern "C" {
 /* The eigenvalues of a packed lower triangle, shape (p, p), and a gradient's components along
  * their vectors, both (k,), in no order: of as many steps of Lanczos' method. The result is how
  * many there are, fewer than k where the gradient has no component along the others, 0 where it
- * has none. */
-TK_API int64_t tk_quadrature(const double *packed, const double *gradient, int64_t p, int64_t k,
-                             double *eigenvalue, double *component);
+ * has none. scale, shape (p,): what rows and columns of the triangle are multiplied by, or null.
+ */
+TK_API int64_t tk_quadrature(const double *packed, const double *scale, const double *gradient,
+                             int64_t p, int64_t k, double *eigenvalue, double *component);
 /* A quadratic model of an objective in the coordinates of its eigenvectors. */
 typedef struct tk_quadratic {
     int64_t k;

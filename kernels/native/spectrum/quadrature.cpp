@@ -20,14 +20,22 @@ constexpr int MOST_TURNS = 60;
 
 using Vector = std::vector<double>;
 
-// The packed lower triangle times x.
-void times(const double *packed, const double *x, double *y, int64_t p) {
+// The packed lower triangle times x; scale: of its rows and columns, or null; scaled: for them.
+void times(const double *packed, const double *scale, const double *x, double *y, int64_t p,
+           Vector &scaled) {
+    if (scale) {
+        for (int64_t i = 0; i < p; i++)
+            scaled[i] = scale[i] * x[i];
+        x = scaled.data();
+    }
     std::fill(y, y + p, 0.0);
     for (int64_t i = 0; i < p; i++) {
         const double *row = packed + i * (i + 1) / 2;
         y[i] += dot(row, x, i + 1);
         add(x[i], row, y, i);
     }
+    for (int64_t i = 0; scale && i < p; i++)
+        y[i] *= scale[i];
 }
 
 struct Tridiagonal {
@@ -35,16 +43,17 @@ struct Tridiagonal {
 };
 
 // At most k steps from `start`, each vector orthogonal to all before it, twice over.
-Tridiagonal lanczos(const double *packed, const double *start, int64_t p, int64_t k) {
+Tridiagonal lanczos(const double *packed, const double *scale, const double *start, int64_t p,
+                    int64_t k) {
     Tridiagonal out;
-    Vector basis(k * p), next(p);
+    Vector basis(k * p), next(p), scaled(scale ? p : 0);
     const double size = std::sqrt(dot(start, start, p));
     double largest = 0;
     for (int64_t i = 0; i < p; i++)
         basis[i] = start[i] / size;
     for (int64_t j = 0; j < k; j++) {
         const double *last = &basis[j * p];
-        times(packed, last, next.data(), p);
+        times(packed, scale, last, next.data(), p, scaled);
         out.diagonal.push_back(dot(last, next.data(), p));
         for (int again = 0; again < 2; again++)
             for (int64_t i = 0; i <= j; i++)
@@ -120,12 +129,12 @@ bool settle(Tridiagonal &t, Vector &first) {
 } // namespace
 } // namespace tusk
 
-int64_t tk_quadrature(const double *packed, const double *gradient, int64_t p, int64_t k,
-                      double *eigenvalue, double *component) {
+int64_t tk_quadrature(const double *packed, const double *scale, const double *gradient, int64_t p,
+                      int64_t k, double *eigenvalue, double *component) {
     const double size = std::sqrt(tusk::dot(gradient, gradient, p));
     if (!(size > 0) || !std::isfinite(size))
         return 0;
-    tusk::Tridiagonal found = tusk::lanczos(packed, gradient, p, k);
+    tusk::Tridiagonal found = tusk::lanczos(packed, scale, gradient, p, k);
     tusk::Vector first;
     if (!tusk::settle(found, first))
         return 0;

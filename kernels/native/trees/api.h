@@ -92,7 +92,7 @@ typedef struct tk_boost {
     /* 1: a random forest (forest/bagging.hpp), whose learning rate is 1 / trees; its losses are
      * out of bag. Objective TK_SQUARED or TK_GINI. */
     int64_t averaged;
-    double node_fraction;   /* of the features, drawn anew for each split; 1: all */
+    double node_fraction; /* of the features, drawn anew for each split; 1: all */
     /* Shares of the rows with the largest and with other gradients that each iteration grows on
      * (drawing/one_side.hpp), from iteration 1 / learning_rate on; other_rate 0: all rows. */
     double top_rate, other_rate;

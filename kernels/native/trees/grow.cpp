@@ -1,5 +1,6 @@
 // Grows one tree, leaf by leaf.
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "../shared/pool.hpp"
@@ -12,7 +13,11 @@ namespace tusk {
 template <class Cell>
 Grower<Cell>::Grower(const tk_boost &boost, const Bins &bins, int threads, int64_t cancel_mark,
                      tusk_memory *memory)
-    : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark), memory_(memory) {}
+    : boost_(boost), bins_(bins), threads_(threads), cancel_mark_(cancel_mark), memory_(memory) {
+    constexpr int64_t PIECE = (2 << 20) - 4096; // bytes of a slab
+    auto size = (int64_t)(histogram_size() * sizeof(Cell));
+    together_ = (int32_t)std::clamp<int64_t>(PIECE / size, 1, boost.num_leaves);
+}
 
 template <class Cell> bool Grower<Cell>::may_split(const Leaf &leaf) const {
     return leaf.n >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
@@ -24,12 +29,17 @@ template <class Cell> Side Grower<Cell>::side_of(const Split &split) const {
     return {(int16_t)split.bin, (int16_t)(split.missing_left ? missing : -1)};
 }
 
+// Several histograms share a piece of memory, since an account gives out whole slabs.
 template <class Cell> int32_t Grower<Cell>::take_slot() {
     if (free_.empty()) {
+        auto first = (int32_t)sums_.size() * together_;
         sums_.push_back(std::make_unique<Charged<Cell>>());
-        if (sums_.back()->take(memory_, bins_.total()))
+        if (sums_.back()->take(memory_, (size_t)together_ * histogram_size()))
             throw std::bad_alloc();
-        return (int32_t)sums_.size() - 1;
+        for (int32_t slot = first + together_; slot-- > first;) {
+            std::memset(histogram(slot) + bins_.total(), 0, LANES * sizeof(Cell));
+            free_.push_back(slot);
+        }
     }
     int32_t slot = free_.back();
     free_.pop_back();

@@ -88,17 +88,19 @@ template <> struct Prefixes<Addend> {
     bool full() const { return used + LONGEST > ROOM; }
 
     // Parts without a candidate, where one child has too few rows, are left out. This is done
-    // without a branch, which would be mispredicted for most features.
+    // without a branch, which would be mispredicted for most features. Reads whole parts: what is
+    // behind the feature's bins is no candidate.
     void take(const Addend *bins, int32_t n, const Sum &start, int64_t first, const Range &fits) {
         Addend sum{start.gradient, start.rows << COUNT_SHIFT | start.curvature};
-        Addend *out = sums + used;
-        for (int32_t b = 0; b < n; b++)
-            out[b] = sum += bins[b];
-        for (int32_t b = 0; b < n; b += LANES) {
-            parts[n_parts] = {used + b, first + 2 * b, first + 2 * n};
-            n_parts += (out[std::min(b + LANES, n) - 1][1] >= fits.low) & (out[b][1] < fits.end);
+        int64_t end = first + 2 * (int64_t)n;
+        for (; first < end; bins += LANES, first += 2 * LANES, used += LANES) {
+            Addend *out = sums + used;
+#pragma GCC unroll 8
+            for (int32_t b = 0; b < LANES; b++)
+                out[b] = sum += bins[b];
+            parts[n_parts] = {used, first, end};
+            n_parts += (sum[1] >= fits.low) & (out[0][1] < fits.end);
         }
-        used = (used + n + LANES - 1) / LANES * LANES;
     }
 };
 
@@ -117,24 +119,40 @@ int32_t feature_of(const Bins &bins, int64_t candidate) {
 }
 
 // The best candidates of each lane. A candidate's number is twice that of its bin, and one more if
-// missing values go left.
+// missing values go left. Scores are fractions, which are compared without a division.
 struct Best {
-    v8d gain;
+    v8d above, below;
     v8i candidate{-1, -1, -1, -1, -1, -1, -1, -1};
 
-    explicit Best(double least) : gain(splat(least)) {}
+    explicit Best(double least) : above(splat(least)), below(splat(1)) {}
 
-    // The first candidate of the largest gain; -1: there is none.
-    int64_t pick(double *of) const {
-        int64_t found = -1;
-        for (int lane = 0; lane < LANES; lane++) {
-            int64_t c = candidate[lane];
-            if (c < 0 || (found >= 0 && (gain[lane] < *of || (gain[lane] == *of && c > found))))
-                continue;
-            found = c, *of = gain[lane];
-        }
-        return found;
+    // The first candidate of the largest score; -1: there is none.
+    int64_t pick(double *score) const {
+        v8d scores = select<v8d>(candidate >= 0, above / below, splat(-1));
+        double most = -1;
+        int64_t found = INT64_MAX;
+        for (int lane = 0; lane < LANES; lane++)
+            most = std::max(most, scores[lane]);
+        for (int lane = 0; lane < LANES; lane++)
+            found = scores[lane] == most ? std::min<int64_t>(found, candidate[lane]) : found;
+        *score = most;
+        return most < 0 ? -1 : found;
     }
+};
+
+// Powers of two by which gradients and curvatures are multiplied, so that those of all rows and of
+// the leaf are about 1: products of several of them neither overflow nor vanish.
+struct Scale {
+    double gradient, curvature;
+
+    Scale(const Rule &rule, const Sum &leaf) : gradient(0x1p-62 / rule.units.gradient) {
+        int exponent = 0;
+        std::frexp(rule.curvature(leaf) + rule.boost->l2, &exponent);
+        curvature = std::ldexp(1.0, -exponent);
+    }
+    // Of a gain, which is a square of gradients by a curvature.
+    double scaled(double gain) const { return gain * gradient * gradient / curvature; }
+    double unscaled(double gain) const { return gain / gradient / gradient * curvature; }
 };
 
 // What rounding may leave of a gain of 0, as a fraction of the leaf's score. Without this limit, a
@@ -145,13 +163,22 @@ constexpr double NOISE = 1e-12;
 class Search {
 public:
     Search(const Rule &rule, const Sum &leaf)
-        : range_(range_of(rule, leaf)), unit_(rule.units), l1_(rule.boost->l1),
-          l2_(rule.boost->l2), gradient_(rule.gradient(leaf)), curvature_(rule.curvature(leaf)),
-          rows_((double)leaf.rows), least_rows_((double)rule.boost->min_child_rows),
-          least_curvature_(std::max(rule.boost->min_child_hessian, 1e-300)),
-          parent_(rule.score(gradient_, curvature_)),
-          best_(std::max(rule.boost->min_gain, NOISE * parent_)) {}
+        : range_(range_of(rule, leaf)), scale_(rule, leaf), boost_(*rule.boost),
+          unit_{0x1p-62, rule.units.curvature * scale_.curvature},
+          l1_(boost_.l1 * scale_.gradient), l2_(boost_.l2 * scale_.curvature),
+          gradient_((double)leaf.gradient * unit_.gradient),
+          curvature_((double)leaf.curvature * unit_.curvature), rows_((double)leaf.rows),
+          least_rows_((double)boost_.min_child_rows),
+          least_curvature_(std::max(boost_.min_child_hessian * scale_.curvature, 1e-300)),
+          parent_(score()),
+          best_(parent_ + std::max(scale_.scaled(boost_.min_gain), NOISE * parent_)) {}
 
+    // The first candidate of the largest gain; -1: there is none.
+    int64_t pick(double *gain) const {
+        int64_t found = best_.pick(gain);
+        *gain = scale_.unscaled(*gain - parent_);
+        return *gain > 0 ? found : -1;
+    }
     void look(Prefixes<Sum> &left) {
         for (int32_t i = 0; i < left.n_parts; i++)
             look_at(left, left.parts[i].at, left.parts[i].n, left.parts[i].first);
@@ -162,7 +189,6 @@ public:
             look_at(left.sums + left.parts[i].at, left.parts[i]);
         left.used = left.n_parts = 0;
     }
-    const Best &best() const { return best_; }
     const Range &range() const { return range_; }
 
 private:
@@ -190,25 +216,26 @@ private:
         v8d gl = number_of(gradient) * unit_.gradient, gr = gradient_ - gl;
         v8d hl = number_of(curvature) * unit_.curvature, hr = curvature_ - hl;
         fits &= (hl >= least_curvature_) & (hr >= least_curvature_);
-        v8d gain = gains(gl, hl + l2_, gr, hr + l2_) - parent_;
-        Mask<v8d> better = fits & (gain > best_.gain);
-        best_.gain = select<v8d>(better, gain, best_.gain);
+        if (l1_ != 0)
+            gl = shrunk(gl), gr = shrunk(gr);
+        hl += l2_, hr += l2_;
+        v8d above = gl * gl * hr + gr * gr * hl, below = hl * hr; // gl^2 / hl + gr^2 / hr
+        Mask<v8d> better = fits & (above * best_.below > best_.above * below);
+        best_.above = select<v8d>(better, above, best_.above);
+        best_.below = select<v8d>(better, below, best_.below);
         best_.candidate = better ? number : best_.candidate;
     }
 
-    v8d shrunk(v8d g) const {
-        v8d size = vmax(vabs(g) - l1_, v8d{});
-        return size; // squared by the caller, so the sign does not matter
-    }
-    // gl^2 / hl + gr^2 / hr by one division.
-    v8d gains(v8d gl, v8d hl, v8d gr, v8d hr) const {
-        if (l1_ != 0)
-            gl = shrunk(gl), gr = shrunk(gr);
-        v8d inverse = 1.0 / (hl * hr);
-        return gl * gl * (hr * inverse) + gr * gr * (hl * inverse);
+    // Its sign does not matter, since it is squared.
+    v8d shrunk(v8d g) const { return vmax(vabs(g) - l1_, v8d{}); }
+    double score() const {
+        double g = std::max(std::fabs(gradient_) - l1_, 0.0), h = curvature_ + l2_;
+        return h > 0 ? g * g / h : 0;
     }
 
     Range range_;
+    Scale scale_;
+    const tk_boost &boost_;
     Units unit_;
     double l1_, l2_, gradient_, curvature_, rows_, least_rows_, least_curvature_, parent_;
     Best best_;
@@ -258,7 +285,7 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     }
     search.look(left);
     double gain = 0;
-    int64_t candidate = search.best().pick(&gain);
+    int64_t candidate = search.pick(&gain);
     return candidate < 0 ? Split{} : split_of(candidate, gain, bins, histogram, leaf);
 }
 

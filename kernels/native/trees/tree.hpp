@@ -6,6 +6,7 @@
 
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
+#include "../shared/simd.hpp"
 #include "split.hpp"
 
 namespace tusk {
@@ -87,7 +88,11 @@ private:
     int64_t partition(const Leaf &leaf);
     void choose_features(const std::vector<int32_t> &features);
     double write_set(const Split &split, Tree *out) const;
-    Cell *histogram(int32_t slot) { return sums_[slot]->data(); }
+    // Cells of a histogram, and as many behind them as a search reads beyond the last bin.
+    size_t histogram_size() const { return bins_.total() + LANES; }
+    Cell *histogram(int32_t slot) {
+        return sums_[slot / together_]->data() + slot % together_ * histogram_size();
+    }
     void write(Tree *out) const;
     void add_values(double *margins) const;
 
@@ -96,7 +101,8 @@ private:
     int threads_;
     int64_t cancel_mark_;
     tusk_memory *memory_;
-    std::vector<std::unique_ptr<Charged<Cell>>> sums_; // a histogram per slot
+    std::vector<std::unique_ptr<Charged<Cell>>> sums_; // together_ histograms each
+    int32_t together_;
     std::vector<int32_t> free_;
     std::vector<Addend> blocks_;
     std::vector<Leaf> leaves_;

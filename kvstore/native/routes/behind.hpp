@@ -1,13 +1,30 @@
 // Writing behind: what goes to a region is gathered in whole pages before it is written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "api.h"
 
 namespace tusk {
+
+struct Free {
+    void operator()(void *memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<char, Free>;
+
+inline Memory take(std::size_t bytes) {
+    constexpr std::size_t LINE = 64;
+    auto *memory = std::aligned_alloc(LINE, std::max(LINE, (bytes + LINE - 1) / LINE * LINE));
+    if (!memory)
+        throw std::bad_alloc();
+    return Memory(static_cast<char *>(memory));
+}
 
 // A buffer for each region. Chunks come in order, and so do the places to which they write in a
 // region; so each region is written from one end to the other, in runs as long as its buffer. One
@@ -16,8 +33,9 @@ class Behind {
 public:
     // size: bytes of each buffer, a multiple of a page; 0: all is written at once.
     Behind(int32_t regions, int32_t size)
-        : size_(static_cast<std::size_t>(size)), open_(static_cast<std::size_t>(regions)),
-          memory_(open_.size() * size_) {}
+        : size_(static_cast<std::size_t>(size)), open_(static_cast<std::size_t>(regions)) {}
+    void take() { memory_ = tusk::take(open_.size() * size_); } // before the first put
+    void drop() { memory_.reset(); }                            // when all is flushed
 
     // Writes `bytes` at a place of the file, once they and what follows fill the buffer. `write`
     // takes data, bytes and the place; its failure is the result.
@@ -32,12 +50,12 @@ private:
         std::size_t used = 0;
     };
     char *buffer(int32_t region) {
-        return memory_.data() + static_cast<std::size_t>(region) * size_;
+        return memory_.get() + static_cast<std::size_t>(region) * size_;
     }
 
     std::size_t size_;
     std::vector<Open> open_;
-    std::vector<char> memory_;
+    Memory memory_;
 };
 
 } // namespace tusk

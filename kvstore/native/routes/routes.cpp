@@ -266,13 +266,18 @@ void ks_routes_count(ks_routes *routes, ks_route_counters *counters) {
 }
 
 int ks_routes_rest(ks_routes *routes, int rest, int fold, char *error) {
-    if (rest && !settle_down(*routes, error))
-        return KS_FAILED;
-    if (fold)
-        std::fill(routes->stamps.begin(), routes->stamps.end(), 0.0);
-    if (!rest && !routes->thread.idle(error)) // a write between passes failed
-        return KS_FAILED;
-    routes->resting = rest != 0;
-    routes->rest.clear();
-    return KS_OK;
+    return guarded(
+        [&] {
+            if (rest && !settle_down(*routes, error))
+                return KS_FAILED;
+            if (fold)
+                std::fill(routes->stamps.begin(), routes->stamps.end(), 0.0);
+            if (!rest && !routes->thread.idle(error)) // a write between passes failed
+                return KS_FAILED;
+            routes->resting = rest != 0;
+            routes->rest.clear();
+            rest ? routes->drop_buffers() : routes->take_buffers();
+            return KS_OK;
+        },
+        error);
 }

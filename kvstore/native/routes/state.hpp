@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <utility>
 
 #include "api.h"
@@ -12,19 +10,6 @@
 #include "routes.hpp"
 
 namespace tusk {
-
-struct Free {
-    void operator()(void *memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<char, Free>;
-
-inline Memory take(std::size_t bytes) {
-    constexpr std::size_t LINE = 64;
-    auto *memory = std::aligned_alloc(LINE, std::max(LINE, (bytes + LINE - 1) / LINE * LINE));
-    if (!memory)
-        throw std::bad_alloc();
-    return Memory(static_cast<char *>(memory));
-}
 
 class Watch {
 public:
@@ -97,6 +82,11 @@ struct ks_routes {
         : plan(given), stamps(static_cast<std::size_t>(given.chunks)),
           released(static_cast<std::size_t>(given.chunks)), links(given), next_links(given),
           sent_links(given), behind(given.chunks, given.behind) {
+        take_buffers();
+    }
+
+    // What passes need, and what is at rest does not: who seals has memory of his own.
+    void take_buffers() {
         int64_t region = 0, weights = 0;
         for (int32_t j = 0; j < plan.chunks; j++) {
             region = std::max(region, plan.region[j + 1] - plan.region[j]);
@@ -106,6 +96,14 @@ struct ks_routes {
         next = tusk::take(static_cast<std::size_t>(region));
         out = tusk::take(static_cast<std::size_t>(weights * plan.weight_size));
         moves.reset(new int32_t[static_cast<std::size_t>(weights)]);
+        behind.take();
+    }
+    void drop_buffers() {
+        here.reset();
+        next.reset();
+        out.reset();
+        moves.reset();
+        behind.drop();
     }
 
     std::size_t bytes(int64_t weights) const {

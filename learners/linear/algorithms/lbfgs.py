@@ -269,6 +269,10 @@ class Lbfgs(Algorithm):
         weights = costs.on_weights(self.name) + costs.on_weights(f"{self.name} move") * moves
         return cost_of_passes(costs, plan, SEARCHED, FIRST, weights, self.memory(costs))
 
+    def scale(self, problem: Problem, diagonal: Floats) -> tuple[Method, Floats] | None:
+        guess = first_guess(problem)
+        return None if guess is None else (Method.QUASI_NEWTON, np.sqrt(guess[0]))
+
     def usual(self, question: Question, k: float) -> Interval:
         return USUAL.iterations(question, k)
 

@@ -244,6 +244,9 @@ class NewtonCg(Algorithm):
             Parts(FRESH * gradient + weights, gradient),
         )
 
+    def scale(self, problem: Problem, diagonal: Floats) -> tuple[Method, Floats] | None:
+        return Method.CONJUGATE_GRADIENTS, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+
     def usual(self, question: Question, k: float) -> Interval:
         if question.task.quadratic:
             return Interval(1, 1, 2)

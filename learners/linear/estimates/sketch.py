@@ -61,7 +61,8 @@ class Sketch:
     eigenvalue (k,) and gradient (k,): of the curvature, and along its vectors; largest: the
     gradient's largest component by weight; unit: what gradients are measured in; step: the first
     one of steepest descent, by the Lipschitz bound; length: what the start's gradient is measured
-    in for the first step of quasi-Newton methods; most: iterations that a method makes on it.
+    in for the first step of quasi-Newton methods, infinite where that is 1; most: iterations that
+    a method makes on it; scaled: of the methods that precondition, by their own weights.
     """
 
     eigenvalue: Floats
@@ -72,6 +73,7 @@ class Sketch:
     length: float
     most: int = MOST
     runs: dict[tuple[Method, int], Floats] = field(default_factory=dict, compare=False)
+    scaled: dict[Method, "Sketch"] = field(default_factory=dict)
 
     @property
     def norm(self) -> float:
@@ -104,7 +106,7 @@ class Sketch:
 
         bent: further iterations of an objective that is not quadratic.
         """
-        errors = self.errors(method, tolerance)
+        errors = self.scaled.get(method, self).errors(method, tolerance)
         below = np.flatnonzero(errors <= tolerance)
         if len(below):
             point = float(below[0]) + bent

@@ -16,6 +16,8 @@ from tuskml.learners.row_groups import RUN_ROWS
 from tuskml.optimizer.disk import draw_seconds, scan_seconds
 
 SHUFFLED = "shuffled-partition"
+ALL_ROWS = " on all rows"
+"""What the name of a plan ends with that reads and transforms all rows, and draws none of them."""
 DRAW_SECONDS = {EAGER: 430e-9}
 """Of a row that a sampler draws from rows in memory, beside its step: Bernoulli's numbers are
 drawn one by one and sorted. Measured on dense and sparse rows: 391 to 470 ns, and 57 to 141 of

@@ -1,6 +1,7 @@
 """An explanation of a training as data: plan, candidates, and what the training came to."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from tuskml.kernels.gpu import placement
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners.explaining import explanation
 from tuskml.learners.linear import devices
+from tuskml.learners.linear.estimates.ways import ALL_ROWS, SHUFFLED
 from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, Speculated
@@ -115,7 +117,15 @@ def document(
         cannot=chosen.note,
         candidates=[one_document(one, chosen) for one in by_total(chosen.candidates)],
         actual=None if actual is None else actual.document(),
+        source=None if request.source is None else with_chosen(request.source, plan),
     )
+
+
+def with_chosen(source: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """The plans that were compared before the rows were read, that which trains being marked."""
+    names = plan.family + ALL_ROWS, f"{plan.family} eager {plan.sampler or SHUFFLED}"
+    marked = [one | {"chosen": one["algorithm"] in names} for one in source["candidates"]]
+    return dict(source) | {"candidates": marked}
 
 
 def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:

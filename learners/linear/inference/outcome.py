@@ -138,8 +138,9 @@ def _infer_some(
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
     if likely_classes(problem.task):
-        seen.parted[which], unproved = apart(part, state.v[which], end, solution, plan.threads)
-        _decide(problem, state, plan, seen, which[unproved], deadline)
+        said = apart(part, state.v[which], end, solution, plan.threads)
+        seen.parted[which] = said.parted
+        _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
@@ -156,10 +157,8 @@ def _infer_some(
 
 def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
-) -> tuple[Bools, Bools]:
-    """Of which groups (G,) Newton's step proves that the classes are apart, so that there is no
-    optimum, and of which it proves nothing (`learners/linear/inference/separation.py`).
-    """
+) -> separation.Proof:
+    """What Newton's step proves where trainings ended (`separation.py`)."""
     if end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
     else:  # a likelihood of the user's own
@@ -167,9 +166,11 @@ def apart(
         found = problem.evaluate(v, curvature=True)
         solution = solve(np.asarray(found.hessian), found.gradient, threads)
         step = solution.step
-    whole = np.where(solution.rank == free_weights(problem), solution.pivot, 0.0)
-    said = separation.verdict(problem, v, step, whole)
-    return said.parted, ~(said.parted | said.exists)
+    full = solution.rank == free_weights(problem)
+    said = separation.verdict(problem, v, step, np.where(full, solution.pivot, 0.0))
+    left = ~(said.parted | said.exists)
+    near = separation.Ended((v - step)[left], np.where(full, solution.rank, 0)[left])
+    return separation.Proof(said.parted, left, near)
 
 
 def _decide(
@@ -178,18 +179,19 @@ def _decide(
     plan: Plan,
     seen: Inference,
     which: Index,
+    near: separation.Ended,
     deadline: float | None,
 ) -> None:
     """Whether the classes of some groups are apart, into seen; past the deadline they count as
-    groups that time did not suffice for.
+    groups that time did not suffice for. near: where Newton's step leads.
     """
     if not len(which):
         return
     part = separation.as_logistic(problem) if problem.task.own is not None else problem
     rows = replace(part.rows, deadline=deadline)
     try:
-        begin = np.zeros((len(which), part.d + 1))
-        seen.parted[which] = separation.decide(part.on(rows).of(which), begin, plan.threads)
+        begin, some = np.zeros((len(which), part.d + 1)), part.on(rows).of(which)
+        seen.parted[which] = separation.decide(some, begin, plan.threads, ended=near)
     except OutOfTime:
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 

@@ -34,7 +34,8 @@ LEVEL = 1e-7
 """Part of the largest move of a margin, by which others may fall and have not moved."""
 CLEAR = 1e-9
 """Relative pivot of H below which its steps prove nothing."""
-MOST_STEPS = 60
+MOST_STEPS, MOST_NEAR = 60, 6
+"""Of Newton's method: from v = 0 on, and from weights where a training ended."""
 HALVINGS = 30
 
 
@@ -93,17 +94,66 @@ def judged(found: Reach, pivot: Floats) -> Verdict:
     return Verdict(exists & ~parted, parted)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """Where Newton's step leads from where trainings ended: the weights (G, p), and the rank (G,)
+    that the rows have, 0 where it is not known.
+    """
+
+    v: Floats
+    rank: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """parted (G,): there is no optimum; left (G,): nothing is proved; near: of these groups."""
+
+    parted: Bools
+    left: Bools
+    near: Ended
+
+
 def decide(
-    problem: Problem, v: Floats, threads: int, proof: Callable[..., Verdict] = verdict
+    problem: Problem,
+    v: Floats,
+    threads: int,
+    proof: Callable[..., Verdict] = verdict,
+    ended: Ended | None = None,
 ) -> Bools:
     """Groups (G,) without an optimum, by Newton's method from v = 0 on until one or the other is
-    proved; where rounding leaves both open, as none is. proof: as `verdict`. Raises OutOfTime at
-    the rows' deadline.
+    proved; where rounding leaves both open, as none is.
+
+    proof: as `verdict`; ended: of trainings that came near an optimum if there is one, where a few
+    steps from there on are tried first, which mostly prove it. Raises OutOfTime at the rows'
+    deadline.
     """
     problem = replace(problem, precise=True)
-    parted, whole = np.zeros(problem.n_groups, bool), np.zeros(problem.n_groups, np.int64)
-    left = np.arange(problem.n_groups)
-    for number in range(MOST_STEPS):
+    parted, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
+    near = np.flatnonzero(ended.rank) if ended is not None else left[:0]
+    if ended is not None and len(near):
+        given = problem.of(near), ended.v[near], threads, proof, MOST_NEAR, ended.rank[near]
+        parted[near], rest = followed(*given)
+        left = np.sort(np.concatenate([np.setdiff1d(left, near), near[rest]]))
+    if len(left):
+        part = problem.of(left)
+        parted[left] = followed(part, v[left], threads, proof, MOST_STEPS)[0]
+    return parted
+
+
+def followed(
+    problem: Problem,
+    v: Floats,
+    threads: int,
+    proof: Callable[..., Verdict],
+    most: int,
+    whole: NDArray[np.int64] | None = None,
+) -> tuple[Bools, NDArray[np.intp]]:
+    """Groups (G,) that are proved to have no optimum, and the places of those not decided.
+
+    whole: the rows' rank; None where v is 0, where the curvature has it.
+    """
+    parted, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
+    for _ in range(most):
         part = problem.of(left)
         found = part.evaluate(v, curvature=True)
         solution = solve(
@@ -113,17 +163,17 @@ def decide(
             cancel_mark=part.rows.cancel_mark,
             deadline=part.rows.deadline,
         )
-        if number == 0:  # all rows weigh the same: the rank of the rows themselves
+        if whole is None:  # all rows weigh the same: the rank of the rows themselves
             whole = solution.rank
         clear = np.where(solution.rank == whole[left], 1.0, 0.0)
         said = proof(part, v, solution.step, clear)
         parted[left[said.parted]] = True
         rest = np.flatnonzero(~(said.exists | said.parted))
+        left, v = left[rest], v[rest]
         if not len(rest):
             break
-        v = _lower(part.of(rest), v[rest], solution.step[rest], found.objective[rest])
-        left = left[rest]
-    return parted
+        v = _lower(part.of(rest), v, solution.step[rest], found.objective[rest])
+    return parted, left
 
 
 def _lower(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:

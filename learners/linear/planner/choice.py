@@ -26,7 +26,8 @@ INSTANT, WORTH_TRYING = 0.002, 0.1
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
 """Whose iterations are known without a trial."""
 FAR = 10.0
-"""Times the iterations that a trial made, beyond which its curve is not believed alone."""
+"""Times the iterations that a trial made, beyond which its curve is not believed alone, and its
+square, beyond which it tells no more: errors that have hardly fallen yet lead anywhere."""
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096
@@ -173,7 +174,8 @@ def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
     told = curve.iterations(epsilon)
     if told.point <= FAR * len(curve.errors):
         return told
-    between = math.sqrt(told.point * max(usual.point, 1.0))
+    least = min(told.point, FAR**2 * len(curve.errors))
+    between = math.sqrt(least * max(usual.point, 1.0))
     return Interval.around(min(told.low, usual.low), between, max(told.high, usual.high))
 
 

@@ -46,5 +46,7 @@ def groups_of(
     pieces = [piece.tobytes() for piece in (head, labels, *arrays)]
     whole = b"".join(piece + bytes(-len(piece) % 8) for piece in pieces)
     segment = np.frombuffer(whole, np.uint64).copy()
-    where = [(address_of(segment), len(labels), 0, features, KINDS.index(storage), 0, 0, 0)]
-    return segment, np.array(where, GROUP)
+    group = np.zeros(1, GROUP)
+    group["head"], group["n_rows"] = address_of(segment), len(labels)
+    group["dim"], group["kind"] = features, KINDS.index(storage)
+    return segment, group

@@ -12,10 +12,12 @@ from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.problem import Problem
 
-FEW = 1024
-"""Rows whose length is looked at."""
-PLACES, FROM_EACH = 16, 12
-"""Where rows are taken that are compared with one another, and how many."""
+FEW, LEAST = 1024, 64
+"""Rows whose length is looked at, and how many at least where they are wide."""
+PLACES, FROM_EACH, LEAST_FROM_EACH = 16, 12, 4
+"""Where rows are taken that are compared with one another, and how many, of wide ones at least."""
+MOST_VALUES = 1 << 17
+"""Values of these rows, beyond which fewer rows do: each takes about 4 ns."""
 APART = (0.17, 0.31, 0.47)
 """Of all of these rows, how many lie between two that are compared: rows side by side in a table
 may be alike."""
@@ -37,9 +39,18 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
         question = replace(question, spread=spread, spread_with_l2=whole)
     looking = [one for one in REGISTERED if one.looks_at_length]
     if any(not one.refusal(question.task) and not one.unfit(options) for one in looking):
-        dual = Dual.of_rows(one.rows.head(FEW), one.shift, options.l2, 0.0, 0, np.zeros(1))
+        dual = Dual.of_rows(
+            one.rows.head(few_of(question)), one.shift, options.l2, 0.0, 0, np.zeros(1)
+        )
         question = replace(question, length=float(dual.norm.mean()))
     return question
+
+
+def few_of(question: Question) -> int:
+    """How many rows to look at the length of; sparse ones have few values."""
+    seen = question.seen
+    each = seen.entries / max(seen.rows, 1) if seen.sparse else seen.n_features
+    return int(min(FEW, max(LEAST, MOST_VALUES // max(each, 1))))
 
 
 def spread_of(one: Problem) -> float | None:
@@ -75,5 +86,6 @@ def some_rows(one: Problem) -> NDArray[Any]:
     """Features (n, d) of rows from all over a group."""
     parts = [features for _, features, _ in one.chunks(0)]
     chosen = parts[:: max(1, len(parts) // PLACES)]
-    wanted = max(FROM_EACH, PLACES * FROM_EACH // len(chosen))
+    most = max(PLACES * LEAST_FROM_EACH, min(PLACES * FROM_EACH, MOST_VALUES // max(one.d, 1)))
+    wanted = max(most // PLACES, most // len(chosen))
     return np.concatenate([part[:: max(1, len(part) // wanted)][:wanted] for part in chosen])

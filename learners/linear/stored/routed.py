@@ -48,7 +48,7 @@ PUT_WEIGHTS = 1 << 20
 OF_LEVELDB = frozenset({"partition", "layout", "sharing"})
 """Options that say how the weights lie in LevelDB, and so that they do."""
 PATIENCE = 9
-"""Checkpoints take a tenth of the time at most."""
+"""Times a checkpoint's seconds between two of them, so that they take a tenth of the time."""
 
 
 class RoutedRun(Run):
@@ -183,6 +183,8 @@ class RoutedOnline(Online):
         self.routing = run.routing
         self.training = replace(self.training, together=True)
         self.pace = Pace(run.plan.threads, 1)  # which wait for the disk, not for each other
+        # The first checkpoint sorts and writes as much as planning did, so it takes about as long.
+        self.checkpointed += PATIENCE * run.clock.spent("layout", "map")
 
     def _checkpoint(self) -> None:
         with self.run_of.clock.phase("checkpoint"):

@@ -4,11 +4,9 @@ What `auto` compares is in `plans.py`; a plan that is asked for is taken. What w
 stands in the model's `options` beside what it came to, and with option `explain` in its `plan`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping
@@ -20,7 +18,6 @@ from tuskml.learners.linear.streamed.plans import (
     all_plans,
     because,
     best_part,
-    shown_bytes,
 )
 from tuskml.learners.row_groups import Layout, Storage
 from tuskml.optimizer.reading import SPILL
@@ -88,11 +85,7 @@ def plans_of(
 ) -> tuple[SourcePlan, ...]:
     """Every plan of a training whose rows are a table or files."""
     why = skipping.why_not(request)
-    if (
-        why is None
-        and layout is not None
-        and not skipping.most_chunks(request, storage.sizes, layout)
-    ):
+    if why is None and skipping.is_too_far(request, storage.sizes, layout):
         why = skipping.too_far(request, storage.sizes)
     return all_plans(Source.of(storage, request, n_features), layout, why)
 
@@ -104,6 +97,7 @@ def candidate_document(one: SourcePlan, chosen: bool) -> dict[str, Any]:
         "algorithm": one.name,
         "chosen": chosen,
         "refusal": one.refusal,
+        "never": one.never if possible else None,
         "iterations": None,
         "seconds_per_iteration": None,
         "seconds": dict.fromkeys(("low", "point", "high"), one.seconds) if possible else None,
@@ -115,30 +109,3 @@ def candidate_document(one: SourcePlan, chosen: bool) -> dict[str, Any]:
         "store_bytes": 0 if possible else None,
         "tried": None,
     }
-
-
-def table(candidates: Sequence[dict[str, Any]]) -> list[str]:
-    """The plans as lines of text: seconds, those of reading, bytes and rows that are read."""
-    rows = [["", "total", "reading", "reads", "rows", ""]]
-    for one in candidates:
-        if one["refusal"] is not None:
-            rows.append([one["algorithm"], "", "", "", "", f"not possible: {one['refusal']}"])
-            continue
-        rows.append(
-            [
-                one["algorithm"],
-                shown_seconds(one["seconds"]["point"]),
-                shown_seconds(one["reading_seconds"]),
-                shown_bytes(one["read_bytes"]),
-                f"{one['read_rows']:,}",
-                "chosen" if one["chosen"] else "",
-            ]
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  " + "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ) + ("  " + row[5] if row[5] else "")
-        for row in rows
-    ]  # fmt: skip

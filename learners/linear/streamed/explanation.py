@@ -4,14 +4,14 @@ what it came to in seconds and bytes."""
 from typing import Any
 
 from tuskml.learners.explaining.explanation import VERSION, Document
-from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.learners.explaining.shown import shown_bytes, shown_seconds
+from tuskml.learners.explaining.source import table
 from tuskml.learners.explaining.text import plan_lines, written
 from tuskml.learners.linear.explaining.explanation import objective
 from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document, table
-from tuskml.learners.linear.streamed.plans import shown_bytes
+from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document
 from tuskml.learners.row_groups import Reader
 
 ORDER = "row groups in random order, their rows shuffled"
@@ -51,6 +51,7 @@ def document(chosen: Chosen, plan: Plan | None, actual: dict[str, Any] | None) -
         "cannot": None,
         "candidates": [candidate_document(one, one is chosen.best) for one in chosen.plans],
         "actual": actual,
+        "source": None,
     }
 
 

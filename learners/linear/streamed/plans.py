@@ -13,13 +13,13 @@ after all, which counts for UNSURE of the eager plan's seconds.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
 
-from tuskml.learners.explaining.shown import shown_seconds, two_digits
+from tuskml.learners.explaining.shown import shown_bytes, shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL
@@ -29,7 +29,7 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     EpochAlgorithm,
 )
 from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.ways import SHUFFLED, Way, drawing
+from tuskml.learners.linear.estimates.ways import ALL_ROWS, SHUFFLED, Way, drawing
 from tuskml.learners.linear.planner.choice import BATCH, Candidate, assess, rounded
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.request import Request
@@ -58,7 +58,8 @@ class SourcePlan:
     """A plan and what it is expected to take: seconds and bytes with those of reading.
 
     reading: seconds of these, before the rows are packed; n_bytes: read from the source; n_rows:
-    transformed; refusal: why it cannot be; part: whether it is by row group, as many as it needs.
+    transformed; refusal: why it cannot be; part: whether it is by row group, as many as it needs;
+    never: why it is not taken before the rows are seen, whatever it takes.
     """
 
     way: Way
@@ -68,11 +69,12 @@ class SourcePlan:
     n_rows: float
     refusal: str | None
     part: bool = False
+    never: str | None = None
 
     @property
     def name(self) -> str:
         """As explanations list it."""
-        return self.way.name if self.way.sampler else f"{self.way.algorithm} on all rows"
+        return self.way.name if self.way.sampler else self.way.algorithm + ALL_ROWS
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,20 @@ def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: flo
     """An eager plan; more: seconds of an iteration beside those of the candidate."""
     took = read + one.expected + more * one.counted.point if one.refusal is None else 0.0
     stored = source.storage
-    return SourcePlan(way, took, read, stored.bytes_of_all(), float(stored.n_rows), one.refusal)
+    size, rows = stored.bytes_of_all(), float(stored.n_rows)
+    never = unproved(way, more)
+    return SourcePlan(way, took, read, size, rows, one.refusal, never=never)
+
+
+def unproved(way: Way, more: float) -> str | None:
+    """Why an eager plan is not taken before the rows are seen; more: as `on_all_rows` has it.
+
+    On rows in no order other samplers take as many epochs as shuffled partitions, and each row
+    costs more. Where rows are sorted they may take fewer, but then plans that follow all rows win.
+    """
+    if way.sampler in ("", SHUFFLED):
+        return "a trial on the rows decides" if way.sampler else None
+    return f"to draw rows takes {shown_seconds(more)} an epoch more than shuffled partitions"
 
 
 def part_plans(
@@ -250,13 +265,18 @@ def best_part(plans: Sequence[SourcePlan]) -> SourcePlan | None:
     Epochs of stochastic plans on all rows are not compared: only trials on packed rows tell what
     they come to.
     """
-    parts = [one for one in plans if one.refusal is None and one.part]
-    whole = [one for one in plans if one.refusal is None and one.way.algorithm in BATCH]
-    if not parts:
+    possible = [one for one in plans if one.refusal is None]
+    best = cheapest(one for one in possible if one.part)
+    whole = cheapest(one for one in possible if one.way.algorithm in BATCH)
+    if best is None:
         return None
-    best = min(parts, key=lambda one: one.seconds)
-    least = min((one.seconds for one in whole), default=math.inf)
+    least = math.inf if whole is None else whole.seconds
     return best if best.seconds < (1 - UNSURE) * least else None
+
+
+def cheapest(plans: Iterable[SourcePlan]) -> SourcePlan | None:
+    """The plan that is expected to take least; None of none."""
+    return min(plans, key=lambda one: one.seconds, default=None)
 
 
 def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
@@ -267,11 +287,3 @@ def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
         return told
     least = min(whole, key=lambda one: one.seconds)
     return f"{told}, {least.name} {shown_seconds(least.seconds)} and {shown_bytes(least.n_bytes)}"
-
-
-def shown_bytes(size: float) -> str:
-    """Two digits and a unit."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{two_digits(size / unit)} {name}"
-    return f"{size:.0f} bytes"

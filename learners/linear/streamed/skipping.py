@@ -40,6 +40,8 @@ def why_not(request: Request) -> str | None:
     reasons = (
         (options.algorithm != "auto", "option 'algorithm' names the plan"),
         (options.sampler is not None, "option 'sampler' names the plan"),
+        (options.transform == "eager", "option 'transform' is 'eager'"),
+        (options.validation > 0, "option 'validation' holds rows out of all of them"),
         (
             "epsilon" not in options.given or not options.epsilon > 0,
             "option 'epsilon' does not say how exact a part of the rows must be",
@@ -52,6 +54,13 @@ def why_not(request: Request) -> str | None:
         (not task.smooth, "at the hinge's corner no small gradient shows the optimum"),
     )
     return next((why for holds, why in reasons if holds), None)
+
+
+def is_too_far(request: Request, sizes: Sequence[int], layout: Layout | None) -> bool:
+    """Whether the usual rows are more than a third; layout: None where none is possible."""
+    if layout is not None:
+        return most_chunks(request, sizes, layout) == 0
+    return sum(sizes) // PART < USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
 
 
 def too_far(request: Request, sizes: Sequence[int]) -> str:

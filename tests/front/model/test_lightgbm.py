@@ -177,6 +177,3 @@ def test_other_models_are_no_trees(con: duckdb.DuckDBPyConnection) -> None:
     linear = Model.of(con.execute(of.format("'linear', i, [i]")).fetchall()[0][0])
     with pytest.raises(DataError, match="the model is 'linear', expected boosted trees"):
         linear.to_lightgbm()
-    made = Model.of(con.execute(of.format("'gbdt', i, {'i': i, 'k': k}")).fetchall()[0][0])
-    with pytest.raises(DataError, match="'k' is made of a column, which LightGBM's format cannot"):
-        made.to_lightgbm()

@@ -296,3 +296,67 @@ def test_a_plan_that_is_asked_for_is_explained_too(path: Path) -> None:
     assert told["plan"]["because"] == "asked for"
     lazy = [one for one in told["candidates"] if " lazy " in one["algorithm"]]
     assert {one["refusal"] for one in lazy} == {"option 'algorithm' names the plan"}
+
+
+def source_of(plan: str) -> dict[str, Any]:
+    """What was compared before all rows were read, and that the plan that trained is marked."""
+    told = json.loads(plan)
+    source = told["source"]
+    (chosen,) = [one for one in source["candidates"] if one["chosen"]]
+    assert chosen["algorithm"] == told["plan"]["algorithm"] + " on all rows"
+    assert chosen["read_bytes"] == source["bytes"]
+    names = {one["algorithm"] for one in source["candidates"]}
+    assert {f"{a} {t} {s}" for a, t, s in PLANS if s} | {"bgd on all rows"} <= names
+    return source
+
+
+@pytest.mark.parametrize("train", [trained, trained_in_sql])
+def test_a_training_on_all_rows_shows_the_plans_that_read_a_part(
+    path: Path,
+    few_are_usual: None,
+    monkeypatch: pytest.MonkeyPatch,
+    train: Callable[..., tuskml.Model],
+) -> None:
+    """One that takes longer, one that is not exact enough, and no explanation unless asked for."""
+    monkeypatch.setattr(reading, "of_host", lambda: SLOW_TO_ASK)
+    with tuskml.connect() as con:
+        slow = train(con, str(path), explain=True, format="json")
+        inexact = train(con, str(path), explain=True, format="json", epsilon=1e-6)
+        text = train(con, str(path), explain=True).plan
+        silent = train(con, str(path))
+    assert slow.n_rows == inexact.n_rows == silent.n_rows == N
+    source = source_of(slow.plan)
+    assert source["because"].endswith("not less than 75% of the best plan on all rows")
+    part = [one for one in source["candidates"] if " lazy " in one["algorithm"]]
+    assert all(one["refusal"] is None and one["read_bytes"] < source["bytes"] for one in part)
+    refused = source_of(inexact.plan)
+    assert refused["because"].startswith("epsilon 1e-06 may need")
+    assert "all rows are read: sgd lazy" in text or "all rows are read: mgd lazy" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("  sgd eager bernoulli")]
+    assert line.split("  ")[-1].startswith("to draw rows takes ")
+    assert "explanation" not in silent.plan
+
+
+def test_a_training_on_all_rows_explains_itself_in_postgres(pg: psycopg.Connection) -> None:
+    given = {"explain": True, "format": "json", "l2": L2}
+    model = tuskml.train(pg, "logistic", source="plans", label="late", features=FEATURES, **given)
+    query = "SELECT (train('plans', 'logistic', 'late', ARRAY['x0', 'x1'], %s)).plan"
+    ((in_sql,),) = pg.execute(query, (json.dumps(given),)).fetchall()
+    ((size,),) = pg.execute("SELECT pg_relation_size('plans')").fetchall()
+    for plan in (model.plan, in_sql):
+        source = source_of(plan)
+        assert (source["storage"], source["bytes"]) == ("blocks", size)
+        assert source["because"].startswith("option 'epsilon' does not say")
+
+
+def test_an_explanation_says_why_drawn_rows_are_never_the_best(path: Path) -> None:
+    """Shuffled partitions make as many steps, and each costs less (section 6.2 of the paper)."""
+    with tuskml.connect() as con:
+        told = json.loads(trained(con, str(path), explain=True, format="json", max_iter=900).plan)
+    found = {one["algorithm"]: one for one in told["source"]["candidates"]}
+    for algorithm in ("mgd", "sgd"):
+        shuffled = found[f"{algorithm} eager shuffled-partition"]
+        for sampler in ("random-partition", "bernoulli"):
+            drawn = found[f"{algorithm} eager {sampler}"]
+            assert drawn["never"].startswith("to draw rows takes ")
+            assert drawn["seconds"]["point"] > shuffled["seconds"]["point"]

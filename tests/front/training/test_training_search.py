@@ -106,3 +106,18 @@ def test_searches_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len(json.loads(capsys.readouterr().out)["trials"]["trials"]) == 2
     main(["explain", *rows, "--task", "auto", "--label", "s", *tasks])
     assert "2 candidates on 3 folds" in capsys.readouterr().out
+
+
+def test_a_column_of_folds_need_not_be_a_feature(con: duckdb.DuckDBPyConnection) -> None:
+    """Rows of one customer are in one fold, whose label no other customer tells."""
+    source = """SELECT i % 10 AS customer, DATE '2024-01-01' + i::INTEGER AS day, sin(i) AS x,
+                       10 * (i % 10) + sin(i) AS y FROM range(200) AS r(i)"""
+    given = {"source": source, "label": "y", "features": ["x"], "l2": [0.0, 1.0]}
+    apart = tuskml.train(con, "linear", **given, fold_by="customer")
+    later = tuskml.train(con, "linear", **given, time_by="day", folds=3)
+    for model, folds in ((apart, 5), (later, 3)):
+        assert model.features == ("x",)
+        assert model.trials is not None
+        assert len(model.trials["trials"][0]["folds"]) == folds
+    with pytest.raises(tuskml.DataError, match=r"option 'fold_by'.*did you mean 'customer'"):
+        tuskml.train(con, "linear", **given, fold_by="custumer")

@@ -36,6 +36,7 @@ SCHEMA = {
     "cannot": (str, type(None)),
     "candidates": list,
     "actual": (dict, type(None)),
+    "source": (dict, type(None)),
 }
 CANDIDATE = {
     "algorithm": str,
@@ -96,6 +97,20 @@ def test_json_says_what_the_text_says(con, rows):
     (found,) = documents(con, options)
     ((text,),) = answer(con, f"explain_training('logistic', y, x, '{json.dumps(options)}')")
     assert text_of(found) == text
+
+
+def test_plans_that_are_refused_for_one_reason_share_a_line(con, rows):
+    """Every plan is named once, and no reason twice."""
+    (found,) = documents(con)
+    lines = text_of(found).splitlines()
+    told = [line.strip().split("  not possible: ") for line in lines if "not possible" in line]
+    refused = {
+        one["algorithm"]: one["refusal"]
+        for one in found["candidates"]
+        if one["refusal"] is not None
+    }
+    assert len({why for _, why in told}) == len(told) == len(set(refused.values())) < len(refused)
+    assert {name: why for names, why in told for name in names.strip().split(", ")} == refused
 
 
 def test_an_explanation_a_group(con, rows):

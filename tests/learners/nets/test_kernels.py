@@ -115,3 +115,22 @@ def test_training_is_that_of_the_formulas(loss, more):
     np.testing.assert_allclose(found.weights[0], weights, rtol=2e-3, atol=2e-4)
     m = margins(layers_of(found.weights[0], sizes), x.astype(float), given.activation)
     assert found.about["loss"][0] == pytest.approx(losses(m, y, loss).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_dropout_adds_the_variance_of_units_that_are_left_out(share):
+    """Units that stay are divided by 1 - p, so the mean of a margin stays and its variance is
+    p / (1 - p) sum_j (w_j h_j)^2 (N. Srivastava et al., Dropout, JMLR 15, 2014, section 10), half
+    of which the squared loss has in addition. The final loss is of the whole net."""
+    x, y, _ = problem(SQUARED, n=20_000)
+    sizes = (x.shape[1], 20, 1)
+    start = drawn(sizes).astype(np.float32).astype(np.float64)
+    asked = {"hidden": (20,), "epochs": 1, "learning_rate": 1e-30, "algorithm": 1}
+    found = net(x.astype(np.float32), y, start=start[None], dropout=share, **PLAIN | asked)
+    (w, b), (v, _) = layers_of(start, sizes)
+    hidden = np.maximum(x @ w.T + b, 0)
+    more = share / (1 - share) * ((hidden * v) ** 2).sum(axis=1).mean() / 2
+    plain = found.about["loss"][0]
+    assert found.history[0, 0] - plain == pytest.approx(more, rel=0.05)
+    without = net(x.astype(np.float32), y, start=start[None], **PLAIN | asked)
+    assert without.history[0, 0] == pytest.approx(plain, rel=1e-5)

@@ -22,6 +22,7 @@ OPTIONS = runpy.run_path(str(FOLDER / "test_option_errors.py"))
 DUCKDB_ONLY = {
     "model of another version": "a struct stands for a model there",
     "something else than a model": "a struct stands for a model there",
+    "id beyond 63 bits": "the id is a double there, and has all its digits in PostgreSQL",
 }
 PARAMETER, ARRAY, NULL, TYPE, RANGE = "22023", "2202E", "22004", "42804", "22003"
 STATES = {
@@ -31,7 +32,7 @@ STATES = {
     "ids without values": ARRAY,
     "id that is not whole": RANGE,
     "id that is no number": RANGE,
-    "id beyond 32 bits": RANGE,
+    "id too large": RANGE,
     "id as text": TYPE,
 }
 """SQLSTATEs other than 22023, invalid_parameter_value."""
@@ -76,6 +77,15 @@ def refused(pg: psycopg.Connection, sql: str, parameters: tuple = ()) -> tuple[s
 def test_bad_input(pg: psycopg.Connection, name: str) -> None:
     sql, expected = CASES[name]
     assert refused(pg, spelled(sql)) == (STATES.get(name, PARAMETER), expected)
+
+
+def test_an_id_beyond_63_bits(pg: psycopg.Connection) -> None:
+    found = refused(pg, "SELECT sparse(ARRAY[9223372036854775808], ARRAY[1.0])")
+    assert found == (
+        RANGE,
+        "sparse: indices[1] is 9223372036854775808, expected a whole feature id from 0 to "
+        "9223372036854775807",
+    )
 
 
 @pytest.mark.parametrize(("task", "name"), OPTIONS["EACH"])

@@ -179,6 +179,19 @@ def test_threads_and_orders_change_no_bit(db: Database) -> None:
     assert db.ask(sql)[0][0] == one.coef
 
 
+def test_dropout_and_schedules_reach_the_training(db: Database) -> None:
+    """Each changes the losses; `tests/learners/nets` holds what they are."""
+    given = '{{"max_iter": 3, "layers": [16], "seed": 4{}}}'
+    more = (
+        "",
+        ', "dropout": 0.3',
+        ', "schedule": "cosine"',
+        ', "schedule": "step", "decay_epochs": 1',
+    )
+    found = {tuple(db.model("y", given.format(one)).history) for one in more}
+    assert len(found) == len(more)
+
+
 def test_seeds_differ(db: Database) -> None:
     coef = [db.model(options=SHORT.replace("}", f', "seed": {n}}}')).coef for n in (1, 1, 2)]
     assert coef[0] == coef[1] != coef[2]

@@ -65,3 +65,28 @@ def test_a_search_that_is_cancelled_while_models_are_judged_ends(
         sql = f"SELECT train_model('logistic', y, {features}, '{{\"l2\": [0.1]}}') FROM rows"
         with pytest.raises(duckdb.Error, match=r"(?i)interrupt"):
             rows.execute(sql).fetchall()
+
+
+def test_a_candidate_without_a_penalty_changes_no_fold_of_the_others(
+    rows: duckdb.DuckDBPyConnection,
+) -> None:
+    """It reads categories in another way, and lists of numbers in the same."""
+    sql = """SELECT (train_model('logistic', y, [x, i % 97], '{{"l2": {0}}}')).trials FROM rows"""
+    alone, beside = (metrics(rows, sql.format(l2)) for l2 in ("[0.1]", "[0.1, 0]"))
+    assert beside[0] == alone[0]
+
+
+def test_groups_whose_categories_have_different_levels_are_searched(
+    rows: duckdb.DuckDBPyConnection,
+) -> None:
+    """Each group has the trials that it has alone, though others have more features."""
+    sql = """SELECT i % 3 AS g, (train_model('logistic', y, {'x': x, 'k': k || (i % (1 + i % 3))}, '{"l2": [1, 0.01], "epsilon": 1e-8}')).trials
+             FROM rows WHERE i % 3 IN (0, 1, 2) GROUP BY g"""
+    together = dict(rows.execute(sql).fetchall())
+    for g, trials in together.items():
+        alone = f"SELECT (train_model('logistic', y, {{'x': x, 'k': k || (i % (1 + i % 3))}}, '{{\"l2\": [1, 0.01], \"epsilon\": 1e-8}}')).trials FROM rows WHERE i % 3 = {g}"
+        ((text,),) = rows.execute(alone).fetchall()
+        for one, other in zip(
+            json.loads(trials)["trials"], json.loads(text)["trials"], strict=True
+        ):
+            assert one["metric"] == pytest.approx(other["metric"], abs=1e-7)

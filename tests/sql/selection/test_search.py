@@ -104,11 +104,13 @@ def searched(
     return found
 
 
-def folds_of(x: np.ndarray, y: np.ndarray, folds: int, seed: int = 0) -> np.ndarray:
+def folds_of(
+    x: np.ndarray, y: np.ndarray, folds: int, seed: int = 0, *, by_label: bool = True
+) -> np.ndarray:
     """The fold of each row, as searches deal them."""
     place = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(x))}
     out = np.full(len(y), -1)
-    with deal(block(x, y), folds, memory=account(), by_label=True, seed=seed) as cells:
+    with deal(block(x, y), folds, memory=account(), by_label=by_label, seed=seed) as cells:
         for fold in range(folds):
             for _, rows, _ in chunks(cells.linked([fold])[0]):
                 for row in rows:

@@ -31,8 +31,7 @@ bool is_label_text(duckdb_vector v) {
 static void texts_of_strings(const column *c, idx_t n, tusk_text *out) {
     for (idx_t i = 0; i < n; i++)
         if (is_valid(c, i)) {
-            duckdb_string_t *s = (duckdb_string_t *)c->data + i;
-            out[i] = (tusk_text){duckdb_string_t_data(s), duckdb_string_t_length(*s)};
+            out[i] = text_of_string((const duckdb_string_t *)c->data + i);
         }
 }
 

@@ -5,6 +5,14 @@
 #include "../../scalars/named/pack.h"
 #include "../any_type.h"
 
+#define SHORT_STRING 12 /* bytes of a string that lie in the vector itself */
+
+/* The bytes of a string. DuckDB's own accessors are calls, which cost more than reading. */
+static inline tusk_text text_of_string(const duckdb_string_t *s) {
+    uint32_t n = s->value.inlined.length;
+    return (tusk_text){n > SHORT_STRING ? s->value.pointer.ptr : s->value.inlined.inlined, n};
+}
+
 /* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false if it is
  * none, or with a sentence if a column is of another type. n: rows. text_label: of the schema.
  * v may be NULL where only the label is text. */

@@ -1,9 +1,9 @@
-/* The plans of a database (scalars/named/plan.h), of which each chunk of rows takes some and gives
- * them back. */
+/* The plans of a database (scalars/planned/plan.h), of which each chunk of rows takes some and
+ * gives them back. */
 #ifndef TUSK_PLAN_POOL_H
 #define TUSK_PLAN_POOL_H
 
-#include "../../scalars/named/plan.h"
+#include "../../scalars/planned/plan.h"
 
 typedef struct plan_pool plan_pool;
 

@@ -4,41 +4,24 @@
  * SQL macros give them their public names and pass only the model's field `payload`, so that
  * DuckDB reads none of the model's lists.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../kvstore/mapped/clones.h"
 #include "../../scalars/models/payload.h"
-#include "../../scalars/named/plan.h"
 #include "../any_type.h"
 #include "../database.h"
-#include "../features/named.h"
 #include "model_column.h"
 #include "plan_pool.h"
 #include "predict.h"
-
-/* One chunk of rows. */
-typedef struct call {
-    duckdb_function_info info;
-    const overload *o;
-    tusk_stores stores;
-    idx_t n;
-    column models; /* of any type; only for whole models */
-    column payloads;
-    feature_column features;
-    bool by_name; /* features are in `rows`, not in `features` */
-    tusk_named_rows rows;
-    tusk_plans *plans;      /* NULL: models are checked each time that they come */
-    bool features_complete; /* no feature of the chunk is NULL */
-    duckdb_vector result;
-    double *out;
-    uint64_t *validity; /* of the result; NULL until the first NULL is written */
-} call;
+#include "scattered.h"
+#include "stores.h"
 
 /* --- reading the model --- */
 
-static bool refuse(const call *c, const char *sentence) {
+bool refuse_prediction(const call *c, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
     snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
     duckdb_scalar_function_set_error(c->info, text);
@@ -76,21 +59,21 @@ static idx_t model_run(const call *c, idx_t row) {
     return i;
 }
 
-static bool read_model(const call *c, idx_t row, tusk_scorer *s) {
+bool read_model_of_row(const call *c, idx_t row, tusk_scorer *s) {
     char sentence[TUSK_SENTENCE];
     *s = (tusk_scorer){.null = true};
     if (is_valid(&c->payloads, row)) {
         duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
         tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
         return tusk_read_model(payload, &c->stores, c->o->answer, s, sentence) ||
-               refuse(c, sentence);
+               refuse_prediction(c, sentence);
     }
-    return !has_model(c, row) || refuse(c, TUSK_NO_PAYLOAD);
+    return !has_model(c, row) || refuse_prediction(c, TUSK_NO_PAYLOAD);
 }
 
 /* --- scoring --- */
 
-static void put_null(call *c, idx_t row) {
+void put_null_prediction(call *c, idx_t row) {
     if (!c->validity) {
         duckdb_vector_ensure_validity_writable(c->result);
         c->validity = duckdb_vector_get_validity(c->result);
@@ -147,7 +130,8 @@ static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
     const char *x = c->features.values.child.data;
     x += e.offset * (f64 ? sizeof(double) : sizeof(float));
     char sentence[TUSK_SENTENCE];
-    return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) || refuse(c, sentence);
+    return tusk_margins(s, x, f64, e.length, n, c->out + row, sentence) ||
+           refuse_prediction(c, sentence);
 }
 
 /* Whether a list has NULLs, and the model an answer: trees have a side for them. */
@@ -160,11 +144,11 @@ static bool score_gaps(call *c, tusk_scorer *s, idx_t row) {
     duckdb_list_entry e = list_entry(&c->features.values, row);
     void *x = list_with_gaps(&c->features, row);
     if (!x)
-        return refuse(c, "out of memory");
+        return refuse_prediction(c, "out of memory");
     char sentence[TUSK_SENTENCE];
     bool done = tusk_margins(s, x, c->features.type.f64, e.length, 1, c->out + row, sentence);
     free(x);
-    return done || refuse(c, sentence);
+    return done || refuse_prediction(c, sentence);
 }
 
 static tusk_sparse_row sparse_at(const call *c, idx_t row) {
@@ -186,34 +170,41 @@ static bool score_sparse(call *c, tusk_scorer *s, idx_t row) {
     tusk_sparse_row features = sparse_at(c, row);
     bool f64 = c->features.type.f64;
     char sentence[TUSK_SENTENCE];
-    return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) || refuse(c, sentence);
+    return tusk_sparse_margin(s, &features, f64, c->out + row, sentence) ||
+           refuse_prediction(c, sentence);
 }
 
 static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
     tusk_sparse_row features;
     if (!s->null && !tusk_named_match(&c->rows, s, sentence))
-        return refuse(c, sentence);
+        return refuse_prediction(c, sentence);
     for (; row < end; row++) {
         bool null = s->null || !is_valid(&c->features.self, row);
         if (!null && (!tusk_named_row(&c->rows, s, row, &features, &null, sentence) ||
                       (!null && !tusk_sparse_margin(s, &features, true, c->out + row, sentence))))
-            return refuse(c, sentence);
+            return refuse_prediction(c, sentence);
         if (null)
-            put_null(c, row);
+            put_null_prediction(c, row);
     }
     return true;
 }
 
+#define LONG_RUN 8 /* rows of one model that are scored column by column */
+
 /* The same by a plan. */
 static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
+    bool many = end - row >= LONG_RUN && !c->features.self.validity &&
+                tusk_plan_margins(plan, &c->rows, row, end - row, c->out + row);
     for (; row < end; row++) {
+        if (many && !isnan(c->out[row]))
+            continue;
         bool null = !is_valid(&c->features.self, row);
         if (!null && !tusk_plan_margin(plan, &c->rows, row, c->out + row, &null, sentence))
-            return refuse(c, sentence);
+            return refuse_prediction(c, sentence);
         if (null)
-            put_null(c, row);
+            put_null_prediction(c, row);
     }
     return true;
 }
@@ -242,7 +233,7 @@ static bool write_list(call *c, tusk_scorer *s, idx_t row) {
     bool done = tusk_list(s, sparse ? &ids : NULL, filled ? filled : x, f64, e.length,
                           list_for(c, s, row), sentence);
     free(filled);
-    return done || refuse(c, sentence);
+    return done || refuse_prediction(c, sentence);
 }
 
 /* The same of rows by name. */
@@ -250,15 +241,15 @@ static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
     tusk_sparse_row ids;
     if (!s->null && !tusk_named_match(&c->rows, s, sentence))
-        return refuse(c, sentence);
+        return refuse_prediction(c, sentence);
     for (; row < end; row++) {
         bool null = s->null || !is_valid(&c->features.self, row);
         if (!null && !tusk_named_row(&c->rows, s, row, &ids, &null, sentence))
-            return refuse(c, sentence);
+            return refuse_prediction(c, sentence);
         if (null)
-            put_null(c, row);
+            put_null_prediction(c, row);
         else if (!tusk_list(s, &ids, NULL, true, 0, list_for(c, s, row), sentence))
-            return refuse(c, sentence);
+            return refuse_prediction(c, sentence);
     }
     return true;
 }
@@ -267,10 +258,10 @@ static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (c->by_name)
         return list_named(c, s, row, end);
     if (s->preparation.length)
-        return refuse(c, TUSK_NEEDS_NAMES);
+        return refuse_prediction(c, TUSK_NEEDS_NAMES);
     for (; row < end; row++) {
         if (s->null || !(usable(c, row) || answers_gaps(c, s, row)))
-            put_null(c, row);
+            put_null_prediction(c, row);
         else if (!write_list(c, s, row))
             return false;
     }
@@ -282,7 +273,7 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (c->by_name)
         return score_named(c, s, row, end);
     if (s->preparation.length)
-        return refuse(c, TUSK_NEEDS_NAMES);
+        return refuse_prediction(c, TUSK_NEEDS_NAMES);
     const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
     if (!s->null && c->features_complete && !c->features.type.sparse && is_matrix(e, end - row))
         return score_dense(c, s, row, end - row);
@@ -293,7 +284,7 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
             if (!score_gaps(c, s, row))
                 return false;
         } else if (s->null || !usable(c, row)) {
-            put_null(c, row);
+            put_null_prediction(c, row);
         } else if (c->features.type.sparse) {
             if (!score_sparse(c, s, row))
                 return false;
@@ -306,32 +297,9 @@ static bool score_run(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
-static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
-                            sealed_error *e) {
-    (void)reference;
-    (void)length;
-    char sentence[FILES_SENTENCE];
-    if (!stores->root || stores_readable(stores->asker, stores->root, sentence))
-        return stores->root;
-    sealed_refuse(e, "42501", "%s", sentence);
-    return NULL;
-}
-
-/* Files of stores may use a quarter of the memory that rows may use. */
-static tusk_stores stores_of(database *d) {
-    tusk_memory_use use;
-    tusk_memory_used(d->memory, &use);
-    int64_t memory = use.budget / 4 < SEALED_MEMORY ? use.budget / 4 : SEALED_MEMORY;
-    return (tusk_stores){.cache = d->models,
-                         .root = store_root(d),
-                         .memory = memory,
-                         .readable = readable,
-                         .asker = d};
-}
-
 static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *kept) {
     if (kept->out_of_memory)
-        return refuse(c, "out of memory");
+        return refuse_prediction(c, "out of memory");
     char text[REFUSAL_ROOM];
     write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
     duckdb_scalar_function_set_error(c->info, text);
@@ -342,12 +310,13 @@ static bool read_named(call *c, duckdb_data_chunk chunk, duckdb_vector v, scratc
     tusk_named_chunk columns;
     char refusal[REFUSAL_ROOM];
     if (!named_columns_of(v, c->n, false, kept, &columns, refusal))
-        return *refusal ? refuse(c, refusal) : refuse_types(c, chunk, kept);
+        return *refusal ? refuse_prediction(c, refusal) : refuse_types(c, chunk, kept);
     c->by_name = true;
     c->features.self = column_of(v);
     c->rows.column = columns.column;
     c->rows.n_columns = (uint32_t)columns.schema->n_columns;
     c->rows.schema = columns.schema;
+    c->rows.n = c->n;
     return true;
 }
 
@@ -368,13 +337,23 @@ static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     return true;
 }
 
-/* The plan of a row's model, if there is one. */
-static tusk_plan *plan_at(const call *c, idx_t row) {
+tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n) {
     if (!c->plans || !is_valid(&c->payloads, row))
         return NULL;
-    duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
-    tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
-    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer);
+    tusk_text payload = text_of_string((const duckdb_string_t *)c->payloads.data + row);
+    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer, n);
+}
+
+/* Asks for what finding the plans of some rows will read, first the heads of their payloads. */
+static void expect_plans(const call *c, idx_t row, idx_t end) {
+    const duckdb_string_t *payload = c->payloads.data;
+    end = end < c->n ? end : c->n;
+    for (idx_t i = row; c->plans && i < end; i++)
+        if (is_valid(&c->payloads, i))
+            __builtin_prefetch(text_of_string(payload + i).data);
+    for (idx_t i = row; c->plans && i < end; i++)
+        if (is_valid(&c->payloads, i))
+            tusk_plans_expect(c->plans, text_of_string(payload + i), c->o->answer);
 }
 
 /* Rows that follow each other and share a model. */
@@ -383,40 +362,59 @@ typedef struct shared {
     tusk_plan *plan; /* NULL: there is none */
 } shared;
 
-static bool score_shared(call *c, shared r) {
-    tusk_scorer read, *s = &read;
-    bool done;
-    if (r.plan) {
-        s = tusk_plan_scorer(r.plan);
-        done = score_planned(c, r.plan, r.row, r.row + r.n);
-    } else {
-        done = read_model(c, r.row, s) && (of_lists(c->o) ? score_lists(c, s, r.row, r.row + r.n)
-                                                          : score_run(c, s, r.row, r.row + r.n));
-        tusk_forget_model(s);
-    }
-    if (done && (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS))
-        tusk_to_predictions(s, c->out + r.row, r.n);
-    if (done && c->o->answer == TUSK_PREDICT_PROBA)
-        tusk_to_probabilities(s, c->out + r.row, r.n);
+void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n) {
+    if (c->o->answer == TUSK_PREDICT || c->o->answer == TUSK_PREDICT_CLASS)
+        tusk_to_predictions(s, margins, n);
+    if (c->o->answer == TUSK_PREDICT_PROBA)
+        tusk_to_probabilities(s, margins, n);
+}
+
+static bool score_unplanned(call *c, shared r) {
+    tusk_scorer s;
+    idx_t end = r.row + r.n;
+    bool done = read_model_of_row(c, r.row, &s) &&
+                (of_lists(c->o) ? score_lists(c, &s, r.row, end) : score_run(c, &s, r.row, end));
+    tusk_forget_model(&s);
+    if (done)
+        answer_margins(c, &s, c->out + r.row, r.n);
     return done;
+}
+
+/* Scores runs of planned models, as many of the n as are alike; 0: refused. */
+static int score_alike(call *c, const shared *r, int n) {
+    int k = 0;
+    for (; k < n && r[k].plan && (!k || tusk_plans_alike(r[0].plan, r[k].plan)); k++)
+        if (!score_planned(c, r[k].plan, r[k].row, r[k].row + r[k].n))
+            return 0;
+    answer_margins(c, tusk_plan_scorer(r[0].plan), c->out + r[0].row,
+                   r[k - 1].row + r[k - 1].n - r[0].row);
+    return k;
 }
 
 /* So many models are found before the first of them scores its rows, so that waits for memory
  * overlap. */
-#define AHEAD_MODELS 16
+#define AHEAD_MODELS 32
 
 static bool score(call *c) {
     shared ahead[AHEAD_MODELS];
     for (idx_t row = 0; row < c->n;) {
         int n = 0;
-        for (; n < AHEAD_MODELS && row < c->n; row += ahead[n++].n)
-            ahead[n] = (shared){row, model_run(c, row), plan_at(c, row)};
+        expect_plans(c, row, row + AHEAD_MODELS);
+        for (; n < AHEAD_MODELS && row < c->n; row += ahead[n++].n) {
+            idx_t run = model_run(c, row);
+            ahead[n] = (shared){row, run, plan_of_row(c, row, run)};
+        }
+        for (int i = 0; i < n; i++)
+            if (ahead[i].plan)
+                tusk_plan_expect_layout(ahead[i].plan);
         for (int i = 0; i < n; i++)
             if (ahead[i].plan)
                 tusk_plan_expect(ahead[i].plan, &c->rows, ahead[i].row);
-        for (int i = 0; i < n; i++)
-            if (!score_shared(c, ahead[i]))
+        for (int i = 0, done; i < n; i += done) {
+            done = ahead[i].plan ? score_alike(c, ahead + i, n - i) : score_unplanned(c, ahead[i]);
+            if (!done)
                 return false;
+        }
     }
     return true;
 }
@@ -424,12 +422,12 @@ static bool score(call *c) {
 /* Few rows have their models checked each time. */
 #define PLANNED_ROWS 256
 
-static void take_plans(call *c) {
-    if (!c->by_name || of_lists(c->o) || c->n < PLANNED_ROWS)
+static void take_plans(call *c, bool scattered) {
+    if (!(c->by_name || scattered) || of_lists(c->o) || c->n < PLANNED_ROWS)
         return;
     c->plans = plan_pool_take(c->o->database->plans);
     if (c->plans)
-        tusk_plans_begin(c->plans);
+        tusk_plans_begin(c->plans, &c->rows);
 }
 
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
@@ -440,8 +438,10 @@ void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vect
     c.out = duckdb_vector_get_data(result);
     bool done = read_arguments(&c, chunk, &kept);
     if (done) {
-        take_plans(&c);
-        done = score(&c);
+        model_order order;
+        bool scattered = column_complete(&c.payloads, c.n) && order_by_model(&c, &order);
+        take_plans(&c, scattered);
+        done = scattered ? score_models(&c, &order) : score(&c);
         plan_pool_give(o->database->plans, c.plans);
     }
     tusk_named_free(&c.rows);

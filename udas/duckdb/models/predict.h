@@ -3,7 +3,9 @@
 #define TUSK_DUCKDB_PREDICT_H
 
 #include "../../scalars/models/payload.h"
+#include "../../scalars/planned/plan.h"
 #include "../database.h"
+#include "../features/named.h"
 
 typedef struct overload {
     database *database;
@@ -12,6 +14,34 @@ typedef struct overload {
     bool any;   /* features of any type */
     bool whole; /* takes models with all their fields, instead of payloads */
 } overload;
+
+/* One chunk of rows. */
+typedef struct call {
+    duckdb_function_info info;
+    const overload *o;
+    tusk_stores stores;
+    idx_t n;
+    column models; /* of any type; only for whole models */
+    column payloads;
+    feature_column features;
+    bool by_name; /* features are in `rows`, not in `features` */
+    tusk_named_rows rows;
+    tusk_plans *plans;      /* NULL: models are checked each time that they come */
+    bool features_complete; /* no feature of the chunk is NULL */
+    duckdb_vector result;
+    double *out;
+    uint64_t *validity; /* of the result; NULL until the first NULL is written */
+} call;
+
+/* Writes the sentence as the call's error; returns false. */
+bool refuse_prediction(const call *c, const char *sentence);
+/* The checked model of a row, for which there is no plan. False if it is refused. */
+bool read_model_of_row(const call *c, idx_t row, tusk_scorer *s);
+/* The plan of the model of n rows, the first of which is given, if there is one. */
+tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n);
+void put_null_prediction(call *c, idx_t row);
+/* Turns margins into what the call asks for. */
+void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n);
 
 /* Scores a chunk of rows; the function's extra info is its overload. */
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result);

@@ -330,6 +330,18 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
     return code;
 }
 
+/* Asks for the memory that rows ahead will read and write. */
+static void expect(const rows *r, idx_t row, duckdb_aggregate_state *states) {
+    const tusk_block *half = &((const train_state *)states[row + AHEAD / 2])->block;
+    tusk_block_expect(&((const train_state *)states[row + AHEAD])->block);
+    tusk_block_expect_row(half);
+    if (!r->by_name || states[row] == states[row + 1])
+        return;
+    tusk_named_expect(half, &r->columns);
+    tusk_named_expect_row(&((const train_state *)states[row + AHEAD / 4])->block, &r->columns,
+                          row + AHEAD / 4);
+}
+
 static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_state *states,
                  run *run) {
     const rows *r = chunk;
@@ -339,10 +351,8 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
     for (idx_t row = 0; row < r->n; row += n) {
         train_state *s = (train_state *)states[row];
         n = 1;
-        if (row + AHEAD < r->n) {
-            tusk_block_expect(&((const train_state *)states[row + AHEAD])->block);
-            tusk_block_expect_row(&((const train_state *)states[row + AHEAD / 2])->block);
-        }
+        if (row + AHEAD < r->n)
+            expect(r, row, states);
         current = spec_of_row(info, r, row, row ? row - 1 : 0, current);
         if (!current)
             return;

@@ -21,7 +21,10 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+#include "../../scalars/models/margins.h"
 #include "../../scalars/models/payload.h"
+#include "../../scalars/planned/layout.h"
+#include "../../scalars/trees/packed.h"
 #include "../stores.h"
 #include "../training/refusals.h"
 
@@ -29,13 +32,18 @@ enum argument { A_MODEL, A_FEATURES };
 
 #define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
 #define HASHED_BYTES 8192
-#define KEPT_BYTES 4096 /* about what a kept model takes besides its bytes */
+/* About what a kept model takes besides its bytes and its packed trees. */
+#define KEPT_BYTES 4096
+#define PACKED_FROM 8 /* rows for which trees are worth being packed */
+
+#define LAID_OUT 4 /* rows that a model scores before it is laid out for more */
 
 /* What the models of a call site read rows with. */
 typedef struct row_reader {
     number_buffer buffer;
     named_reader named;
     tusk_named_rows rows;
+    tusk_layouts layouts;
     MemoryContextCallback end;
 } row_reader;
 
@@ -45,8 +53,12 @@ struct predictor {
     const void *bytes;   /* of the model that was read last; NULL if none was */
     Size size;
     tusk_scorer scorer;
-    class_names names; /* for answers by class */
+    int rows;            /* scored since it was read, up to PACKED_FROM */
+    tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
+    class_names names;   /* for answers by class */
     row_reader *reader;
+    uint64 n_named;      /* rows by name that it has scored */
+    tusk_layout *layout; /* NULL: there is none yet, or none of such a model */
     MemoryContextCallback end;
 };
 
@@ -115,6 +127,11 @@ static void read_names(class_names *names, HeapTupleHeader model) {
 
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
+    p->n_named = 0;
+    tusk_layout_free(&p->reader->layouts, p->layout);
+    p->layout = NULL;
+    p->packed = NULL;
+    p->rows = 0;
     tusk_forget_model(&p->scorer);
     MemoryContextReset(p->model);
     MemoryContext before = MemoryContextSwitchTo(p->model);
@@ -134,12 +151,17 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     p->size = size;
 }
 
-static void forget(void *p) {
-    tusk_forget_model(&((predictor *)p)->scorer);
+static void forget(void *model) {
+    predictor *p = model;
+    tusk_layout_free(&p->reader->layouts, p->layout);
+    tusk_forget_model(&p->scorer);
 }
 
+/* It is registered before its predictors are, so it runs after theirs. */
 static void free_reader(void *reader) {
-    tusk_named_free(&((row_reader *)reader)->rows);
+    row_reader *r = reader;
+    tusk_layouts_free(&r->layouts);
+    tusk_named_free(&r->rows);
 }
 
 static row_reader *new_reader(MemoryContext context) {
@@ -207,7 +229,7 @@ static predictor *place_for(call_site *site, const struct varlena *bytes, Memory
     noted_model *noted = note(site, bytes, context, &again);
     if (!noted || !again)
         return site->passing;
-    Size more = VARSIZE_ANY(bytes) + KEPT_BYTES;
+    Size more = 2 * VARSIZE_ANY(bytes) + VARSIZE_ANY(bytes) / 2 + KEPT_BYTES;
     if (!noted->kept && site->kept_bytes + more <= (Size)work_mem * 1024) {
         noted->kept = predictor_with(context, site->passing->reader);
         site->kept_bytes += more;
@@ -240,7 +262,27 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
-static bool margin_of(tusk_scorer *s, const feature_row *row, double *margin, char *sentence) {
+static void pack_trees(predictor *p) {
+    Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees) : 0;
+    if (!bytes)
+        return;
+    tusk_packed *packed = MemoryContextAllocHuge(p->model, bytes);
+    if (tusk_packed_make(&p->scorer.trees, packed))
+        p->packed = packed;
+}
+
+static bool packed_margin(predictor *p, const feature_row *row, double *margin) {
+    if (p->rows < PACKED_FROM && ++p->rows == PACKED_FROM)
+        pack_trees(p);
+    *margin = p->scorer.intercept;
+    return p->packed && (uint64)row->n == tusk_tree_features(&p->scorer) &&
+           tusk_packed_margin(p->packed, row->values, row->f64, margin);
+}
+
+static bool margin_of(predictor *p, const feature_row *row, double *margin, char *sentence) {
+    tusk_scorer *s = &p->scorer;
+    if (!row->sparse && packed_margin(p, row, margin))
+        return true;
     if (!row->sparse)
         return tusk_margins(s, row->values, row->f64, (uint64)row->n, 1, margin, sentence);
     tusk_sparse_row sparse = sparse_of(row);
@@ -255,15 +297,19 @@ static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer an
     return margin;
 }
 
-/* A row by name as ids and values. Returns false if it has no prediction. */
-static bool expand_row(predictor *p, Datum features, enum tusk_answer answer,
-                       tusk_sparse_row *found) {
-    const tusk_named_chunk *row =
-        read_named(&p->reader->named, features, TUSK_ANSWER_NAMES[answer]);
-    if (p->reader->rows.column != row->column)
-        p->reader->rows.n_matched = 0;
-    p->reader->rows.column = row->column;
-    p->reader->rows.n_columns = (uint32)row->schema->n_columns;
+/* Reads a row by name. */
+static void read_row(row_reader *r, Datum features, enum tusk_answer answer) {
+    const tusk_named_chunk *row = read_named(&r->named, features, TUSK_ANSWER_NAMES[answer]);
+    if (r->rows.column != row->column)
+        r->rows.n_matched = 0;
+    r->rows.column = row->column;
+    r->rows.n_columns = (uint32)row->schema->n_columns;
+    r->rows.schema = row->schema;
+    r->rows.n = 1;
+}
+
+/* The row that was read as ids and values. Returns false if it has no prediction. */
+static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *found) {
     char sentence[TUSK_SENTENCE];
     bool null;
     if (!tusk_named_match(&p->reader->rows, &p->scorer, sentence) ||
@@ -272,12 +318,31 @@ static bool expand_row(predictor *p, Datum features, enum tusk_answer answer,
     return !null;
 }
 
+/* Scores the row that was read by the model's layout. Returns false if it has none, or if the row
+ * has to be expanded. */
+static bool score_laid_out(predictor *p, enum tusk_answer answer, double *margin, bool *null) {
+    tusk_layouts *all = &p->reader->layouts;
+    char sentence[TUSK_SENTENCE];
+    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes <= (Size)work_mem * 1024)
+        p->layout = tusk_layout_new(all, &p->scorer);
+    if (!p->layout)
+        return false;
+    if (!tusk_layout_match(p->layout, &p->reader->rows, &p->scorer, sentence))
+        refuse(&p->scorer, answer, sentence);
+    return tusk_layout_margin(p->layout, &p->reader->rows, 0, margin, null);
+}
+
 static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer answer) {
     tusk_sparse_row found;
-    if (!expand_row(p, features, answer, &found))
-        return (NullableDatum){.isnull = true};
     char sentence[TUSK_SENTENCE];
     double margin;
+    bool null;
+    read_row(p->reader, features, answer);
+    if (score_laid_out(p, answer, &margin, &null))
+        return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer)),
+                               .isnull = null};
+    if (!expand_row(p, answer, &found))
+        return (NullableDatum){.isnull = true};
     if (!tusk_sparse_margin(&p->scorer, &found, true, &margin, sentence))
         refuse(&p->scorer, answer, sentence);
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
@@ -308,7 +373,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
         return null;
     char sentence[TUSK_SENTENCE];
     double margin;
-    if (!margin_of(&p->scorer, &row, &margin, sentence))
+    if (!margin_of(p, &row, &margin, sentence))
         refuse(&p->scorer, answer, sentence);
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
@@ -325,14 +390,6 @@ static double *list_numbers(tusk_scorer *s, const tusk_sparse_row *ids, const fe
     return numbers;
 }
 
-static Datum list_datum(const double *numbers, uint64 n) {
-    Datum *items = palloc(n * sizeof *items);
-    for (uint64 k = 0; k < n; k++)
-        items[k] = Float8GetDatum(numbers[k]);
-    return PointerGetDatum(construct_array(items, (int)n, FLOAT8OID, sizeof(double),
-                                           FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
-}
-
 /* NULL if the row has no answer. */
 static double *list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
                        enum feature_form form) {
@@ -341,9 +398,9 @@ static double *list_of(predictor *p, NullableDatum features, enum tusk_answer an
     if (p->scorer.null || features.isnull)
         return NULL;
     if (form == NAMED)
-        return expand_row(p, features.value, answer, &ids)
-                   ? list_numbers(&p->scorer, &ids, NULL, answer)
-                   : NULL;
+        read_row(p->reader, features.value, answer);
+    if (form == NAMED)
+        return expand_row(p, answer, &ids) ? list_numbers(&p->scorer, &ids, NULL, answer) : NULL;
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
     feature_row row = read_list(p, features.value, form, name);
@@ -356,7 +413,8 @@ static double *list_of(predictor *p, NullableDatum features, enum tusk_answer an
 /* The call's model; NULL for a NULL. */
 static predictor *model_of(FunctionCallInfo fcinfo, enum tusk_answer answer,
                            enum feature_form form) {
-    if (form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
+    bool first = !fcinfo->flinfo->fn_extra; /* the types of a call site stay the same */
+    if (first && form == NAMED && !is_row_type(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES)))
         refuse_prediction(fcinfo, TUSK_ANSWER_NAMES[answer]);
     if (PG_ARGISNULL(A_MODEL))
         return NULL;
@@ -410,36 +468,3 @@ DEFINE_SCORE(tuskml_predict_proba_row, TUSK_PREDICT_PROBA, NAMED)
 DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)
-
-/* Whether a type is one of the extension's for sparse features; others may have such names too. */
-static bool is_sparse_type(Oid type, Oid schema) {
-    HeapTuple found = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-    if (!HeapTupleIsValid(found))
-        return false;
-    Form_pg_type row = (Form_pg_type)GETSTRUCT(found);
-    const char *name = NameStr(row->typname);
-    bool sparse = row->typnamespace == schema && (strcmp(name, "tuskml_sparse_real") == 0 ||
-                                                  strcmp(name, "tuskml_sparse_double") == 0);
-    ReleaseSysCache(found);
-    return sparse;
-}
-
-/* The form of features of a type; what is neither an array nor sparse has to be a row. */
-static enum feature_form form_of(Oid type, Oid schema) {
-    return OidIsValid(get_element_type(type)) ? DENSE
-           : is_sparse_type(type, schema)     ? SPARSE
-                                              : NAMED;
-}
-
-PG_FUNCTION_INFO_V1(tuskml_explain_prediction);
-Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
-    Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES);
-    Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
-    int n;
-    class_names *names;
-    const double *found =
-        score_list(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema), &n, &names);
-    if (!found)
-        PG_RETURN_NULL();
-    return list_datum(found, (uint64)n);
-}

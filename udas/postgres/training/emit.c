@@ -86,15 +86,19 @@ static ArrayType *array_with_null(const double *x, int64 n) {
 /* A value has at most a gigabyte, and the row around the list takes some of it. */
 #define MOST_ITEMS ((int64)((MaxAllocSize - (1 << 20)) / sizeof(double)))
 
+static void refuse_coefficients(int64 n) {
+    ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
+                    errmsg("train_model: a list of " INT64_FORMAT " coefficients is more "
+                           "memory than the 1 GB that a value may have: expected smaller "
+                           "ids, or option 'store', which keeps those that occur",
+                           n)));
+}
+
 static void put_NUMBERS(field *f, tusk_lists l, int64 i) {
     const double *x = l.values + l.offsets[i];
     int64 n = l.offsets[i + 1] - l.offsets[i];
     if (n > MOST_ITEMS)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
-                        errmsg("train_model: a list of " INT64_FORMAT " coefficients is more "
-                               "memory than the 1 GB that a value may have: expected smaller "
-                               "ids, or option 'store', which keeps those that occur",
-                               n)));
+        refuse_coefficients(n);
     if (n)
         *f = (field){
             PointerGetDatum(count_nan(x, n) ? array_with_null(x, n) : array_without_null(x, n)),
@@ -106,9 +110,12 @@ Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
     if (!tusk_payload_of(fields, &parts, sentence))
         return (Datum)0;
     Size size = VARHDRSZ + tusk_payload_size(&parts);
-    bytea *bytes = palloc_extended(size, MCXT_ALLOC_NO_OOM);
+    bool fits = AllocSizeIsValid(size);
+    bytea *bytes = fits ? palloc_extended(size, MCXT_ALLOC_NO_OOM) : NULL;
     if (!bytes) {
         tusk_payload_free(&parts);
+        if (!fits)
+            refuse_coefficients((int64)fields->coef.n);
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
                         errmsg("train_model: out of memory for a model")));
     }

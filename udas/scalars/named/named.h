@@ -22,6 +22,8 @@ typedef struct tusk_named_rows {
     const tusk_given_column *column;
     uint32_t n_columns;
     const void *schema; /* of the rows: the same one for rows of the same columns */
+    uint64_t n;         /* rows */
+    uint64_t serial;    /* another one for other rows, where models are planned */
     uint64_t names;     /* of the model's columns */
     uint32_t room, n_matched;
     uint32_t *match;                 /* [n_matched] */

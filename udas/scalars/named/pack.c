@@ -123,6 +123,21 @@ int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_c
     return code;
 }
 
+void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c) {
+    const tusk_part *part = block->last_part;
+    for (int32_t j = 0; part && part->schema == c->schema && j < c->schema->n_columns; j++)
+        if (c->column[j].texts)
+            __builtin_prefetch(part->levels + j);
+}
+
+void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, uint64_t row) {
+    const tusk_part *part = block->last_part;
+    for (int32_t j = 0; part && part->schema == c->schema && j < c->schema->n_columns; j++)
+        if (c->column[j].texts && tusk_given_valid(c->column + j, row))
+            tusk_level_expect(part->levels + j, c->column[j].texts[row].data,
+                              c->column[j].texts[row].length);
+}
+
 int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                     tusk_text label, double *y, tusk_fault *fault) {
     tusk_part *part = tusk_part_for(memory, block, schema, fault);

@@ -26,6 +26,11 @@ bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
                       uint64_t row, uint64_t n, const double *y, tusk_fault *fault);
 
+/* To be called some rows ahead, one after the other: they ask for the memory that the next one and
+ * that packing a row into this block will read. */
+void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c);
+void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, uint64_t row);
+
 /* The code of a label that is text. Returns a tusk_code. */
 int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                     tusk_text label, double *y, tusk_fault *fault);

@@ -39,13 +39,22 @@ inline vf vabs(vf a) {
     return (vf)((vi)a & INT32_MAX);
 }
 
+// The halves added, then their halves, and so on.
 inline float sum(vf v) {
-    float lanes[WIDE];
-    std::memcpy(lanes, &v, sizeof v);
-    for (int half = WIDE / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
+#if defined(__AVX512F__)
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+#else
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+#endif
+    return v[0] + v[1];
+}
+
+inline void copy(const float *from, int64_t n, float *to) {
+    for (int64_t i = 0; i < n; i += WIDE)
+        store(to + i, load(from + i));
 }
 
 // exp(x) for x <= 0, to about one unit in the last place; 0 below -87. x = k ln 2 + r with |r| <=

@@ -71,6 +71,10 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
     return e;
 }
 
+v8d without_repeats(v8d x, int n) {
+    return select<v8d>(v8i{0, 1, 2, 3, 4, 5, 6, 7} < n, x, v8d{});
+}
+
 // Losses as boosting takes them: what `linear/losses.hpp` has, and positive curvatures.
 // WIDEST, STEEPEST: the largest derivative and curvature; 0: it depends on the rows.
 struct BoostedSquares : Squared {
@@ -157,17 +161,16 @@ double take(const Labels &labels, const double *margins, int threads, Addend *ad
     std::vector<double> losses(pieces.size());
     parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
         const Piece &p = pieces[i];
-        double total = 0;
+        v8d total{};
         for (uint32_t at = 0; at < p.n; at += LANES) {
             Eight e = read(labels, p, margins, at);
             LossValues<v8d> v = loss(e.m, e.y);
-            for (int k = 0; k < e.n; k++)
-                total += e.w[k] * v.loss[k];
+            total += e.n == LANES ? e.w * v.loss : without_repeats(e.w * v.loss, e.n);
             if (addends)
                 write_addends(e.w * v.derivative, e.w * v.curvature, *units, e.n,
                               addends + p.first + at);
         }
-        losses[i] = total;
+        losses[i] = sum(total);
     });
     double total = 0;
     for (double part : losses)

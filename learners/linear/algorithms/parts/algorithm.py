@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.estimates.costs import TYPICAL, VECTORS, Cost, Costs
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.operators import Operators
@@ -147,6 +148,14 @@ class Algorithm(ABC):
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
         """Seconds and bytes of a plan, an iteration's being the mean of about so many."""
+
+    def scale(self, problem: Problem, diagonal: Floats) -> tuple[Method, Floats] | None:
+        """What it multiplies the weights of one group by, (p,), to precondition sparse rows.
+
+        With the method that runs on a sketch for it (`estimates/sketch.py`); None without one.
+        diagonal: of the curvature at the start, (p,).
+        """
+        return None
 
     @abstractmethod
     def usual(self, question: Question, k: float) -> Interval:

@@ -16,8 +16,10 @@ from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.choice import (
     BATCH,
+    FAR,
     Speculated,
     assess,
+    believed,
     rounded,
     select,
     trivial,
@@ -28,7 +30,7 @@ from tuskml.learners.linear.planner.space import candidate
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer import disk
 from tuskml.optimizer.constants import shipped
-from tuskml.optimizer.curves import fit
+from tuskml.optimizer.curves import Interval, fit
 from tuskml.optimizer.disk import scan_seconds
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
@@ -319,3 +321,21 @@ def test_spilled_rows_are_costed_as_such(con, tmp_path, monkeypatch):
     read = seconds()
     rows = 300_000 * 24 - 1_000_000
     assert read["lbfgs"] - cached["lbfgs"] >= 0.8 * scan_seconds(rows)
+
+
+def test_a_trial_whose_errors_hardly_fell_does_not_outweigh_what_is_usual():
+    """Nothing follows from a flat curve but that there are more iterations than were made."""
+    errors = [1.0, 0.9999, 0.9998, 0.9997, 0.9996]
+    curve, usual = fit(errors), Interval(30.0, 50.0, 250.0)
+    assert curve is not None
+    assert curve.iterations(1e-6).point > 1e4
+    found = believed(curve, 1e-6, usual)
+    assert found.point <= (FAR**2 * len(errors) * usual.point) ** 0.5
+    assert found.low <= usual.low
+    assert found.high == curve.iterations(1e-6).high
+
+
+def test_a_trial_that_came_near_the_tolerance_is_believed_alone():
+    curve = fit([0.5**k for k in range(12)])
+    assert curve is not None
+    assert believed(curve, 1e-6, Interval(500.0, 1000.0, 2000.0)) == curve.iterations(1e-6)

@@ -9,6 +9,7 @@ import tuskml
 from tuskml.errors import StoreError
 from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.working import features
+from tuskml.learners.linear.stored import routed
 from tuskml.learners.linear.stored import run as stored_run
 
 pytestmark = pytest.mark.native
@@ -69,6 +70,7 @@ def test_each_chunk_has_keys_of_its_own(con) -> None:
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_resuming(con, tmp_path, monkeypatch, penalty) -> None:
     monkeypatch.setattr(stored_run, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(routed, "PATIENCE", 0)
     options = STEADY | {"max_iter": EPOCHS} | penalty
     whole = train(con, **options, store="whole")
 
@@ -83,6 +85,22 @@ def test_resuming(con, tmp_path, monkeypatch, penalty) -> None:
     assert model.history == pytest.approx(whole.history, rel=1e-5)
     coef = with_weights(tmp_path, model, D).coef
     assert coef == pytest.approx(with_weights(tmp_path, whole, D).coef, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize(("patience", "checkpoints"), [(0, 1), (1e6, 0)])
+def test_the_first_checkpoint_waits_as_the_others_do(
+    con, tmp_path, monkeypatch, patience, checkpoints
+) -> None:
+    """So many times as long as planning took, as a checkpoint takes about that."""
+    monkeypatch.setattr(stored_run, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(routed, "PATIENCE", patience)
+
+    def fail() -> None:
+        raise StoreError("the disk fails")
+
+    with at_epoch(3, fail), pytest.raises(duckdb.Error, match="the disk fails"):
+        train(con, **STEADY, max_iter=EPOCHS)
+    assert len(working(tmp_path)) == checkpoints
 
 
 @pytest.mark.parametrize("stored", [False, True])

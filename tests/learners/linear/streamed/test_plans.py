@@ -155,6 +155,14 @@ def test_figures_of_reading_are_checked() -> None:
     value: dict = {"seek": 1, "page": 1}
     value |= {name: dict.fromkeys(reading.KINDS, 2) for name in reading.TABLES}
     assert reading.parse(value).pack["blocks"] == 2
-    for wrong in (value | {"seek": -1}, value | {"pack": {}}, {}, None):
+    lacking = reading.parse(value | {"pack": {"table": 2}})
+    assert lacking.pack == dict(reading.shipped().pack) | {"table": 2}
+    for wrong in (
+        value | {"seek": -1},
+        value | {"pack": {"table": 0}},
+        value | {"pack": 3},
+        {},
+        None,
+    ):
         with pytest.raises(ValueError, match=r"positive numbers|lacks"):
             reading.parse(wrong)

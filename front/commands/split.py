@@ -1,0 +1,77 @@
+"""`tuskml split`: rows into Parquet shards that are sorted by group, from the shell."""
+
+import argparse
+import json
+from typing import Any
+
+from tuskml.shards.manifest import Manifest
+from tuskml.shards.splitting import SHARD_BYTES, split
+from tuskml.terminal.rows_arguments import add_database, keys
+from tuskml.terminal.usage import Commands, add_command, add_json, files
+
+EXAMPLES = """
+a table of a DuckDB file; the workers of a Ray cluster then train on its shards:
+  tuskml split flights.duckdb --source flights --group-by carrier --into shards
+  tuskml train :memory: --task logistic --source 'shards/*.parquet' --label 'arr_delay > 15' \\
+      --features dep_delay,distance --group-by carrier --executor ray
+PostgreSQL:
+  tuskml split postgresql:///shop --source sales --group-by store --into shards
+"""
+
+
+def add_split(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml split`."""
+    command = add_command(
+        commands,
+        "split",
+        show_split,
+        "write rows as Parquet shards sorted by group",
+        "Writes a table, a query or Parquet files as Parquet shards sorted by group, with a "
+        "manifest of their groups and checksums. Workers of a cluster read such shards.",
+        EXAMPLES,
+    )
+    add_database(command)
+    add = command.add_argument
+    source = "a table, a query (SELECT ...), or Parquet files in DuckDB"
+    add("--source", required=True, metavar="SOURCE", help=source)
+    key = "columns or expressions with commas, `month(date) AS month` names one"
+    add("--group-by", required=True, metavar="SQL", help=key)
+    files(add("--into", required=True, metavar="FOLDER", help="a new folder for the shards"))
+    size = f"the most bytes of a shard ({SHARD_BYTES:,})"
+    add("--shard-bytes", type=int, default=SHARD_BYTES, metavar="N", help=size)
+    add("--replace", action="store_true", help="let --into replace an earlier folder of shards")
+    add_json(command, "print one JSON object")
+
+
+def show_split(given: argparse.Namespace) -> None:
+    """Writes the shards, and prints how many there are."""
+    manifest = split(
+        given.database,
+        source=given.source,
+        group_by=keys(given.group_by),
+        into=given.into,
+        shard_bytes=given.shard_bytes,
+        replace=given.replace,
+    )
+    print(json.dumps(counts(manifest)) if given.json else said(manifest))
+
+
+def counts(manifest: Manifest) -> dict[str, Any]:
+    """How much was written, and where."""
+    return {
+        "groups": len(manifest.groups),
+        "rows": manifest.rows,
+        "bytes": manifest.bytes,
+        "shards": len(manifest.shards),
+        "source": manifest.source,
+    }
+
+
+def said(manifest: Manifest) -> str:
+    """The same in a sentence."""
+    shards = len(manifest.shards)
+    return (
+        f"{manifest.rows:,} rows of {len(manifest.groups):,} groups in {shards:,} "
+        f"shard{'s' if shards != 1 else ''} of {manifest.folder}: train with --source "
+        f"'{manifest.source}'"
+    )

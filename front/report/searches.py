@@ -1,0 +1,117 @@
+"""Searches: which candidates won, and of each group what was tried and how well it did."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tuskml.report import charts
+from tuskml.report.charts import Span
+from tuskml.report.groups import Group, some_of
+from tuskml.report.pieces import figure, note, number, section, table
+
+GROUPS, CANDIDATES, WINNERS = 100, 30, 20
+"""How many groups are shown, how many candidates of each, and how many that won somewhere."""
+
+
+def searches(groups: Sequence[Group]) -> str:
+    """The section; nothing where no model is of a search."""
+    found = [group for group in groups if trials_of(group)]
+    if not found:
+        return ""
+    some = some_of(found, GROUPS)
+    left_out = len(found) - len(some)
+    text = (
+        f"{len(some):,} of {len(found):,} groups are shown: up to half of them need attention, "
+        "the others are the largest."
+    )
+    pages = "".join(of_group(group) for group in some)
+    return section("searches", "Searches", winners(found), note(text) if left_out else "", pages)
+
+
+def trials_of(group: Group) -> list[dict[str, Any]]:
+    """What was tried for a group."""
+    trials = group.model.trials if group.model is not None else None
+    return list(trials["trials"]) if trials else []
+
+
+def named(configuration: dict[str, Any]) -> str:
+    """A candidate in words."""
+    shown = (
+        f"{key} {value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in configuration.items()
+    )
+    return ", ".join(shown) or "as given"
+
+
+def winners(groups: Sequence[Group]) -> str:
+    """Of how many groups each candidate is the best."""
+    won: Counter[str] = Counter()
+    for group in groups:
+        assert group.model is not None
+        assert group.model.trials is not None
+        won[named(trials_of(group)[group.model.trials["chosen"]]["configuration"])] += 1
+    rows = [[name, f"{n:,}", f"{n / len(groups):.0%}"] for name, n in won.most_common(WINNERS)]
+    more = len(won) - len(rows)
+    return table(
+        ("candidate", "groups", "share"), rows, "The best candidate of how many groups"
+    ) + (note(f"And {more:,} more candidates.") if more else "")
+
+
+def of_group(group: Group) -> str:
+    """A group's candidates, the best first: a drawing and a table, which open by a click."""
+    assert group.model is not None
+    assert group.model.trials is not None
+    about, trials = group.model.trials, trials_of(group)
+    best, metric = trials[about["chosen"]], about["metric"]
+    order = sorted(trials, key=lambda one: place(one, best))[:CANDIDATES]
+    head = ("candidate", metric, "standard error", "of the rows", "folds", "status", "")
+    rows = [row_of(one, one is best) for one in order]
+    words = f"{group.name}: {named(best['configuration'])}, {metric} {number(best['metric'])}"
+    caption = f"Candidates of {group.name}, as {metric} on rows held out"
+    if len(trials) > len(order):
+        caption += f": the first {len(order)} of {len(trials)}"
+    return (
+        f"<details><summary>{escape(words)}</summary>"
+        + drawing(order, f"{metric} of {len(order)} candidates of {group.name}")
+        + table(head, rows, caption)
+        + "</details>"
+    )
+
+
+def place(one: dict[str, Any], best: dict[str, Any]) -> tuple[bool, bool, float, float]:
+    """Where a candidate stands: the winner, then those with most rows and the nearest metric."""
+    value = one["metric"]
+    apart = 0.0 if value is None else abs(value - (best["metric"] or 0.0))
+    return one is not best, value is None, -one["rows"], apart
+
+
+def row_of(one: dict[str, Any], chosen: bool) -> list[str]:
+    """A candidate's line of the table."""
+    known = [fold for fold in one["folds"] if fold["metric"] is not None]
+    statuses = list(dict.fromkeys(fold["status"] for fold in one["folds"]))
+    return [
+        named(one["configuration"]),
+        number(one["metric"]),
+        number(one["std_err"]),
+        f"{one['rows']:.3g}",
+        f"{len(known)} of {len(one['folds'])}",
+        ", ".join(statuses),
+        "chosen" if chosen else "",
+    ]
+
+
+def drawing(trials: Sequence[dict[str, Any]], label: str) -> str:
+    """Each candidate's metric with one standard error."""
+    rows = []
+    for one in trials:
+        value, reach = one["metric"], one["std_err"] or 0.0
+        if value is not None:
+            name = named(one["configuration"])
+            title = f"{name}: {value:.5g}, standard error {reach:.3g}"
+            rows.append(Span(name, value, value - reach, value + reach, title))
+    if not rows:
+        return note("No candidate could be judged.")
+    text = "Means over the folds; whiskers reach one standard error."
+    return figure(charts.spans(rows, label, zero=False), text)

@@ -1,0 +1,1 @@
+"""Parquet shards that are sorted by group: writing them, and finding the groups of files."""

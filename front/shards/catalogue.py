@@ -1,0 +1,131 @@
+"""Which groups there are, how many rows they have, and which files hold them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuskml.databases.duckdb import DuckDB
+from tuskml.errors import DataError
+from tuskml.shards.manifest import Manifest, read_manifest
+from tuskml.text.expressions import quoted
+
+Key = tuple[str | None, ...]
+"""The values of a group's keys as DuckDB's text of them; None is NULL."""
+FILE = "tusk_file"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of rows. checksum: SHA-256 as hexadecimal digits; where it is not known, modified is
+    when the file was last changed, in nanoseconds."""
+
+    path: str
+    bytes: int
+    checksum: str | None = None
+    modified: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group: its key, its number of rows, and the shards that hold them, by place."""
+
+    key: Key
+    rows: int
+    shards: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All groups in the order of their keys, NULL last. key_types: DuckDB's types of the keys."""
+
+    key_types: tuple[str, ...]
+    shards: tuple[Shard, ...]
+    groups: tuple[Group, ...]
+
+
+def catalogue_of(
+    database: DuckDB, files: Sequence[str], source: str, keys: Sequence[tuple[str, str]]
+) -> Catalogue:
+    """By the manifest that lies beside the files, or by one look at the keys' columns.
+
+    files: as the caller gave them; source: what follows FROM; keys: names and SQL. DataError where
+    a shard of the manifest is missing.
+    """
+    manifest = manifest_beside(files, [sql for _, sql in keys])
+    if manifest is not None:
+        return of_manifest(manifest)
+    return of_files(database, files, source, [sql for _, sql in keys])
+
+
+def manifest_beside(files: Sequence[str], keys: Sequence[str]) -> Manifest | None:
+    """The manifest of a folder of shards, if the files are all of it and the keys are its keys."""
+    if len(files) != 1 or Path(files[0]).name != "*.parquet" or "://" in files[0]:
+        return None
+    manifest = read_manifest(Path(files[0]).parent)
+    if manifest is None or [quoted(name) for name in manifest.group_by] != list(keys):
+        return None
+    return manifest
+
+
+def of_manifest(manifest: Manifest) -> Catalogue:
+    """What a manifest says. DataError for a shard that is missing or has another size."""
+    listed = {shard.file for shard in manifest.shards}
+    more = sorted(one.name for one in manifest.folder.glob("*.parquet") if one.name not in listed)
+    if more:
+        raise DataError(
+            f"the folder {manifest.folder} has {more[0]!r}, which its manifest does not list: "
+            "remove it, or write the shards again with tuskml split"
+        )
+    shards = []
+    for shard in manifest.shards:
+        path = manifest.folder / shard.file
+        try:
+            size = path.stat().st_size
+        except OSError:
+            raise DataError(
+                f"the shard {path} is missing, which the manifest lists: restore it, or write the "
+                "shards again with tuskml split"
+            ) from None
+        if size != shard.bytes:
+            raise DataError(damaged(str(path)))
+        shards.append(Shard(str(path), shard.bytes, shard.sha256))
+    groups = (Group(group.key, group.rows, group.shards) for group in manifest.groups)
+    return Catalogue(manifest.key_types, tuple(shards), tuple(groups))
+
+
+def damaged(path: str) -> str:
+    """That a shard is not what the manifest says."""
+    return (
+        f"the shard {path} is damaged, its checksum is not the manifest's: restore it, or write "
+        "the shards again with tuskml split"
+    )
+
+
+def of_files(
+    database: DuckDB, files: Sequence[str], source: str, keys: Sequence[str]
+) -> Catalogue:
+    """As one query finds them, which reads the columns of the keys."""
+    listed = ", ".join(map(database.text, files))
+    relation = f"read_parquet([{listed}], filename = '{FILE}') AS source"
+    names = [f"tusk_key_{place}" for place in range(len(keys))]
+    named = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
+    texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in names)
+    rows = database.fetch(
+        f"SELECT {texts}, sum(n)::BIGINT, list({FILE} ORDER BY {FILE}) FROM "
+        f"(SELECT {named}, {FILE}, count(*) AS n FROM {relation} GROUP BY ALL) "
+        f"GROUP BY {', '.join(names)} ORDER BY {', '.join(f'{name} NULLS LAST' for name in names)}"
+    )
+    paths = sorted({path for row in rows for path in row[-1]})
+    place = {path: number for number, path in enumerate(paths)}
+    types = tuple(kind for _, kind in database.columns(f"SELECT {named} FROM {source}"))
+    groups = (Group(tuple(key), n, tuple(place[p] for p in held)) for *key, n, held in rows)
+    return Catalogue(types, tuple(map(shard_of, paths)), tuple(groups))
+
+
+def shard_of(path: str) -> Shard:
+    """A file without a checksum; of one that is not this machine's nothing is known."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return Shard(path, 0)
+    return Shard(path, found.st_size, modified=found.st_mtime_ns)

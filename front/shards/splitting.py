@@ -1,0 +1,166 @@
+"""`tuskml.split`: rows into shards that are sorted by group, with a manifest.
+
+The rows are sorted once, by DuckDB, which goes to disk where they are more than its memory. Shards
+end between groups. Only a group larger than a shard has several, which hold no other group's rows.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 5 (files of 25 MB).
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tuskml.connection import connect
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.keeping import keep_file
+from tuskml.databases.opening import opened
+from tuskml.databases.sources import Rows, Source, listed, rows_of, scope_of
+from tuskml.errors import DataError, OptionError
+from tuskml.shards.manifest import NAME, Manifest
+from tuskml.shards.writing import Writing
+from tuskml.text.calls import explained
+from tuskml.text.expressions import quoted
+
+SHARD_BYTES = 25_000_000
+
+
+@explained
+def split(
+    connection: object,
+    *,
+    source: Rows,
+    group_by: str | Sequence[str],
+    into: str | PathLike[str],
+    shard_bytes: int = SHARD_BYTES,
+    replace: bool = False,
+) -> Manifest:
+    """Writes rows as Parquet shards sorted by group, with `manifest.json`, into a new folder.
+
+    connection, source, group_by: as for `train`; a key that is an expression becomes a column of
+    its name. into: the folder, which appears when it is complete. shard_bytes: the most bytes of a
+    shard, unless one row has more. replace: whether into may replace an earlier folder of shards.
+
+    Returns the Manifest, whose `source` is what `train` takes. Raises DataError for a wrong source
+    or key, and where the folder is there or cannot be written.
+
+    >>> import tempfile, tuskml
+    >>> con = tuskml.connect()
+    >>> folder = tempfile.mkdtemp() + "/shards"
+    >>> rows = "SELECT i % 3 AS g, i AS x FROM range(9) t(i)"
+    >>> manifest = tuskml.split(con, source=rows, group_by="g", into=folder)
+    >>> [(group.key, group.rows) for group in manifest.groups]
+    [(('0',), 3), (('1',), 3), (('2',), 3)]
+    """
+    if not isinstance(shard_bytes, int) or shard_bytes < 1:
+        raise OptionError(f"shard_bytes is {shard_bytes!r}, expected a whole number of bytes")
+    folder = Path(into)
+    refuse_taken(folder, replace)
+    with (
+        opened(connection) as given,
+        rows_of(given, source) as rows,
+        local(given, *keyed(given, rows, group_by)) as (database, query, keys),
+        beside(folder) as partial,
+        sorted_table(database, query, keys) as table,
+    ):
+        manifest = Writing(database, table, keys, partial, shard_bytes).manifest()
+        manifest.write()
+        put(partial, folder)
+        return manifest.moved(folder)
+
+
+def refuse_taken(folder: Path, replace: bool) -> None:
+    """DataError where the shards have no place."""
+    if not folder.absolute().parent.is_dir():
+        raise DataError(f"into is {str(folder)!r}, in a folder that does not exist")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / NAME).is_file():
+        raise DataError(
+            f"into is {str(folder)!r}, which exists and is not a folder of shards: expected a new "
+            "folder"
+        )
+    if not replace:
+        raise DataError(
+            f"the folder {str(folder)!r} already exists: give into another name, or replace=True "
+            "(--replace on the command line)"
+        )
+
+
+def keyed(
+    database: Database, rows: Source, group_by: str | Sequence[str]
+) -> tuple[str, list[str]]:
+    """A query of all columns, with keys that are expressions as columns; and the keys' names."""
+    scope = scope_of(database, rows)
+    keys = [scope.key(text) for text in listed(group_by, "group_by", scope.columns)]
+    if not keys:
+        raise DataError("group_by is empty, expected columns or SQL expressions")
+    added = [(name, sql) for name, sql in keys if sql != quoted(name)]
+    for name, _ in added:
+        if name.lower() in map(str.lower, scope.columns):
+            raise DataError(
+                f"group_by names a key {name!r}, which is a column of {rows.name}: name it "
+                "otherwise, 'month(date) AS month'"
+            )
+    columns = ", ".join(["*", *(f"{sql} AS {quoted(name)}" for name, sql in added)])
+    return f"SELECT {columns} FROM {rows.sql}", [name for name, _ in keys]
+
+
+@contextmanager
+def local(
+    database: Database, query: str, keys: list[str]
+) -> Iterator[tuple[DuckDB, str, list[str]]]:
+    """The query in DuckDB. Rows of PostgreSQL come by way of a file."""
+    if isinstance(database, DuckDB):
+        yield database, query, keys
+        return
+    with TemporaryDirectory(prefix="tuskml-") as folder, connect() as connection:
+        rows = Path(folder) / "rows.parquet"
+        keep_file(database, rows, query, replace=False)
+        here = DuckDB(connection)
+        yield here, f"SELECT * FROM read_parquet({here.text(str(rows))})", keys
+
+
+@contextmanager
+def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
+    """A temporary table whose row numbers follow the keys."""
+    name = f"tusk_split_{secrets.token_hex(8)}"
+    order = ", ".join(f"{quoted(key)} NULLS LAST" for key in keys)
+    setting = "preserve_insertion_order"
+    ((kept,),) = database.fetch(f"SELECT current_setting('{setting}')")
+    try:
+        if not kept:
+            database.fetch(f"SET {setting} = true")
+        database.fetch(f"CREATE TEMP TABLE {name} AS {query} ORDER BY {order}")
+        yield name
+    finally:
+        database.fetch(f"DROP TABLE IF EXISTS {name}")
+        if not kept:
+            database.fetch(f"SET {setting} = false")
+
+
+@contextmanager
+def beside(folder: Path) -> Iterator[Path]:
+    """A folder of the same parent, of which nothing stays."""
+    partial = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
+    try:
+        partial.mkdir()
+        yield partial
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def put(partial: Path, folder: Path) -> None:
+    """Gives the complete folder its name; what had it goes."""
+    old = partial.with_name(f"{partial.name}-old")
+    if folder.exists():
+        folder.rename(old)
+    partial.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

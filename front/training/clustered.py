@@ -1,0 +1,151 @@
+"""A training by group on the workers of a cluster."""
+
+import math
+import secrets
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.keeping import Into, keep
+from tuskml.errors import ClusterError, ClusterWarning, DataError, OptionError
+from tuskml.groups.execution.choosing import executor_of
+from tuskml.groups.execution.executor import Executor, Outcome
+from tuskml.learners.events import Event, tell
+from tuskml.model.by_group import Models
+from tuskml.shards.catalogue import catalogue_of
+from tuskml.text.expressions import quoted
+from tuskml.training.on_worker import WORK
+from tuskml.training.reading import advice
+from tuskml.training.resuming import Finished
+from tuskml.training.training import Training, collected
+from tuskml.training.units import Units
+
+HOPELESS = 3
+"""Failed units without one that succeeded, after which the rest is not tried."""
+
+
+def train_clustered(
+    database: Database,
+    training: Training,
+    place: str | None,
+    folder: str | PathLike[str] | None,
+    into: Into | None,
+    replace: bool,
+) -> Models | int:
+    """The models of all groups, or with into their number.
+
+    place: the argument `executor`; folder: of finished units, or None. Raises ClusterError,
+    with the finished groups as its `models`, where some were not trained.
+    """
+    executor = executor_of(place)
+    checked = files_by_group(database, training)
+    found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
+    units = Units(checked, training, found)
+    slow = advice(checked, units)
+    if slow is not None:
+        warnings.warn(slow, ClusterWarning, stacklevel=4)
+    outcomes = list(finished(executor, units, Finished(folder)))
+    for note in dict.fromkeys(executor.notes):
+        warnings.warn(note, ClusterWarning, stacklevel=4)
+    failed = [one for one in outcomes if one.answer is None]
+    answers = [one.answer for one in outcomes if one.answer is not None]
+    with arrow_view(checked, answers) as view:
+        query = f"SELECT {', '.join([*typed(training, found.key_types), 'model'])} FROM {view}"
+        if failed or len(outcomes) < len(units.batches):
+            raise incomplete(checked, query, training, units, outcomes)
+        if into is not None:
+            return keep(checked, into, query, replace)
+        return by_key(checked, query, training)
+
+
+def files_by_group(database: Database, training: Training) -> DuckDB:
+    """The database. OptionError or DataError where workers cannot train this."""
+    if not training.keys:
+        raise OptionError(
+            "executor is given without group_by, expected group_by: each group is trained on one "
+            "worker, and one model is trained on one machine"
+        )
+    if not isinstance(database, DuckDB) or not training.source.files:
+        raise DataError(
+            f"source is {training.source.name}, which workers cannot read: expected "
+            "Parquet files, which tuskml.split writes of any source"
+        )
+    for request in training.asked.requests:
+        if request.options.store is not None:
+            raise OptionError(
+                f"option 'store' is {request.options.store!r} and executor is given, expected one "
+                "of them: a store is a folder of one machine"
+            )
+    return database
+
+
+def finished(executor: Executor, units: Units, kept: Finished) -> Iterator[Outcome]:
+    """Outcomes as they come; they end early where nothing works."""
+    failures = successes = 0
+    for outcome in kept.outcomes(executor, WORK, [unit for unit, _ in units.batches.values()]):
+        yield outcome
+        batch = units.batches[outcome.key][1]
+        if outcome.answer is None:
+            failures += 1
+        else:
+            successes += 1
+            if executor.remote:
+                tell(Event(len(batch.groups), batch.rows, 0, math.nan))
+        if failures >= HOPELESS and not successes:
+            return
+
+
+def typed(training: Training, types: Sequence[str]) -> list[str]:
+    """The keys' columns, by their names and with their types."""
+    return [
+        f"CAST(tusk_key_{place} AS {kind}) AS {quoted(name)}"
+        for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True))
+    ]
+
+
+@contextmanager
+def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
+    """The workers' answers as one relation; without any it has no rows and is not to be read."""
+    import pyarrow as pa
+
+    name = f"tusk_answers_{secrets.token_hex(8)}"
+    if not answers:
+        yield name
+        return
+    tables = [pa.ipc.open_stream(answer).read_all() for answer in answers]
+    database.connection.register(name, pa.concat_tables(tables))
+    try:
+        yield name
+    finally:
+        database.connection.unregister(name)
+
+
+def by_key(database: DuckDB, query: str, training: Training) -> Models:
+    """Models by their groups' keys."""
+    found = collected(database.models(query), training)
+    assert isinstance(found, Models)
+    return found
+
+
+def incomplete(
+    database: DuckDB,
+    query: str,
+    training: Training,
+    units: Units,
+    outcomes: Sequence[Outcome],
+) -> ClusterError:
+    """The error that says what was not trained, and has what was."""
+    done = [one.key for one in outcomes if one.answer is not None]
+    n_groups = sum(len(batch.groups) for _, batch in units.batches.values())
+    n_done = sum(len(units.batches[key][1].groups) for key in done)
+    why = next(one.error for one in outcomes if one.answer is None)
+    error = ClusterError(
+        f"{n_groups - n_done:,} of {n_groups:,} groups were not trained: {why}"
+        + ("; the error's `models` has the others" if done else "")
+    )
+    if done:
+        error.models = by_key(database, query, training)
+    return error

@@ -1,0 +1,71 @@
+"""Answers of finished units in a folder, so that the same training again need not compute them.
+
+A file has the unit's key as its name, and the answer after its SHA-256. The key is a digest of the
+query, the options, the shards and the version of tuskml: what has changed is trained again.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from tuskml.errors import DataError
+from tuskml.groups.execution.executor import Executor, Outcome, Unit
+
+DIGEST = hashlib.sha256().digest_size
+
+
+class Finished:
+    """The folder, or nothing where none was asked for."""
+
+    def __init__(self, folder: str | PathLike[str] | None) -> None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"finished is {str(folder)!r}, which cannot be made: {error.strerror}"
+                ) from error
+
+    def outcomes(self, executor: Executor, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
+        """Those of finished units first, then those of the others as they come."""
+        left = []
+        for unit in units:
+            answer = self.read(unit.key)
+            if answer is None:
+                left.append(unit)
+            else:
+                yield Outcome(unit.key, answer)
+        for outcome in executor.run(work, left) if left else ():
+            if outcome.answer is not None:
+                self.write(outcome.key, outcome.answer)
+            yield outcome
+
+    def read(self, key: str) -> bytes | None:
+        """A unit's answer; None where there is none that is whole."""
+        if self.folder is None:
+            return None
+        try:
+            data = (self.folder / f"{key}.unit").read_bytes()
+        except OSError:
+            return None
+        answer = data[DIGEST:]
+        return answer if hashlib.sha256(answer).digest() == data[:DIGEST] else None
+
+    def write(self, key: str, answer: bytes) -> None:
+        """Keeps it; the file appears when it is complete."""
+        if self.folder is None:
+            return
+        partial = self.folder / f".{key[:16]}-{secrets.token_hex(8)}"
+        try:
+            partial.write_bytes(hashlib.sha256(answer).digest() + answer)
+            partial.replace(self.folder / f"{key}.unit")
+        except OSError as error:
+            raise DataError(
+                f"the folder {str(self.folder)!r} of finished groups cannot be written: "
+                f"{error.strerror}"
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""Cuts a training by group into units: groups that one worker trains in one query.
+
+Units depend on the groups alone and not on the workers, so any number of them does the same work.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.sources import Source
+from tuskml.groups.execution.executor import Unit
+from tuskml.shards.catalogue import Catalogue, Group, Shard
+from tuskml.training.training import Training
+from tuskml.version import VERSION
+
+BATCH_ROWS = 200_000
+"""Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
+about a million rows a second, so a unit is some 100 ms of work and more."""
+BATCH_GROUPS = 5_000
+INEXACT = ("FLOAT", "DOUBLE")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Groups that follow each other in the order of the keys."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> int:
+        """Their rows."""
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards that hold them, by place."""
+        return sorted({place for group in self.groups for place in group.shards})
+
+
+def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
+    """Groups together until they have so many rows; a larger one is a batch of its own."""
+    some: list[Group] = []
+    rows = 0
+    for group in groups:
+        if some and (rows + group.rows > most_rows or len(some) >= BATCH_GROUPS):
+            yield Batch(tuple(some))
+            some, rows = [], 0
+        some.append(group)
+        rows += group.rows
+    if some:
+        yield Batch(tuple(some))
+
+
+class Units:
+    """The units of a training over the groups of a catalogue."""
+
+    def __init__(self, database: DuckDB, training: Training, catalogue: Catalogue) -> None:
+        self.database, self.training, self.catalogue = database, training, catalogue
+        most = max(1, BATCH_ROWS // len(training.asked.requests))
+        self.held = Counter(place for group in catalogue.groups for place in group.shards)
+        self.settings = settings(database)
+        self.batches = {
+            (unit := self.unit(batch)).key: (unit, batch)
+            for batch in batches(catalogue.groups, most)
+        }
+
+    def unit(self, batch: Batch) -> Unit:
+        """What a worker reads (`on_worker.py`). Its key is a digest of all that decides it."""
+        shards = [absolute(self.catalogue.shards[place]) for place in batch.shards]
+        given = {
+            "query": self.query(batch, shards),
+            "shards": [asdict(shard) for shard in shards],
+            "settings": self.settings,
+            "tuskml": VERSION,
+        }
+        payload = json.dumps(given, ensure_ascii=False).encode()
+        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload)
+
+    def query(self, batch: Batch, shards: Sequence[Shard]) -> str:
+        """Keys as text, and the models, of the batch's groups."""
+        listed = ", ".join(self.database.text(shard.path) for shard in shards)
+        rows = f"read_parquet([{listed}]) AS source"
+        if not self.covers(batch):
+            rows = f"(SELECT source.* FROM {rows} {self.only(batch)}) AS source"
+        source = Source(rows, self.training.source.name)
+        keys = tuple(
+            (f"tusk_key_{place}", sql) for place, (_, sql) in enumerate(self.training.keys)
+        )
+        query = replace(self.training, source=source, keys=keys).query(self.database)
+        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name, _ in keys)
+        return f"SELECT {texts}, model FROM ({query})"
+
+    def covers(self, batch: Batch) -> bool:
+        """Whether its shards hold no other groups."""
+        mine = Counter(place for group in batch.groups for place in group.shards)
+        return all(self.held[place] == count for place, count in mine.items())
+
+    def only(self, batch: Batch) -> str:
+        """What lets through the batch's groups alone; a range lets the reader skip row groups."""
+        values = ", ".join(f"({', '.join(self.literals(group))})" for group in batch.groups)
+        names = [f"tusk_key_{place}" for place in range(len(self.training.keys))]
+        equal = " AND ".join(
+            f"{sql} IS NOT DISTINCT FROM tusk_keys.{name}"
+            for (_, sql), name in zip(self.training.keys, names, strict=True)
+        )
+        join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
+        least_and_most = self.range_of(batch)
+        if least_and_most is None or self.catalogue.key_types[0] in INEXACT:
+            return join
+        return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
+
+    def range_of(self, batch: Batch) -> tuple[str, str] | None:
+        """The least and the largest first key in SQL; None where one is NULL."""
+        if any(group.key[0] is None for group in batch.groups):
+            return None
+        return self.literals(batch.groups[0])[0], self.literals(batch.groups[-1])[0]
+
+    def literals(self, group: Group) -> list[str]:
+        """A group's keys in SQL."""
+        return [
+            f"CAST({'NULL' if value is None else self.database.text(value)} AS {kind})"
+            for value, kind in zip(group.key, self.catalogue.key_types, strict=True)
+        ]
+
+
+def absolute(shard: Shard) -> Shard:
+    """The same for a process that runs in another folder."""
+    if "://" in shard.path:
+        return shard
+    return replace(shard, path=str(Path(shard.path).absolute()))
+
+
+def settings(database: DuckDB) -> dict[str, str]:
+    """The settings that decide what an expression means, such as the hour of a time."""
+    query = "SELECT name, value FROM duckdb_settings() WHERE name IN ('TimeZone', 'Calendar')"
+    return dict(sorted(database.fetch(query)))

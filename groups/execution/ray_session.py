@@ -1,0 +1,122 @@
+"""The connection of this process to a Ray cluster, and what the cluster has."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tuskml.errors import ClusterError, ExtensionError
+from tuskml.groups.execution import packages
+
+OLDEST = (2, 50)
+REACH_SECONDS = 5.0
+QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
+INSTALL = "pip install 'tuskml[ray]'"
+
+
+def imported() -> Any:
+    """The package ray. ExtensionError where it is missing or too old."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
+    ray = packages.imported("ray", "ray", INSTALL)
+    packages.imported("pyarrow", "ray", INSTALL)
+    found = tuple(map(int, re.findall(r"\d+", ray.__version__)[:2]))
+    if found < OLDEST:
+        least = ".".join(map(str, OLDEST))
+        raise ExtensionError(
+            f"ray is {ray.__version__}, expected {least} or later: pip install --upgrade ray"
+        )
+    return ray
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected. What is connected or started here is disconnected or stopped at the end.
+
+    address: None is the cluster that the process is connected to, else the one of RAY_ADDRESS or
+    of this machine, else a new one on this machine alone.
+    """
+    ray = imported()
+    if ray.is_initialized():
+        refuse_other(ray, address)
+        yield ray
+        return
+    try:
+        begin(ray, address)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def begin(ray: Any, address: str | None) -> None:
+    """Connects to a cluster, or starts one. ClusterError where none answers."""
+    try:
+        if address is not None:
+            refuse_unreachable(address)
+            ray.init(address=address, **QUIET)
+            return
+        try:
+            ray.init(address="auto", **QUIET)
+        except ConnectionError:
+            if os.environ.get("RAY_ADDRESS"):
+                raise
+            ray.init(address="local", include_dashboard=False, **QUIET)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
+        why = " ".join(str(error).split())[:300]
+        raise ClusterError(f"the Ray cluster at {where} cannot be reached: {why}") from error
+
+
+def refuse_unreachable(address: str) -> None:
+    """ClusterError at once where nothing listens; Ray itself would try for a minute."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), REACH_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"the Ray cluster at {address} cannot be reached: {error.strerror or error}; `ray "
+            "status` on its head node shows whether it runs"
+        ) from error
+
+
+def refuse_other(ray: Any, address: str | None) -> None:
+    """ClusterError if the process is connected to another cluster than the one asked for."""
+    here = ray.get_runtime_context().gcs_address
+    if address is not None and not address.startswith("ray://") and address != here:
+        raise ClusterError(
+            f"executor is {address!r}, but this process is connected to the Ray cluster at "
+            f"{here}: give executor='ray', or call ray.shutdown() before"
+        )
+
+
+def processors(ray: Any) -> int:
+    """Logical processors of the cluster. ClusterError where it has none."""
+    found = int(ray.cluster_resources().get("CPU", 0))
+    if found < 1:
+        raise ClusterError(
+            "the Ray cluster has no CPU, expected a node that was started with num_cpus of at "
+            "least 1"
+        )
+    return found
+
+
+def no_processor(ray: Any, seconds: float) -> str:
+    """That no worker could start in time."""
+    total = int(ray.cluster_resources().get("CPU", 0))
+    free = int(ray.available_resources().get("CPU", 0))
+    return (
+        f"no worker has started on the Ray cluster within {seconds:g} s, {free} of its {total} "
+        "CPUs are free: end what holds them, add a node, or raise TUSKML_CLUSTER_TIMEOUT"
+    )
+
+
+def memory_per_processor(ray: Any) -> int:
+    """Bytes that a worker may use for rows: the least share of a node's memory per processor."""
+    shares = [
+        node["Resources"]["memory"] / node["Resources"]["CPU"]
+        for node in ray.nodes()
+        if node["Alive"] and node["Resources"].get("CPU") and node["Resources"].get("memory")
+    ]
+    return int(min(shares, default=0))

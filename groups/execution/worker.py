@@ -1,0 +1,32 @@
+"""The process of a cluster that runs units. It takes and returns bytes and text alone."""
+
+import json
+import os
+import socket
+
+from tuskml.groups.execution.executor import Unit, attempt
+from tuskml.groups.execution.share import Share, limit
+from tuskml.groups.execution.versions import versions
+
+ANSWERED, FAILED = b"+", b"-"
+
+
+class Worker:
+    """One worker, which lives as long as the run and uses one processor.
+
+    memory: bytes for the rows that it trains on; 0: as much as DuckDB takes by default.
+    """
+
+    def __init__(self, memory: int) -> None:
+        limit(Share(threads=1, memory=memory or None))
+
+    def hello(self) -> str:
+        """Who it is, and the versions it has, as JSON."""
+        return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), **versions()})
+
+    def run(self, work: str, payload: bytes) -> bytes:
+        """The unit's answer after ANSWERED, or a sentence after FAILED."""
+        outcome = attempt(work, Unit("", 0, payload))
+        if outcome.answer is None:
+            return FAILED + (outcome.error or "").encode(errors="replace")
+        return ANSWERED + outcome.answer

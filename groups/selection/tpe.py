@@ -1,0 +1,200 @@
+"""Which candidates each group tries next, by what its trials so far say.
+
+The tree-structured Parzen estimator (J. Bergstra, R. Bardenet, Y. Bengio, B. Kegl, Algorithms for
+hyper-parameter optimization, NIPS 2011, section 4). A group's best trials are good. l(x) and g(x)
+are the densities of the good trials and of the others, each the product over options of a Parzen
+estimate with the prior as one of its terms. The candidate with the greatest l(x) / g(x) has the
+greatest expected improvement, and comes next. An option that only some tasks have counts for these
+alone, and the task is a category.
+
+The candidates are draws from the prior that all groups share. So groups that choose alike train
+in one call, and what a group chooses depends on its own rows and the seed alone. Several are
+chosen at once, each as if those before it had turned out badly (D. Ginsbourger, R. Le Riche, L.
+Carraro, Kriging is well-suited to parallelize optimization, 2010).
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.selection.candidates import Candidate
+from tuskml.kernels.passes import Floats
+
+Mask = NDArray[np.bool_]
+GOOD = 0.15
+"""The share of trials that are good (section 4.1 of the paper)."""
+FIRST, BATCHES = 0.25, 8
+"""The share of trials that are drawn at the beginning, and how often more are chosen then."""
+GROUPS_AT_ONCE = 64
+"""Of which densities are in memory."""
+LEAST_POOL, MOST_POOL = 128, 512
+"""How many candidates there are to choose from, unless even more are to be tried."""
+
+
+def pool(trials: int) -> int:
+    """How many candidates are drawn for so many trials per group."""
+    return max(2 * trials, min(MOST_POOL, max(LEAST_POOL, 8 * trials)))
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Where the C candidates lie.
+
+    at: (A, C), of numbers their ranks among all, between 0 and 1, so that the prior is uniform; of
+    categories their places; NaN where a candidate's task has no such option. choices: (A,), how
+    many categories there are, 0 of numbers.
+    """
+
+    at: Floats
+    choices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How many candidates each group tries, and where all lie."""
+
+    trials: int
+    axes: Axes
+
+    def counts(self) -> Sequence[int]:
+        """How many candidates each group tries, one batch after the other."""
+        candidates = self.axes.at.shape[1]
+        trials = min(self.trials, candidates)
+        first = min(trials, max(2, math.ceil(FIRST * trials)))
+        rest = np.array_split(np.arange(trials - first), BATCHES)
+        return [first, *(len(batch) for batch in rest if len(batch))]
+
+
+def estimate_of(trials: int, candidates: Sequence[Candidate]) -> Estimate:
+    """What groups choose from."""
+    return Estimate(trials, axes_of([(one.task.name, one.shown) for one in candidates]))
+
+
+def in_turn(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The same candidates, one of each task in turn, so that the first ones are of all tasks."""
+    by_task: dict[str, list[Candidate]] = {}
+    for one in candidates:
+        by_task.setdefault(one.task.name, []).append(one)
+    turns = itertools.zip_longest(*by_task.values())
+    return tuple(one for turn in turns for one in turn if one is not None)
+
+
+def axes_of(candidates: Sequence[tuple[str, str]]) -> Axes:
+    """The axes of candidates, each a task with its options that vary as JSON."""
+    values: dict[tuple[str, ...], list[tuple[object] | None]] = {}
+    for place, (task, shown) in enumerate(candidates):
+        own: dict[tuple[str, ...], object] = {("task",): task}
+        own |= {(task, name): value for name, value in json.loads(shown).items() if name != "task"}
+        for name, value in own.items():
+            values.setdefault(name, [None] * len(candidates))[place] = (value,)
+    rows = [axis for column in values.values() if (axis := axis_of(column)) is not None]
+    at = np.array([one for one, _ in rows]).reshape(len(rows), len(candidates))
+    return Axes(at, tuple(choices for _, choices in rows))
+
+
+def axis_of(column: Sequence[tuple[object] | None]) -> tuple[Floats, int] | None:
+    """Places on an axis, and how many categories it has; None where all are in one place."""
+    known = [one[0] for one in column if one is not None]
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in known)
+    keys: list[Any] = known if numbers else [json.dumps(one, sort_keys=True) for one in known]
+    distinct = sorted(set(keys))
+    if len(distinct) < 2:
+        return None
+    place = {
+        key: k / (len(distinct) - 1) if numbers else float(k) for k, key in enumerate(distinct)
+    }
+    found = iter(keys)
+    at = [math.nan if one is None else place[next(found)] for one in column]
+    return np.array(at), 0 if numbers else len(distinct)
+
+
+def chosen(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
+    """The n candidates that each group tries next, (C, G).
+
+    losses: (C, G), the less the better, not finite where a trial failed; tried: (C, G).
+    """
+    out = np.zeros(tried.shape, bool)
+    for at in range(0, tried.shape[1], GROUPS_AT_ONCE):
+        part = slice(at, at + GROUPS_AT_ONCE)
+        out[:, part] = _chosen(axes, losses[:, part], tried[:, part], n)
+    return out
+
+
+def _chosen(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
+    good = best(losses, tried)
+    width = bandwidth(int(tried.sum(axis=0).max(initial=1)))
+    kernels = [kernel(at, k, width) for at, k in zip(axes.at, axes.choices, strict=True)]
+    well, badly = Parzen(axes, kernels, good), Parzen(axes, kernels, tried & ~good)
+    out, groups = np.zeros(tried.shape, bool), np.arange(tried.shape[1])
+    for _ in range(n):
+        ratio = np.where(tried | out, -np.inf, (well.logs() - badly.logs()).round(9))
+        next_one = ratio.argmax(axis=0)
+        left = np.isfinite(ratio[next_one, groups])
+        out[next_one[left], groups[left]] = True
+        badly.add(next_one)
+    return out
+
+
+def best(losses: Floats, tried: Mask) -> Mask:
+    """The good ones of the trials of each group, at least one where one succeeded, (C, G)."""
+    known = np.where(tried & np.isfinite(losses), losses, np.inf)
+    rank = known.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    most = np.ceil(GOOD * tried.sum(axis=0))
+    found: Mask = (rank < most) & np.isfinite(known)
+    return found
+
+
+def bandwidth(trials: int) -> float:
+    """The standard deviation of the kernels of numbers, which falls with the trials."""
+    return float(np.clip(0.5 * trials**-0.5, 0.02, 0.5))
+
+
+def kernel(at: Floats, choices: int, width: float) -> Floats:
+    """The density (C, C) at each candidate of the kernel around another; 0 where one has none.
+
+    Of numbers a normal distribution cut off at 0 and 1; of categories 1 for the same one.
+    """
+    applies = np.isfinite(at)
+    x = np.where(applies, at, 0.0)
+    if choices:
+        found = (x[:, None] == x[None, :]).astype(float)
+    else:
+        apart = (x[:, None] - x[None, :]) / width
+        root = math.sqrt(2)
+        inside = [0.5 * (math.erf((1 - u) / width / root) + math.erf(u / width / root)) for u in x]
+        found = np.exp(-0.5 * apart**2) / (width * math.sqrt(2 * math.pi) * np.array(inside))
+    out: Floats = found * np.outer(applies, applies)
+    return out
+
+
+class Parzen:
+    """The densities at C candidates of some trials of G groups, (C, G)."""
+
+    def __init__(self, axes: Axes, kernels: Sequence[Floats], trials: Mask) -> None:
+        self.axes, self.kernels = axes, kernels
+        self.applies = np.isfinite(axes.at)
+        self.shape, weights = trials.shape, trials.astype(float)
+        self.sums = [one @ weights for one in kernels]
+        self.counts = [own.astype(float) @ weights for own in self.applies]
+
+    def add(self, trial: NDArray[np.intp]) -> None:
+        """One more trial of each group, (G,)."""
+        for k, (one, own) in enumerate(zip(self.kernels, self.applies, strict=True)):
+            self.sums[k] += one[:, trial]
+            self.counts[k] += own[trial]
+
+    def logs(self) -> Floats:
+        """The logarithm of the density, over the options that a candidate has."""
+        total = np.zeros(self.shape)
+        for sums, counts, k, own in zip(
+            self.sums, self.counts, self.axes.choices, self.applies, strict=True
+        ):
+            prior = 1 / k if k else 1.0
+            total += np.where(own[:, None], np.log((prior + sums) / (1 + counts)), 0.0)
+        return total

@@ -1,0 +1,138 @@
+"""What a Ray cluster of this machine costs against its threads: one logistic model per group.
+
+Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `query` is one query of
+the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
+cluster that runs already, `ray, cold` with its start and its end. `peer` is Ray's own way on a
+cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's LogisticRegression
+(lbfgs, the same objective), twice as many partitions as workers. Rows: groups of Zipf sizes.
+The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
+
+    python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import machine
+import pandas as pd
+
+import tuskml
+
+FEATURES = 10
+L2 = 1e-3
+ROWS = """
+SELECT (exp(ln({groups}) * (hash(i) % 1000003) / 1000003))::INTEGER AS g, {features},
+       (hash(i, -1) % 1000) / 1000 < 1 / (1 + exp(-x0 + x1)) AS y
+FROM (SELECT i, {columns} FROM range({rows}) t(i))
+"""
+
+
+def main() -> None:
+    """Prints the medians, and the goal."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--groups", type=int, default=280)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    with TemporaryDirectory(prefix="tuskml-") as folder, tuskml.connect() as con:
+        manifest = shards(con, given.rows, given.groups, Path(folder) / "shards")
+        print(
+            f"{manifest.rows:,} rows, {len(manifest.groups)} groups, "
+            f"{len(manifest.shards)} shards, {manifest.bytes / 1e6:,.0f} MB"
+        )
+        seconds = timed(con, manifest.source, given.repeat, given.workers)
+    for name, times in seconds.items():
+        runs = ", ".join(f"{one:.2f}" for one in times)
+        print(f"{name:10} {statistics.median(times):6.2f} s ({runs})")
+    threads, cold = (statistics.median(seconds[name]) for name in ("threads", "ray, cold"))
+    ray, peer = (statistics.median(seconds[name]) for name in ("ray", "peer"))
+    print(f"goal: peer {peer:.2f} s >= 5 ray = {5 * ray:.2f} s, it is {peer / ray:.1f} times")
+    print(f"goal: ray, cold {cold:.2f} s <= 1.15 threads + 4 s = {1.15 * threads + 4:.2f} s")
+    print(machine.sentence(machine.facts()), "load", os.getloadavg())
+
+
+def shards(con: object, rows: int, groups: int, folder: Path) -> tuskml.shards.manifest.Manifest:
+    """The rows, split."""
+    columns = ", ".join(f"(hash(i, {k}) % 2000) / 1000 - 1 AS x{k}" for k in range(FEATURES))
+    names = ", ".join(f"x{k}" for k in range(FEATURES))
+    query = ROWS.format(rows=rows, groups=groups, features=names, columns=columns)
+    return tuskml.split(con, source=query, group_by="g", into=folder)
+
+
+def timed(con: object, source: str, repeat: int, workers: int) -> dict[str, list[float]]:
+    """Seconds of each way, run by run."""
+    import ray
+
+    given = {
+        "source": source, "label": "y", "features": [f"x{k}" for k in range(FEATURES)],
+        "group_by": "g", "algorithm": "lbfgs", "l2": L2,
+    }  # fmt: skip
+
+    def peer() -> None:
+        map_groups(Path(source).parent, 2 * workers)
+
+    def train(executor: str | None) -> Callable[[], None]:
+        return lambda: tuskml.train(con, "logistic", executor=executor, **given)
+
+    def start() -> None:
+        ray.init(
+            num_cpus=workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            address="local",
+        )
+
+    def cold() -> None:
+        start()
+        train("ray")()
+        ray.shutdown()
+
+    seconds: dict[str, list[float]] = {}
+    for _ in range(repeat):
+        note(seconds, "query", train(None))
+        note(seconds, "threads", train("threads"))
+        note(seconds, "ray, cold", cold)
+        start()
+        note(seconds, "ray", train("ray"))
+        note(seconds, "peer", peer)
+        ray.shutdown()
+    return seconds
+
+
+def map_groups(folder: Path, partitions: int) -> None:
+    """One scikit-learn model per group, by Ray Data."""
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    rows = ray.data.read_parquet(str(folder), file_extensions=["parquet"])
+    groups = rows.groupby("g", num_partitions=partitions)
+    groups.map_groups(fitted, batch_format="pandas").to_pandas()
+
+
+def fitted(group: pd.DataFrame) -> pd.DataFrame:
+    """The coefficients of one group; mean(loss) + l2 / 2 ||w||^2 as tuskml has it."""
+    from sklearn.linear_model import LogisticRegression
+
+    rows = group[[f"x{k}" for k in range(FEATURES)]]
+    model = LogisticRegression(C=1 / (L2 * len(group))).fit(rows, group["y"])
+    return pd.DataFrame({"g": [group["g"].iloc[0]], "coef": [model.coef_[0].tolist()]})
+
+
+def note(seconds: dict[str, list[float]], name: str, work: Callable[[], None]) -> None:
+    """Runs work and notes its seconds."""
+    began = time.perf_counter()
+    work()
+    seconds.setdefault(name, []).append(time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main()

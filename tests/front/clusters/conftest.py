@@ -1,0 +1,77 @@
+"""A Ray cluster of this machine: real processes, nodes of one logical CPU, small object stores.
+
+Its tests are skipped where Ray is not installed, or fail if TUSKML_REQUIRE_RAY is set.
+"""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+STORE = 80_000_000
+"""Bytes of a node's object store, near the least that Ray allows."""
+if importlib.util.find_spec("ray") is None and os.environ.get("TUSKML_REQUIRE_RAY"):
+    raise RuntimeError(
+        "TUSKML_REQUIRE_RAY is set: ray is not installed, pip install 'tuskml[ray]'"
+    )
+
+
+class LocalRay:
+    """The cluster, to which the tests' process is connected."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        self.cluster = Cluster()
+        self.nodes: list[Any] = []
+        self.grow(1)
+
+    def grow(self, n: int) -> None:
+        """Adds nodes until there are n."""
+        while len(self.nodes) < n:
+            more = {"include_dashboard": False} if not self.nodes else {}
+            self.nodes.append(self.cluster.add_node(num_cpus=1, object_store_memory=STORE, **more))
+        self.cluster.wait_for_nodes()
+
+    def remove(self) -> None:
+        """Takes the last node away, without notice."""
+        self.cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+
+    def connect(self) -> None:
+        """Connects this process."""
+        import ray
+
+        ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
+
+    def workers(self) -> list[psutil.Process]:
+        """The processes of tuskml's workers."""
+        raylets = [node.all_processes["raylet"][0].process.pid for node in self.nodes]
+        below = [one for pid in raylets for one in psutil.Process(pid).children(recursive=True)]
+        return [one for one in below if "ray::Worker" in " ".join(one.cmdline())]
+
+    def stop(self) -> None:
+        """Ends all processes that were started here."""
+        import ray
+
+        ray.shutdown()
+        self.cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[LocalRay]:
+    """A cluster of one node, which tests let grow."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed: pip install 'tuskml[ray]'")
+    cluster = LocalRay()
+    try:
+        cluster.connect()
+        yield cluster
+    finally:
+        cluster.stop()

@@ -1,0 +1,255 @@
+"""Trainings by group on real Ray processes: the numbers of one machine, whatever goes wrong."""
+
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution import ray_cluster
+from tuskml.learners.events import Event, listening
+from tuskml.training import units
+
+pytestmark = pytest.mark.slow
+N_ROWS = 60_000
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 4_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect() as connection:
+        sharded.table(connection, N_ROWS)
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def expected(con: duckdb.DuckDBPyConnection) -> tuskml.Models:
+    """What one machine answers in one query."""
+    return tuskml.train(con, "logistic", source="rows", **sharded.GIVEN)
+
+
+@pytest.fixture
+def source(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> str:
+    return sharded.shards(con, tmp_path / "s")
+
+
+def on_ray(con: duckdb.DuckDBPyConnection, source: str, **given: Any) -> tuskml.Models:
+    """The models of the cluster at hand; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(
+            con, "logistic", source=source, executor="ray", **sharded.GIVEN | given
+        )
+
+
+@contextmanager
+def when_the_first_unit_is_done(act: Any) -> Iterator[list[Event]]:
+    """Calls act once, between two outcomes, while other workers train."""
+    heard: list[Event] = []
+
+    def hear(event: Event) -> None:
+        heard.append(event)
+        if len(heard) == 1:
+            act()
+
+    with listening(hear):
+        yield heard
+
+
+def assert_bits_of_one_machine(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    n_workers: int,
+) -> None:
+    """With so many workers, each on a node of its own."""
+    local_ray.grow(n_workers)
+    heard: list[Event] = []
+    with listening(heard.append):
+        sharded.assert_same_bits(on_ray(con, source), expected)
+    assert sum(event.groups for event in heard) == len(expected)
+    assert sum(event.rows for event in heard) == N_ROWS
+
+
+def test_the_bits_of_one_machine_with_one_worker(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    assert_bits_of_one_machine(local_ray, con, source, expected, 1)
+
+
+def test_a_worker_of_another_version_is_refused(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = ray_cluster.versions() | {"duckdb": "1.0.0"}
+    monkeypatch.setattr(ray_cluster, "versions", lambda: here)
+    with pytest.raises(tuskml.ClusterError, match=r"install duckdb==1\.0\.0 there"):
+        on_ray(con, source)
+
+
+def test_another_address_than_the_one_at_hand_is_refused(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str
+) -> None:
+    with pytest.raises(tuskml.ClusterError, match="this process is connected to the Ray cluster"):
+        tuskml.train(con, "logistic", source=source, executor="10.0.0.1:6379", **sharded.GIVEN)
+
+
+def test_an_address_where_nothing_listens_is_a_sentence() -> None:
+    from tuskml.groups.execution.ray_session import refuse_unreachable
+
+    with pytest.raises(tuskml.ClusterError, match=r"127\.0\.0\.1:1 cannot be reached: "):
+        refuse_unreachable("127.0.0.1:1")
+
+
+def test_a_cluster_without_a_free_processor_is_a_sentence(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    class Holder:
+        def hold(self) -> None:
+            pass
+
+    n = len(local_ray.nodes)
+    held = [ray.remote(Holder).options(num_cpus=1).remote() for _ in range(n)]
+    ray.get([one.hold.remote() for one in held], timeout=60)
+    monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "1")
+    try:
+        with pytest.raises(tuskml.ClusterError, match=f"within 1 s, 0 of its {n} CPUs are free"):
+            on_ray(con, source)
+    finally:
+        for one in held:
+            ray.kill(one)
+
+
+def test_the_bits_of_one_machine_with_two_workers(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    assert_bits_of_one_machine(local_ray, con, source, expected, 2)
+
+
+def test_parquet_in_no_order_needs_no_split(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, tmp_path: Path, expected: tuskml.Models
+) -> None:
+    source = sharded.shuffled(con, tmp_path / "s")
+    sharded.assert_same_bits(on_ray(con, source), expected)
+
+
+def test_a_killed_worker_costs_a_note_and_no_model(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    local_ray.grow(2)
+    killed: list[int] = []
+
+    def kill() -> None:
+        killed.append(local_ray.workers()[0].pid)
+        os.kill(killed[0], signal.SIGKILL)
+
+    with (
+        when_the_first_unit_is_done(kill),
+        pytest.warns(tuskml.ClusterWarning, match="a worker was lost and its groups trained aga"),
+    ):
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    assert killed
+    sharded.assert_same_bits(found, expected)
+
+
+def test_groups_that_no_worker_survives_are_not_tried_for_ever(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_cluster, "ATTEMPTS", 1)
+
+    def kill() -> None:
+        os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    with (
+        when_the_first_unit_is_done(kill),
+        pytest.raises(tuskml.ClusterError, match="trained: 1 workers were lost while"),
+    ):
+        on_ray(con, source)
+
+
+def test_finished_groups_are_kept_where_all_workers_are_gone(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing waits for ever for a worker that no node has room for."""
+
+    def kill_all() -> None:
+        monkeypatch.setattr(ray_cluster.Run, "start", lambda self: None)
+        monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "1")
+        for worker in local_ray.workers():
+            os.kill(worker.pid, signal.SIGKILL)
+
+    with (
+        when_the_first_unit_is_done(kill_all),
+        pytest.warns(tuskml.ClusterWarning, match="a worker was lost"),
+        pytest.raises(tuskml.ClusterError, match="no worker has started on the Ray clu") as error,
+    ):
+        tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    assert 0 < len(error.value.models) < len(expected)
+
+
+def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    def remove_all() -> None:
+        for path in Path(source).parent.glob("*.parquet"):
+            path.unlink()
+
+    with (
+        when_the_first_unit_is_done(remove_all),
+        pytest.raises(tuskml.ClusterError, match=r"cannot be read on a worker.*same") as error,
+    ):
+        on_ray(con, source)
+    kept = error.value.models
+    assert 0 < len(kept) < len(expected)
+    some = tuskml.Models((k, model) for k, model in expected.items() if k in kept)
+    sharded.assert_same_bits(kept, some)
+
+
+def test_a_cancelled_run_ends_and_frees_its_workers(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str
+) -> None:
+    import ray
+
+    with when_the_first_unit_is_done(tuskml.cancel), pytest.raises(tuskml.Interrupted):
+        on_ray(con, source)
+    ray.wait([probe(ray, len(local_ray.nodes))], timeout=30)
+    assert local_ray.workers() == []
+
+
+def probe(ray: Any, n: int) -> Any:
+    """A task that needs all processors, so it runs when no worker has one."""
+    held = [ray.remote(lambda: None).options(num_cpus=1).remote() for _ in range(n)]
+    return ray.remote(lambda *_: None).options(num_cpus=0).remote(*held)
+
+
+def test_a_node_that_vanishes_costs_no_model(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    local_ray.grow(2)
+    with when_the_first_unit_is_done(local_ray.remove), warnings.catch_warnings():
+        warnings.simplefilter("ignore", tuskml.ClusterWarning)  # its worker may have been idle
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    sharded.assert_same_bits(found, expected)
+
+
+def test_the_bits_of_one_machine_with_four_workers(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    assert_bits_of_one_machine(local_ray, con, source, expected, 4)

@@ -1,0 +1,49 @@
+/* explain_prediction: what each feature of a row adds to the margin, as numbers that SQL names. */
+#include "predict.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+static Datum list_datum(const double *numbers, uint64 n) {
+    Datum *items = palloc(n * sizeof *items);
+    for (uint64 k = 0; k < n; k++)
+        items[k] = Float8GetDatum(numbers[k]);
+    return PointerGetDatum(construct_array(items, (int)n, FLOAT8OID, sizeof(double),
+                                           FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+/* Whether a type is one of the extension's for sparse features; others may have such names too. */
+static bool is_sparse_type(Oid type, Oid schema) {
+    HeapTuple found = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+    if (!HeapTupleIsValid(found))
+        return false;
+    Form_pg_type row = (Form_pg_type)GETSTRUCT(found);
+    const char *name = NameStr(row->typname);
+    bool sparse = row->typnamespace == schema && (strcmp(name, "tuskml_sparse_real") == 0 ||
+                                                  strcmp(name, "tuskml_sparse_double") == 0);
+    ReleaseSysCache(found);
+    return sparse;
+}
+
+/* The form of features of a type; what is neither an array nor sparse has to be a row. */
+static enum feature_form form_of(Oid type, Oid schema) {
+    return OidIsValid(get_element_type(type)) ? DENSE
+           : is_sparse_type(type, schema)     ? SPARSE
+                                              : NAMED;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_explain_prediction);
+Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+    Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+    int n;
+    class_names *names;
+    const double *found =
+        score_list(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema), &n, &names);
+    if (!found)
+        PG_RETURN_NULL();
+    return list_datum(found, (uint64)n);
+}

@@ -1,0 +1,392 @@
+#include "layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../named/preparation.h"
+
+/* A column of numbers has one weight. One of categories has a weight for each level in its
+ * lexicon, and behind them one for all other levels. Where the lexicon has far more levels than
+ * the model, it has a hash table of pairs instead: the level's number and its weight. */
+#define PAIRS UINT32_MAX /* of levels: there are pairs */
+#define MORE_LEVELS 4
+#define FEW_LEVELS 64
+#define NO_PAIR (-1.0)
+
+typedef struct shaped {
+    tusk_lexicon *lexicon;
+    uint32_t part;
+    bool text, category;
+} shaped;
+
+/* What models of the same columns have in common. */
+typedef struct tusk_shape {
+    struct tusk_shape *next;
+    const void *schema; /* of the rows that it was matched with last */
+    bool fits;          /* whether they have numbers and text where the models have */
+    uint32_t n_columns;
+    uint32_t *match; /* [n_columns] */
+    shaped column[];
+} tusk_shape;
+
+/* Where the weights of a column are. */
+typedef struct place {
+    uint32_t at, n; /* n: levels, or PAIRS */
+} place;
+
+struct tusk_layout {
+    tusk_shape *shape;
+    double intercept;
+    double *weight;
+    double *gap; /* [n_columns] what a NULL adds */
+    bool skips_gaps;
+    size_t bytes;
+    place column[];
+};
+
+/* --- shapes --- */
+
+void tusk_layouts_free(tusk_layouts *all) {
+    for (tusk_shape *s = all->shapes, *next; s; s = next) {
+        next = s->next;
+        free(s->match);
+        free(s);
+    }
+    tusk_lexica_free(&all->lexica);
+    *all = (tusk_layouts){0};
+}
+
+static tusk_shape *new_shape(uint32_t n) {
+    tusk_shape *s = calloc(1, sizeof *s + n * sizeof *s->column);
+    if (s && !(s->match = calloc(n + 1, sizeof *s->match))) {
+        free(s);
+        return NULL;
+    }
+    if (s)
+        s->n_columns = n;
+    return s;
+}
+
+/* The same shape as one that is known, or this one. */
+static tusk_shape *known_shape(tusk_layouts *all, tusk_shape *made) {
+    size_t bytes = made->n_columns * sizeof *made->column;
+    for (tusk_shape *s = all->shapes; s; s = s->next)
+        if (s->n_columns == made->n_columns && memcmp(s->column, made->column, bytes) == 0) {
+            free(made->match);
+            free(made);
+            return s;
+        }
+    made->next = all->shapes;
+    all->bytes += sizeof *made + bytes;
+    return all->shapes = made;
+}
+
+/* NULL if a column is neither a number nor a category, if its gaps have two weights, or if memory
+ * is out. */
+static tusk_shape *shape_of(tusk_layouts *all, const tusk_scorer *s, uint32_t n) {
+    tusk_shape *made = new_shape(n);
+    for (uint32_t i = 0; made && i < n; i++) {
+        tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+        bool text = tusk_reads_text(&c), indicated = c.indicator >= 0;
+        tusk_reading reading = {{s->preparation.data + c.name, c.name_length}, c.part, text};
+        shaped *to = made->column + i;
+        to->part = c.part;
+        to->text = text;
+        to->category = c.becomes == TUSK_AS_CATEGORY;
+        if (c.becomes > TUSK_AS_CATEGORY || indicated ||
+            !(to->lexicon = tusk_lexicon_of(&all->lexica, reading))) {
+            free(made->match);
+            free(made);
+            return NULL;
+        }
+    }
+    return made ? known_shape(all, made) : NULL;
+}
+
+/* --- weights --- */
+
+static double weight_of(const tusk_scorer *s, int64_t feature) {
+    return feature >= 0 && (uint64_t)feature < s->n_coef ? s->coef[feature] : 0;
+}
+
+/* A gap that is refused is no number, so that the row is scored otherwise. */
+static double gap_of(const tusk_scorer *s, const tusk_preparation_column *c, uint32_t missing) {
+    return missing == TUSK_GAP_ERROR      ? NAN
+           : c->becomes == TUSK_AS_NUMBER ? c->fill * weight_of(s, c->first)
+           : c->missing >= 0              ? weight_of(s, c->missing)
+           : missing == TUSK_GAP_LEVEL    ? weight_of(s, c->other)
+                                          : weight_of(s, c->fill_feature);
+}
+
+/* Places of a table of pairs. */
+static uint32_t pairs_of(uint32_t levels) {
+    uint32_t size = 4;
+    while (size < levels + levels / 2)
+        size *= 2;
+    return size;
+}
+
+static uint32_t place_of_pair(uint32_t level, uint32_t size) {
+    return (level * UINT32_C(0x9E3779B1) >> 7) & (size - 1);
+}
+
+static void put_pair(double *pairs, uint32_t size, uint32_t level, double weight) {
+    uint32_t at = place_of_pair(level, size);
+    while (pairs[2 * at] != NO_PAIR && pairs[2 * at] != level)
+        at = (at + 1) & (size - 1);
+    pairs[2 * at] = level;
+    pairs[2 * at + 1] = weight;
+}
+
+/* The head of pairs: their number of places, and what other levels weigh. */
+#define PAIRS_HEAD 2
+
+/* The text of a level; its data is NULL if it is not where it should be. */
+static tusk_text level_text(tusk_text all, const tusk_preparation_column *c, uint32_t k) {
+    const tusk_u32 *ends = (const tusk_u32 *)(all.data + c->ends);
+    uint32_t begin = k ? ends[k - 1] : 0, end = ends[k];
+    if (end < begin || c->text + (uint64_t)end > all.length)
+        return (tusk_text){NULL, 0};
+    return (tusk_text){all.data + c->text + begin, end - begin};
+}
+
+/* Adds the levels of a column to its lexicon. */
+static bool add_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_preparation_column *c,
+                       tusk_lexicon *lexicon) {
+    for (uint32_t k = 0; k < c->n_levels; k++) {
+        tusk_text text = level_text(s->preparation, c, k);
+        if (!text.data || tusk_lexicon_add(&all->lexica, lexicon, text) == TUSK_NO_LEVEL)
+            return false;
+    }
+    return true;
+}
+
+static void put_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_preparation_column *c,
+                       tusk_lexicon *lexicon, place to, double *weight) {
+    uint32_t size = to.n == PAIRS ? (uint32_t)weight[0] : 0;
+    for (uint32_t k = 0; k < c->n_levels; k++) {
+        tusk_text text = level_text(s->preparation, c, k);
+        uint32_t level = tusk_lexicon_add(&all->lexica, lexicon, text);
+        bool none = c->reference && !k;
+        double w = none ? 0 : weight_of(s, (int64_t)c->first + k - (c->reference ? 1 : 0));
+        if (to.n == PAIRS)
+            put_pair(weight + PAIRS_HEAD, size, level, w);
+        else
+            weight[level] = w;
+    }
+}
+
+/* What levels weigh that the model does not know; not a number if they are refused. */
+static double other_weight(const tusk_scorer *s, const tusk_preparation_column *c,
+                           bool refuse_unseen) {
+    return refuse_unseen && c->other < 0 ? NAN : weight_of(s, c->other);
+}
+
+/* Places for the weights of a column of categories; their number of doubles. */
+static uint64_t room_of(place *to, uint32_t levels, uint32_t known) {
+    bool few = known <= (uint64_t)MORE_LEVELS * levels + FEW_LEVELS;
+    to->n = few ? known : PAIRS;
+    return few ? (uint64_t)known + 1 : PAIRS_HEAD + 2 * (uint64_t)pairs_of(levels);
+}
+
+static void put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, uint32_t i,
+                       bool refuse_unseen) {
+    tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+    place to = l->column[i];
+    double *weight = l->weight + to.at;
+    if (!l->shape->column[i].category) {
+        *weight = weight_of(s, c.first);
+        return;
+    }
+    double other = other_weight(s, &c, refuse_unseen);
+    uint32_t size = to.n == PAIRS ? pairs_of(c.n_levels) : 0;
+    for (uint32_t k = 0; to.n != PAIRS && k <= to.n; k++)
+        weight[k] = other;
+    for (uint32_t k = 0; k < size; k++)
+        weight[PAIRS_HEAD + 2 * k] = NO_PAIR;
+    if (size) {
+        weight[0] = size;
+        weight[1] = other;
+    }
+    put_levels(all, s, &c, l->shape->column[i].lexicon, to, weight);
+}
+
+/* Room for a layout, with its places. */
+static tusk_layout *new_layout(const tusk_scorer *s, tusk_shape *shape) {
+    uint32_t n = shape->n_columns;
+    tusk_layout *l;
+    size_t head = (sizeof *l + n * sizeof *l->column + 63) / 64 * 64;
+    if (posix_memalign((void **)&l, 64, head))
+        return NULL;
+    uint64_t doubles = 0;
+    for (int categories = 0; categories < 2; categories++) /* numbers lie side by side */
+        for (uint32_t i = 0; i < n; i++) {
+            tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+            if (shape->column[i].category != categories)
+                continue;
+            l->column[i].at = (uint32_t)doubles;
+            doubles +=
+                categories ? room_of(l->column + i, c.n_levels, shape->column[i].lexicon->n) : 1;
+        }
+    l->bytes = head + (doubles + n) * sizeof(double);
+    if (doubles > UINT32_MAX ||
+        posix_memalign((void **)&l->weight, 64, (doubles + n + 1) * sizeof(double))) {
+        free(l);
+        return NULL;
+    }
+    l->shape = shape;
+    l->gap = l->weight + doubles;
+    return l;
+}
+
+tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
+    tusk_preparation_head head;
+    bool one_margin = s->task == TUSK_LINEAR || s->task == TUSK_LOGISTIC || s->task == TUSK_SVM;
+    if (!one_margin || s->stored || s->null || !s->preparation.length)
+        return NULL;
+    memcpy(&head, s->preparation.data, sizeof head);
+    tusk_shape *shape = shape_of(all, s, head.n_columns);
+    for (uint32_t i = 0; shape && i < head.n_columns; i++) {
+        tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+        if (shape->column[i].category && !add_levels(all, s, &c, shape->column[i].lexicon))
+            return NULL;
+    }
+    tusk_layout *l = shape ? new_layout(s, shape) : NULL;
+    if (!l)
+        return NULL;
+    l->intercept = s->intercept;
+    l->skips_gaps = head.missing == TUSK_GAP_SKIP;
+    for (uint32_t i = 0; i < head.n_columns; i++) {
+        tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+        l->gap[i] = gap_of(s, &c, head.missing);
+        put_column(all, s, l, i, head.refuse_unseen);
+    }
+    all->bytes += l->bytes;
+    return l;
+}
+
+void tusk_layout_free(tusk_layouts *all, tusk_layout *l) {
+    if (!l)
+        return;
+    all->bytes -= l->bytes;
+    free(l->weight);
+    free(l);
+}
+
+/* --- rows --- */
+
+bool tusk_layout_match(tusk_layout *l, tusk_named_rows *rows, const tusk_scorer *s,
+                       char *sentence) {
+    tusk_shape *shape = l->shape;
+    if (shape->schema == rows->schema)
+        return true;
+    if (!tusk_named_match(rows, s, sentence))
+        return false;
+    shape->fits = true;
+    for (uint32_t i = 0; i < shape->n_columns; i++) {
+        const tusk_given_column *given = rows->column + rows->match[i];
+        shape->match[i] = rows->match[i];
+        shape->fits &= shape->column[i].text ? given->texts != NULL : given->numbers != NULL;
+    }
+    shape->schema = rows->schema;
+    return true;
+}
+
+static const double *pair_of(const double *pairs, uint32_t level) {
+    uint32_t size = (uint32_t)pairs[0];
+    const double *of = pairs + PAIRS_HEAD;
+    if (level == TUSK_NO_LEVEL)
+        return pairs;
+    for (uint32_t at = place_of_pair(level, size);; at = (at + 1) & (size - 1))
+        if (of[2 * at] == level)
+            return of + 2 * at;
+        else if (of[2 * at] == NO_PAIR)
+            return pairs;
+}
+
+/* What a level weighs. */
+static double level_weight(const tusk_layout *l, place c, uint32_t level) {
+    const double *weight = l->weight + c.at;
+    return c.n == PAIRS ? pair_of(weight, level)[1] : weight[level < c.n ? level : c.n];
+}
+
+void tusk_layout_expect_places(const tusk_layout *l) {
+    __builtin_prefetch(l);
+    __builtin_prefetch((const char *)l + 64);
+}
+
+void tusk_layout_expect(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row) {
+    const tusk_shape *shape = l->shape;
+    if (shape->schema != rows->schema || !shape->fits)
+        return;
+    __builtin_prefetch(l->weight);
+    for (uint32_t i = 0; i < shape->n_columns; i++) {
+        const shaped *c = shape->column + i;
+        place at = l->column[i];
+        if (!c->category || !tusk_lexicon_knows(c->lexicon, rows))
+            continue;
+        uint32_t level = c->lexicon->row[row];
+        if (at.n == PAIRS)
+            __builtin_prefetch(l->weight + at.at);
+        else
+            __builtin_prefetch(l->weight + at.at + (level < at.n ? level : at.n));
+    }
+}
+
+bool tusk_layout_margin(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row,
+                        double *margin, bool *null) {
+    const tusk_shape *shape = l->shape;
+    double sum = l->intercept;
+    *null = false;
+    if (!shape->fits)
+        return false;
+    for (uint32_t i = 0; i < shape->n_columns; i++) {
+        const shaped *c = shape->column + i;
+        const tusk_given_column *given = rows->column + shape->match[i];
+        if (!tusk_given_valid(given, row)) {
+            *null |= l->skips_gaps;
+            sum += l->gap[i];
+        } else if (c->category) {
+            uint32_t level = tusk_lexicon_level(c->lexicon, given, rows, row);
+            sum += level_weight(l, l->column[i], level);
+        } else {
+            double value = tusk_part_of(given->numbers[row], (enum tusk_date_part)c->part) + 0.0;
+            sum += l->weight[l->column[i].at] * value;
+        }
+    }
+    *margin = sum;
+    return *null || sum == sum;
+}
+
+/* Adds a column of some rows; false if one of them is NULL or if levels are not known. */
+static bool add_column(const tusk_layout *l, uint32_t i, const tusk_named_rows *rows, uint64_t row,
+                       uint64_t n, double *margins) {
+    const shaped *c = l->shape->column + i;
+    const tusk_given_column *given = rows->column + l->shape->match[i];
+    place at = l->column[i];
+    if (given->validity)
+        return false;
+    if (!c->category) {
+        const double *x = given->numbers + row, w = l->weight[at.at];
+        for (uint64_t k = 0; k < n; k++)
+            margins[k] += w * (tusk_part_of(x[k], (enum tusk_date_part)c->part) + 0.0);
+        return true;
+    }
+    const uint32_t *level = tusk_lexicon_rows(c->lexicon, given, rows, n);
+    for (uint64_t k = 0; level && k < n; k++)
+        margins[k] += level_weight(l, at, level[row + k]);
+    return level;
+}
+
+bool tusk_layout_margins(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row,
+                         uint64_t n, double *margins) {
+    if (!l->shape->fits)
+        return false;
+    for (uint64_t k = 0; k < n; k++)
+        margins[k] = l->intercept;
+    for (uint32_t i = 0; i < l->shape->n_columns; i++)
+        if (!add_column(l, i, rows, row, n, margins))
+            return false;
+    return true;
+}

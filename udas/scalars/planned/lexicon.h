@@ -1,0 +1,57 @@
+/* The levels of columns, numbered in the order in which models bring them.
+ *
+ * Models that were trained group by group share most of their levels. A text is looked up once
+ * for all of them, for many rows at a time, and each model keeps its weights by number.
+ */
+#ifndef TUSK_LEXICON_H
+#define TUSK_LEXICON_H
+
+#include "../named/named.h"
+
+#define TUSK_NO_LEVEL UINT32_MAX
+#define TUSK_LEXICON_CHAINS 64
+
+/* What a column is read as. Columns of one name and reading are one lexicon. */
+typedef struct tusk_reading {
+    tusk_text name;
+    uint32_t part; /* enum tusk_date_part */
+    bool text;     /* or numbers */
+} tusk_reading;
+
+typedef struct tusk_lexicon {
+    uint64_t serial;     /* of the chunk that `number` is of, if `fresh` */
+    const uint32_t *row; /* [rows of the chunk] */
+    uint32_t n;          /* levels */
+    bool fresh;          /* whether `row` has been read since the last level came */
+} tusk_lexicon;
+
+typedef struct tusk_lexica {
+    tusk_lexicon *first[TUSK_LEXICON_CHAINS];
+    size_t bytes;
+} tusk_lexica;
+
+void tusk_lexica_free(tusk_lexica *all);
+
+/* The lexicon of a column, which is empty if it is new; NULL if memory is out. */
+tusk_lexicon *tusk_lexicon_of(tusk_lexica *all, tusk_reading reading);
+/* The number of a level, which is added if it is new; TUSK_NO_LEVEL if memory is out. */
+uint32_t tusk_lexicon_add(tusk_lexica *all, tusk_lexicon *lexicon, tusk_text text);
+
+/* The levels of all rows of the chunk, if `uses` more reads pay for looking them up; else NULL. A
+ * row without a level, or that is NULL, has TUSK_NO_LEVEL. */
+const uint32_t *tusk_lexicon_rows(tusk_lexicon *lexicon, const tusk_given_column *given,
+                                  const tusk_named_rows *rows, uint64_t uses);
+/* The level of a row that is not NULL, looked up. */
+uint32_t tusk_lexicon_look_up(tusk_lexicon *lexicon, const tusk_given_column *given,
+                              const tusk_named_rows *rows, uint64_t row);
+
+static inline bool tusk_lexicon_knows(const tusk_lexicon *l, const tusk_named_rows *rows) {
+    return l->fresh && l->serial == rows->serial;
+}
+
+static inline uint32_t tusk_lexicon_level(tusk_lexicon *l, const tusk_given_column *given,
+                                          const tusk_named_rows *rows, uint64_t row) {
+    return tusk_lexicon_knows(l, rows) ? l->row[row] : tusk_lexicon_look_up(l, given, rows, row);
+}
+
+#endif

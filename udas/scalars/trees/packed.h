@@ -1,0 +1,25 @@
+/* Trees laid out for walks of single rows, which are made once of the compact form and checked
+ * then. PostgreSQL brings one row at a time; rows that are joined with many models come with
+ * another model each time, so there are few rows to a tree. */
+#ifndef TUSK_PACKED_TREES_H
+#define TUSK_PACKED_TREES_H
+
+#include "compact.h"
+
+typedef struct tusk_packed tusk_packed;
+
+/* The bytes of the packed form; 0 if there is none: of several outputs, more than 1,024 trees or
+ * more than 256 features. */
+size_t tusk_packed_bytes(const tusk_compact *trees);
+/* Writes the packed form into so many bytes, aligned to 8. False if the trees are damaged, if they
+ * have splits by levels, or if one has more than 128 leaves. */
+bool tusk_packed_make(const tusk_compact *trees, tusk_packed *to);
+
+/* Asks for their memory. */
+void tusk_packed_touch(const tusk_packed *trees);
+
+/* Adds what the trees say of a row of all features, float or double, to its margin: the same sum,
+ * bit for bit, as tusk_compact_margins. False, with nothing added, of a row with a NaN. */
+bool tusk_packed_margin(const tusk_packed *trees, const void *x, bool f64, double *sum);
+
+#endif
