@@ -1,6 +1,7 @@
 """What became of every candidate in every group, fold by fold, and which of them won."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -182,7 +183,8 @@ class Trials:
 
 def number(x: float) -> float | None:
     """A number for JSON, which has no NaN."""
-    return float(f"{x:.12g}") if np.isfinite(x) else None
+    x = float(x)  # several times as fast to format as NumPy's
+    return float(f"{x:.12g}") if math.isfinite(x) else None
 
 
 def slices_of(search: Search) -> int:

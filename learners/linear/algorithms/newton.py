@@ -97,8 +97,8 @@ class NewtonStep:
             return np.asarray(np.einsum("gp,gp->g", candidate - v[which], gradient[which]))
 
         def look(which: Index, candidate: Floats) -> Found:
-            some = part.of(which)
-            return evaluate(some, candidate, hessian[which], renew[which], precise[which])
+            kept = hessian if len(which) == len(active) else hessian[which]
+            return evaluate(part.of(which), candidate, kept, renew[which], precise[which])
 
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
@@ -163,7 +163,7 @@ def evaluate(
         which = chosen.nonzero()[0]
         if len(which) == n:
             every = replace(part, precise=exact).evaluate(v, curvature)
-            return every if curvature else replace(every, hessian=hessian.copy())
+            return every if curvature else replace(every, hessian=hessian)  # nobody writes there
         if len(which):
             if found is None:
                 found = Found(
