@@ -33,12 +33,35 @@ _MORE = "do not fit into a worker's share of the cache: raise option 'cache' or 
 ONE_ROW, ONE_KEY = f"the weights of one row {_MORE}", f"the weights under one key {_MORE}"
 
 
+MAP_BYTES = 32
+"""Of memory for each entry of a chunk that is mapped: ids, keys, slots, and what finds them."""
+
+
 class ChunkTooLarge(TuskError):
     """The payloads of a chunk do not fit into the share of one worker; `chunk` is its number."""
 
     def __init__(self, message: str, chunk: int) -> None:
         super().__init__(message)
         self.chunk = chunk
+
+
+@dataclass(frozen=True)
+class Few:
+    """A `locate` for `Chunks.map` that is asked for the ids of so many chunks at once."""
+
+    locate: Locate
+    at_once: int
+
+    def __call__(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """As it does."""
+        return self.locate(ids)
+
+    @classmethod
+    def within(cls, memory: int, locate: Locate, rows: Pass, rows_per_chunk: int) -> "Few":
+        """Of as many chunks as take so many bytes, about; one at least, two per thread at most."""
+        n_rows = max(1, int(rows.groups["n_rows"].sum()))
+        entries = rows.nonzeros() * min(rows_per_chunk, n_rows) // n_rows
+        return cls(locate, max(1, min(2 * rows.threads, memory // max(1, MAP_BYTES * entries))))
 
 
 @dataclass(frozen=True)
@@ -94,7 +117,7 @@ class Chunks:
         of rows_per_chunk rows with more are cut again, and one row with more is trained by parts.
         shift: pages of 2^shift weights in the
         tables through which weights are found; -1: what is best for each chunk. `locate.at_once`,
-        if there is such, is how many chunks' ids it is asked for in one call.
+        if there is such, is how many chunks' ids it is asked for in one call (`Few`).
 
         ChunkTooLarge where one payload takes more than most_bytes. After any error the rows
         are of no more use.

@@ -28,8 +28,7 @@ class QuietThreads(ThreadPoolExecutor):
 def signals_blocked() -> Iterator[None]:
     """This thread takes no signals meanwhile.
 
-    By pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, which takes a
-    tenth of a stored training's processor time.
+    By pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms.
     """
     before = ctypes.create_string_buffer(MASK_BYTES)
     _set_mask(_every(), before)

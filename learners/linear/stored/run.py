@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.stored.chunks import Chunks
+from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.roots.versions import Version
@@ -179,9 +179,9 @@ class Run:
     def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         self.tight = index.live is not None and index.live.order is not None
-        chunks = Chunks.map(
-            rows, index.locate, index.sizes, self.rows_per_chunk(), self.most_bytes(index)
-        )
+        each, memory = self.rows_per_chunk(), self.cache // 2  # of which no weights are there yet
+        locate = Few.within(memory, index.locate, rows, each)
+        chunks = Chunks.map(rows, locate, index.sizes, each, self.most_bytes(index))
         return self._counted(chunks, rows)
 
     def _counted(self, chunks: Chunks, rows: Pass) -> Chunks:

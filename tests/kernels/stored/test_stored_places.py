@@ -1,10 +1,13 @@
 """Whatever the chunks, the pages and the index map are, each entry finds its own weight."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import block, rows_pass
 from test_stored_weights import D, Setup
 
+from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model
 from tuskml.partitioner.index.blocks import Blocks
 from tuskml.partitioner.index.index_map import IndexMap
@@ -53,3 +56,22 @@ def test_losses_are_those_of_each_features_weight(rows, index, weight_size, **ho
     for chunk in setup.chunks:
         assert (np.diff(chunk.keys.astype(np.int64)) > 0).all()
         np.testing.assert_array_equal(chunk.widths, index.sizes(chunk.keys.astype(np.int64)))
+
+
+@pytest.mark.parametrize(("memory", "at_once"), [(1 << 20, 4), (32 * 2 * 60, 2), (1, 1)])
+def test_memory_says_how_many_chunks_are_mapped_at_once(memory, at_once):
+    """Six chunks of 60 entries whose features no other chunk has."""
+    rows = [(np.arange(6) + 6 * k, np.ones(6)) for k in range(60)]
+    groups, asked = block(rows, np.ones(60), "sparse float32", 7, 360), []
+
+    def locate(ids):
+        asked.append(len(ids))
+        return ids, np.zeros(len(ids), np.int32)
+
+    widths = lambda keys: np.ones(len(keys), np.int64)  # noqa: E731
+    data = rows_pass(groups, threads=2)
+    few = Few.within(memory, locate, data, 10)
+    with Chunks.map(data, few, widths, 10, 1 << 30) as chunks:
+        assert [chunk.features for chunk in chunks] == [60] * 6
+    assert max(asked) == 60 * at_once
+    assert sum(asked) == 360
