@@ -10,7 +10,9 @@
 #define FIRST_ROOM 256
 #define MOST_BYTES ((size_t)64 << 20)
 #define NEAR_BYTES 16
-#define MANY_ROWS 8 /* of one model: they walk through a tree together */
+#define MANY_ROWS                                                                 \
+    48 /* of one model: for so many, each tree is unpacked and they walk together \
+        */
 #define NO_LEVEL UINT32_MAX
 #define KEY_BYTES 16 /* of the payload's head, with its CRC */
 
@@ -36,7 +38,8 @@ typedef struct planned_column {
 struct tusk_plan {
     char *payload;
     tusk_scorer scorer;
-    tusk_packed *packed; /* its trees; NULL: there are none, or they have no such form */
+    bool packs;          /* whether its trees are to be packed for the first dense row */
+    tusk_packed *packed; /* NULL: not yet, or they have no such form */
     size_t bytes;
     bool linear;        /* whether `column` says all about it */
     uint32_t missing;   /* enum tusk_gap */
@@ -145,16 +148,6 @@ static void plan_free(tusk_plan *p) {
     free(p);
 }
 
-static void pack_trees(tusk_plan *p) {
-    size_t bytes = tusk_packed_bytes(&p->scorer.trees);
-    p->packed = bytes ? malloc(bytes) : NULL;
-    if (p->packed && !tusk_packed_make(&p->scorer.trees, p->packed)) {
-        free(p->packed);
-        p->packed = NULL;
-    }
-    p->bytes += p->packed ? bytes : 0;
-}
-
 static tusk_plan *plan_new(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer) {
     char sentence[TUSK_SENTENCE];
     tusk_plan *p = calloc(1, sizeof *p);
@@ -174,8 +167,8 @@ static tusk_plan *plan_new(tusk_text payload, const tusk_stores *stores, enum tu
         plan_free(p);
         return NULL;
     }
-    if (p->scorer.is_compact && !p->scorer.preparation.length)
-        pack_trees(p);
+    p->packs = p->scorer.is_compact && !p->scorer.preparation.length;
+    p->bytes += p->packs ? tusk_packed_bytes(&p->scorer.trees, false) : 0;
     p->linear = p->scorer.preparation.length && lay_out(p);
     return p;
 }
@@ -189,10 +182,22 @@ void tusk_plan_touch(const tusk_plan *p) {
         tusk_packed_touch(p->packed);
 }
 
+static void pack_trees(tusk_plan *p, bool f64) {
+    size_t bytes = tusk_packed_bytes(&p->scorer.trees, f64);
+    p->packs = false;
+    p->packed = bytes ? malloc(bytes) : NULL;
+    if (p->packed && !tusk_packed_make(&p->scorer.trees, f64, p->packed)) {
+        free(p->packed);
+        p->packed = NULL;
+    }
+}
+
 bool tusk_plan_dense(tusk_plan *p, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                      char *sentence) {
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
     tusk_scorer *s = &p->scorer;
+    if (p->packs)
+        pack_trees(p, f64);
     if (!p->packed || n >= MANY_ROWS || d != tusk_tree_features(s))
         return tusk_margins(s, x, f64, d, n, out, sentence);
     for (uint64_t i = 0; i < n; i++) {
