@@ -176,7 +176,8 @@ class Learner(ABC):
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
         """What its plans take on this machine, as `optimizer.constants.save` wants it.
 
-        tell: hears what is being measured.
+        tell: hears what is being measured. Of the member `reading` it has the kinds of rows that
+        the learner itself keeps.
         """
         return {}
 

@@ -51,9 +51,14 @@ def show_calibration(given: argparse.Namespace) -> None:
         if told:
             print(f"measuring {part}", file=sys.stderr)
 
-    measured: dict[str, Any] = {"reading": reading_seconds.measured(tell, given.postgres)}
+    reading = reading_seconds.measured(tell, given.postgres)
+    measured: dict[str, Any] = {}
     for learner in LEARNERS:
-        measured |= learner.calibrate(tell)
+        found = learner.calibrate(tell)
+        for name, seconds in found.pop("reading", {}).items():
+            reading[name] |= seconds
+        measured |= found
+    measured["reading"] = reading
     if given.refine:
         measured = measured | {"refine": True}
     path = given.output or host_file()

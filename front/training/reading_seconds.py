@@ -13,17 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from tuskml.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
-from tuskml.learners.linear.planner.made_rows import groups_of
-from tuskml.learners.linear.streamed.spilled import spilled_rows
-from tuskml.learners.row_groups import Piece
-from tuskml.optimizer.reading import LEAST, SPILL, TABLES
+from tuskml.optimizer.reading import LEAST, TABLES
 
 ROWS, WIDTHS = 122_880, (4, 28)
 RUNS = 3
@@ -63,7 +58,6 @@ def measured(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
             found[name][kind] = max(seconds, LEAST)
 
     tell("reading")
-    put(SPILL, of_spilled())
     for kind, taken in of_duckdb():
         put(kind, taken)
     if url is not None:
@@ -138,18 +132,6 @@ def seconds(database: Database, d: int, texts: Texts) -> Taken:
 def columns(d: int) -> list[str]:
     """The label and the features."""
     return ["y", *(f"x{j}" for j in range(d))]
-
-
-def of_spilled() -> Taken:
-    """Of rows in a partition of a spill file, which are copied: nothing has to be decoded."""
-    d = WIDTHS[-1]
-    x = np.ones((ROWS // 8, d), np.float32)
-    segment, groups = groups_of(x[:, 0].astype(float), [x], 0, "dense float32", d)
-    rows = spilled_rows(groups, 0)
-    one = took(lambda: rows.read([Piece(0, 0, 1)], lambda *_: None))
-    every = took(lambda: rows.read([Piece(0, 0, rows.sizes[0])], lambda *_: None))
-    del segment  # alive until here
-    return Taken(one, LEAST, (every - one) / (rows.sizes[0] * (d + 1)))
 
 
 def middle(found: list[Taken]) -> Taken:

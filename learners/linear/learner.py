@@ -57,9 +57,9 @@ class Linear(Learner):
         return True
 
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
-        from tuskml.learners.linear.planner.calibration import measure
+        from tuskml.learners.linear.planner import calibration, reading_spilled
 
-        return measure(tell)
+        return calibration.measure(tell) | {"reading": reading_spilled.measured()}
 
     def complexity(self, options: LinearOptions) -> float:
         """The stronger the penalty, the simpler the model."""

@@ -10,7 +10,7 @@ SETUP = f"""
 CREATE TABLE u AS
 SELECT i, i % {MODELS} AS g, [a, b, c, d] AS x, [a::DOUBLE / 3, b, c / 7, d] AS wide,
        [CASE WHEN i % 97 = 0 THEN 'nan'::FLOAT ELSE a END, b, c, d] AS gaps,
-       a * b + sin(3 * c) + d AS y
+       [(1 + (i % 3) / 8388608.0)::FLOAT, b] AS close, a * b + sin(3 * c) + d AS y
 FROM (SELECT i, (hash(i) % 1000 / 500.0 - 1)::FLOAT AS a,
              (hash(-i) % 1000 / 500.0 - 1)::FLOAT AS b,
              (hash(2 * i + 1) % 12)::FLOAT AS c, (hash(3 - i) % 77 / 77.0)::FLOAT AS d
@@ -21,6 +21,7 @@ CASES = {
     "doubles": ("predict", "wide", "gbdt", "y", '{"trees": 21}'),
     "doubles that are floats": ("predict", "x::DOUBLE[]", "gbdt", "y", '{"trees": 9}'),
     "gaps": ("predict", "gaps", "gbdt", "y", '{"trees": 10}'),
+    "neighbouring floats": ("predict", "close", "gbdt", "i % 3", '{"trees": 10}'),
     "one leaf": ("predict", "x", "gbdt", "0 * y + 2", '{"trees": 3}'),
     "probabilities": ("predict_proba", "x", "gbdt", "y > 0", '{"objective": "logistic"}'),
     "levels": ("predict", "x", "gbdt", "y", '{"categorical": [3], "min_category_rows": 5}'),

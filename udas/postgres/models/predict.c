@@ -262,18 +262,18 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
-static void pack_trees(predictor *p) {
-    Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees) : 0;
+static void pack_trees(predictor *p, bool f64) {
+    Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees, f64) : 0;
     if (!bytes)
         return;
     tusk_packed *packed = MemoryContextAllocHuge(p->model, bytes);
-    if (tusk_packed_make(&p->scorer.trees, packed))
+    if (tusk_packed_make(&p->scorer.trees, f64, packed))
         p->packed = packed;
 }
 
 static bool packed_margin(predictor *p, const feature_row *row, double *margin) {
     if (p->rows < PACKED_FROM && ++p->rows == PACKED_FROM)
-        pack_trees(p);
+        pack_trees(p, row->f64);
     *margin = p->scorer.intercept;
     return p->packed && (uint64)row->n == tusk_tree_features(&p->scorer) &&
            tusk_packed_margin(p->packed, row->values, row->f64, margin);

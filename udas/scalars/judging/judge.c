@@ -120,6 +120,14 @@ static bool take(judged *j, double y, const double *answer, double weight) {
 
 /* --- the rows of a segment --- */
 
+/* n entries of a segment of sparse rows, from entry `at` on; size: of a value. */
+static tusk_sparse_row sparse_row(const tusk_segment *s, uint64_t at, uint64_t n, size_t size) {
+    return (tusk_sparse_row){.ids = tusk_indices(s) + at,
+                             .values = (const char *)tusk_sparse_values(s) + at * size,
+                             .n_ids = n,
+                             .n_values = n};
+}
+
 static bool answer_lists(judged *j, const tusk_segment *s, tusk_shape shape) {
     tusk_scorer *scorer = &j->scorer;
     bool f64 = tusk_value_size(shape.kind) == sizeof(double), sparse = tusk_is_sparse(shape.kind);
@@ -131,8 +139,7 @@ static bool answer_lists(judged *j, const tusk_segment *s, tusk_shape shape) {
         if (sparse) {
             at = tusk_row_starts(s)[i];
             n = tusk_row_starts(s)[i + 1] - at;
-            row = (tusk_sparse_row){tusk_indices(s) + at,
-                                    (const char *)tusk_sparse_values(s) + at * size, n, n};
+            row = sparse_row(s, at, n, size);
         }
         const char *x = sparse ? row.values : (const char *)tusk_dense_values(s) + at * size;
         if (stops(j, i) || !tusk_list(scorer, sparse ? &row : NULL, x, f64, n, out, j->sentence))
@@ -160,8 +167,7 @@ static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
         return dense_margins(j, s, shape);
     for (uint32_t i = 0; i < s->n_rows; i++) {
         uint32_t at = tusk_row_starts(s)[i], n = tusk_row_starts(s)[i + 1] - at;
-        tusk_sparse_row row = {tusk_indices(s) + at,
-                               (const char *)tusk_sparse_values(s) + at * size, n, n};
+        tusk_sparse_row row = sparse_row(s, at, n, size);
         if (stops(j, i) || !tusk_sparse_margin(&j->scorer, &row, f64, j->answers + i, j->sentence))
             return false;
     }

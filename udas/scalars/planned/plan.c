@@ -10,12 +10,14 @@
 #define FIRST_ROOM 256
 #define MOST_BYTES ((size_t)64 << 20)
 #define MANY_ROWS 32 /* that pay for a plan */
-#define WALK_ROWS 8  /* of one model: they walk through a tree together */
+/* Of one model: for so many, each tree is unpacked and they walk together. */
+#define WALK_ROWS 48
 #define KEY_BYTES 16 /* of the payload's head, with its CRC */
 
 struct tusk_plan {
     tusk_layout *layout; /* NULL: it scores a row as any other model */
-    tusk_packed *packed; /* its trees; NULL: there are none, or they have no such form */
+    bool packs;          /* whether its trees are to be packed for the first dense row */
+    tusk_packed *packed; /* NULL: not yet, or they have no such form */
     int same;            /* plans with the same number turn margins into answers alike; 0: none */
     uint32_t payload_bytes;
     char *payload;
@@ -40,17 +42,10 @@ static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
     free(p);
 }
 
+/* Before its trees are packed. */
 static size_t bytes_of(const tusk_plan *p) {
-    return sizeof *p + p->payload_bytes + (p->packed ? tusk_packed_bytes(&p->scorer.trees) : 0);
-}
-
-static void pack_trees(tusk_plan *p) {
-    size_t bytes = tusk_packed_bytes(&p->scorer.trees);
-    p->packed = bytes ? malloc(bytes) : NULL;
-    if (p->packed && !tusk_packed_make(&p->scorer.trees, p->packed)) {
-        free(p->packed);
-        p->packed = NULL;
-    }
+    return sizeof *p + p->payload_bytes +
+           (p->packs ? tusk_packed_bytes(&p->scorer.trees, false) : 0);
 }
 
 static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_stores *stores,
@@ -76,7 +71,7 @@ static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_
     if (p->scorer.preparation.length)
         p->layout = tusk_layout_new(layouts, &p->scorer);
     else if (p->scorer.is_compact)
-        pack_trees(p);
+        p->packs = true;
     p->same = same_answers(&p->scorer, answer);
     return p;
 }
@@ -126,10 +121,22 @@ void tusk_plan_touch(const tusk_plan *p) {
         tusk_packed_touch(p->packed);
 }
 
+static void pack_trees(tusk_plan *p, bool f64) {
+    size_t bytes = tusk_packed_bytes(&p->scorer.trees, f64);
+    p->packs = false;
+    p->packed = bytes ? malloc(bytes) : NULL;
+    if (p->packed && !tusk_packed_make(&p->scorer.trees, f64, p->packed)) {
+        free(p->packed);
+        p->packed = NULL;
+    }
+}
+
 bool tusk_plan_dense(tusk_plan *p, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                      char *sentence) {
     size_t size = d * (f64 ? sizeof(double) : sizeof(float));
     tusk_scorer *s = &p->scorer;
+    if (p->packs)
+        pack_trees(p, f64);
     if (!p->packed || n >= WALK_ROWS || d != tusk_tree_features(s))
         return tusk_margins(s, x, f64, d, n, out, sentence);
     for (uint64_t i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
 #include "packed.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TOGETHER 8 /* trees */
@@ -19,7 +20,8 @@ typedef struct wide_node {
     uint8_t feature, step[2];
 } wide_node;
 
-/* The same where all thresholds are floats. */
+/* The same where thresholds are floats, or rows are: a float is at most a threshold or the largest
+ * float below it, or neither. */
 typedef struct narrow_node {
     union {
         float bound;
@@ -38,7 +40,8 @@ typedef struct packed_trees {
 struct tusk_packed {
     size_t bytes;
     uint32_t trees, features, bundles, nodes;
-    uint64_t wide; /* whether nodes are wide */
+    bool wide, exact; /* whether nodes are wide; whether bounds are the thresholds */
+    uint8_t unused[6];
     packed_trees bundle[];
     /* Then the values of the leaves, and the nodes. */
 };
@@ -52,24 +55,30 @@ static void *nodes_of(const tusk_packed *p) {
 
 /* --- from the compact form --- */
 
-static void set_head(const tusk_compact_head *h, tusk_packed *p) {
+static float bound_of(double x) {
+    float y = (float)x;
+    return (double)y > x ? nextafterf(y, -INFINITY) : y;
+}
+
+static void set_head(const tusk_compact_head *h, bool f64, tusk_packed *p) {
     p->trees = h->trees;
     p->features = (uint32_t)h->features;
     p->bundles = (h->trees + TOGETHER - 1) / TOGETHER;
     p->nodes = 2 * (uint32_t)h->splits + h->trees;
-    p->wide = h->threshold == sizeof(double);
+    p->wide = f64 && h->threshold == sizeof(double);
+    p->exact = p->wide || h->threshold == sizeof(float);
     p->bytes = sizeof *p + p->bundles * sizeof(packed_trees) +
                (h->splits + h->trees) * sizeof(double) +
                p->nodes * (p->wide ? sizeof(wide_node) : sizeof(narrow_node));
 }
 
-size_t tusk_packed_bytes(const tusk_compact *c) {
+size_t tusk_packed_bytes(const tusk_compact *c, bool f64) {
     const tusk_compact_head *h = &c->head;
     if (h->bases || !h->trees || h->trees > MOST_TREES || h->splits > MOST_TREES * MOST_SPLITS ||
         !h->splits || h->features > MOST_FEATURES)
         return 0;
     tusk_packed head;
-    set_head(h, &head);
+    set_head(h, f64, &head);
     return head.bytes;
 }
 
@@ -157,17 +166,17 @@ static void put_nodes(tusk_packed *to, const packing *p, uint32_t before) {
         const wide_node *node = p->node + i;
         out[i] = (narrow_node){.feature = node->feature, .step = {node->step[0], node->step[1]}};
         if (node->step[0])
-            out[i].of.bound = (float)node->of.bound;
+            out[i].of.bound = bound_of(node->of.bound);
         else
             out[i].of.leaf = node->of.leaf;
     }
 }
 
-bool tusk_packed_make(const tusk_compact *c, tusk_packed *to) {
+bool tusk_packed_make(const tusk_compact *c, bool f64, tusk_packed *to) {
     packed_root roots[MOST_TREES];
     packing p = {.c = c};
     uint32_t nodes = 0;
-    set_head(&c->head, to);
+    set_head(&c->head, f64, to);
     for (uint32_t t = 0; t < to->trees; t++, nodes += p.n) {
         uint64_t splits = tusk_word_at(c->sizes, t);
         if (splits > MOST_SPLITS || !pack_tree(&p, splits))
@@ -224,7 +233,7 @@ DEFINE_WALKS(float, wide_node, f32_wide)
 DEFINE_WALKS(double, wide_node, f64_wide)
 
 bool tusk_packed_margin(const tusk_packed *p, const void *x, bool f64, double *sum) {
-    if (p->wide)
-        return f64 ? f64_wide_margin(p, x, sum) : f32_wide_margin(p, x, sum);
-    return f64 ? f64_narrow_margin(p, x, sum) : f32_narrow_margin(p, x, sum);
+    if (!f64)
+        return p->wide ? f32_wide_margin(p, x, sum) : f32_narrow_margin(p, x, sum);
+    return p->exact && (p->wide ? f64_wide_margin(p, x, sum) : f64_narrow_margin(p, x, sum));
 }

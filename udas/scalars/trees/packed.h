@@ -8,18 +8,19 @@
 
 typedef struct tusk_packed tusk_packed;
 
-/* The bytes of the packed form; 0 if there is none: of several outputs, more than 1,024 trees or
- * more than 256 features. */
-size_t tusk_packed_bytes(const tusk_compact *trees);
+/* The bytes of the packed form for rows of floats or doubles; 0 if there is none: of several
+ * outputs, more than 1,024 trees or more than 256 features. */
+size_t tusk_packed_bytes(const tusk_compact *trees, bool f64);
 /* Writes the packed form into so many bytes, aligned to 8. False if the trees are damaged, if they
  * have splits by levels, or if one has more than 128 leaves. */
-bool tusk_packed_make(const tusk_compact *trees, tusk_packed *to);
+bool tusk_packed_make(const tusk_compact *trees, bool f64, tusk_packed *to);
 
 /* Asks for their memory. */
 void tusk_packed_touch(const tusk_packed *trees);
 
-/* Adds what the trees say of a row of all features, float or double, to its margin: the same sum,
- * bit for bit, as tusk_compact_margins. False, with nothing added, of a row with a NaN. */
+/* Adds what the trees say of a row of all features to its margin: the same sum, bit for bit, as
+ * tusk_compact_margins. False, with nothing added, of a row with a NaN, or of doubles where the
+ * form is that for floats. */
 bool tusk_packed_margin(const tusk_packed *trees, const void *x, bool f64, double *sum);
 
 #endif

@@ -1,0 +1,38 @@
+"""Measures what reading rows from a spill file takes, for plans by row group."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.streamed.spilled import spilled_rows
+from tuskml.learners.row_groups import Piece
+from tuskml.optimizer.reading import LEAST, SPILL, TABLES
+
+ROWS, WIDTH = 15_360, 28
+RUNS = 3
+
+
+def measured() -> dict[str, dict[str, float]]:
+    """Seconds by TABLES and kind. Rows of a partition are copied: nothing has to be decoded."""
+    x = np.ones((ROWS, WIDTH), np.float32)
+    segment, groups = groups_of(x[:, 0].astype(float), [x], 0, "dense float32", WIDTH)
+    rows = spilled_rows(groups, 0)
+    one = took(lambda: rows.read([Piece(0, 0, 1)], lambda *_: None))
+    every = took(lambda: rows.read([Piece(0, 0, rows.sizes[0])], lambda *_: None))
+    del segment  # alive until here
+    values = (one, LEAST, (every - one) / (rows.sizes[0] * (WIDTH + 1)))
+    return {name: {SPILL: max(value, LEAST)} for name, value in zip(TABLES, values, strict=True)}
+
+
+def took(work: Callable[[], object]) -> float:
+    """Seconds of the processor, the middle one of a few runs; the first one does not count."""
+    work()
+    runs = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        work()
+        runs.append(time.process_time() - began)
+    return statistics.median(runs)
