@@ -23,7 +23,7 @@ from tuskml.terminal.rows_arguments import add_database, add_into, add_source, k
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.expressions import column_named, quoted, renamed
 from tuskml.text.table import table
-from tuskml.training.training import refuse_replace
+from tuskml.training.refusing import refuse_replace
 
 MOST_ROWS = 100
 Join = Callable[[ModelTable, Scope, Keys, str], Joined]

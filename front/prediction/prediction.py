@@ -21,7 +21,7 @@ from tuskml.prediction.curves import curve_names, fetch_curve
 from tuskml.prediction.joining import Joined, ModelLike, joined
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
-from tuskml.training.training import refuse_replace
+from tuskml.training.refusing import refuse_replace
 
 NAMES = {
     "predict": "prediction",

@@ -4,39 +4,36 @@ It writes the query of the aggregate `train_model` that a person would write, so
 and model values are those of SQL.
 """
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, overload
 
 from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
-from tuskml.databases.keeping import Into, is_file, keep
+from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
-from tuskml.errors import DataError, OptionError, nearest
+from tuskml.errors import DataError, OptionError
 from tuskml.groups import last_training
-from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import COMPARED, compared
-from tuskml.learners.registry import all_options, learner_of
+from tuskml.learners.registry import learner_of
 from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
-from tuskml.text.expressions import column_named, one, quoted
+from tuskml.text.expressions import one, quoted
 from tuskml.training.asked import Asked, asked_for, pooled_of
-
-KEYWORDS = (
-    *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
-    *("executor", "finished"),
+from tuskml.training.refusing import (
+    checked_into,
+    refuse_replace,
+    refuse_same_names,
+    refuse_unknown,
 )
-"""What `train` takes besides options."""
 
 
 @dataclass(frozen=True)
@@ -193,13 +190,9 @@ def train(
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
-        training = resolve(database, asked, rows, label, features, group_by)
-        extras = scope_of(database, training.source).extras(weight, offset)
-        training = dataclasses.replace(training, extras=extras)
+        training = resolve(database, asked, rows, label, features, group_by, weight, offset)
         if pooled:
-            from tuskml.training.pooling import train_pooled
-
-            return train_pooled(database, training)
+            return together(database, training)
         if into is None and executor is None:
             model = streamed(database, training)
             if isinstance(model, Model):
@@ -219,6 +212,13 @@ def train(
         return collected(database.models(query), training)
 
 
+def together(database: Database, training: Training) -> Models:
+    """Of groups that learn from each other."""
+    from tuskml.training.pooling import train_pooled  # imports this module
+
+    return train_pooled(database, training)
+
+
 def with_names(training: Training) -> Training:
     """The same, whose models keep the names of their features, where there is one for each."""
     given = json.loads(training.options)
@@ -227,42 +227,6 @@ def with_names(training: Training) -> Training:
         return training
     text = json.dumps({"feature_names": names} | given, ensure_ascii=False)
     return replace(training, options=text) if len(text) <= MAX_TEXT else training
-
-
-def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """What is nearly the name of another argument is no unknown option."""
-    for name in options.keys() - all_options().keys() - set(SEARCHES):
-        hint = nearest(name, KEYWORDS)
-        if hint:
-            raise OptionError(f"train has no argument and no option '{name}'{hint}")
-
-
-def checked_into(into: Into) -> Into:
-    """Where models can be kept. DataError for a CSV file, which has no models."""
-    if is_file(into) and Path(into).suffix.lower() == ".csv":
-        raise DataError(
-            f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
-            "no model values"
-        )
-    return into
-
-
-def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
-    """A table has one column of a name; DuckDB would give the second another one."""
-    for place, name in enumerate(keys):
-        if name.lower() == "model":
-            raise DataError(
-                f"group_by names a key {name!r}, as the column of the models is called: name it "
-                f"otherwise, '{name} AS kind'"
-            )
-        if column_named(name, keys[:place], not isinstance(database, Postgres)) is not None:
-            raise DataError(f"group_by names the key {name!r} twice, expected each key once")
-
-
-def refuse_replace(replace: bool, into: object) -> None:
-    """replace belongs to into."""
-    if replace and into is None:
-        raise OptionError("replace is True without into, expected into, the table to replace")
 
 
 def streamed(database: Database, training: Training) -> Model | Training | None:
@@ -404,6 +368,8 @@ def resolve(
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
 ) -> Training:
     """Checks what a caller gave against the source's columns."""
     rows = source if isinstance(source, Source) else find_source(database, source)
@@ -422,4 +388,5 @@ def resolve(
         n_features,
         Given(tuple(texts), label, tuple(keys)),
         kind_of(scope.types([label_sql], "label")[0]) == "category",
+        extras=scope.extras(weight, offset),
     )

@@ -57,9 +57,10 @@ class Linear(Learner):
         return True
 
     def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
-        from tuskml.learners.linear.planner import calibration, reading_spilled
+        from tuskml.learners.linear.planner import calibration
+        from tuskml.learners.linear.streamed import reading_seconds
 
-        return calibration.measure(tell) | {"reading": reading_spilled.measured()}
+        return calibration.measure(tell) | {"reading": reading_seconds.measured()}
 
     def complexity(self, options: LinearOptions) -> float:
         """The stronger the penalty, the simpler the model."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuskml.learners.linear.planner import reading_spilled
+from tuskml.learners.linear.streamed import reading_seconds as of_spilled
 from tuskml.optimizer import reading
 from tuskml.training import reading_seconds
 
@@ -21,7 +21,7 @@ def test_a_host_measures_duckdb_and_spilled_rows() -> None:
     told: list[str] = []
     found = reading_seconds.measured(told.append)
     assert told == ["reading"]
-    for name, seconds in reading_spilled.measured().items():
+    for name, seconds in of_spilled.measured().items():
         assert not found[name].keys() & seconds.keys()
         found[name] |= seconds
     assert {frozenset(by) for by in found.values()} == {frozenset(reading.KINDS) - {"blocks"}}

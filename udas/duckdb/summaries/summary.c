@@ -13,7 +13,7 @@
 #include "../../scalars/student.h"
 #include "../any_type.h"
 #include "distribution.h"
-#include "model_column.h"
+#include "../models/model_column.h"
 
 enum term_field {
     T_FEATURE,

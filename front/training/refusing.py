@@ -1,0 +1,55 @@
+"""What `tuskml.train` and its like refuse of their arguments, whatever the task."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tuskml.databases.database import Database
+from tuskml.databases.keeping import Into, is_file
+from tuskml.databases.postgres import Postgres
+from tuskml.errors import DataError, OptionError, nearest
+from tuskml.groups.selection.candidates import SEARCHES
+from tuskml.learners.registry import all_options
+from tuskml.text.expressions import column_named
+
+KEYWORDS = (
+    *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
+    *("executor", "finished"),
+)
+"""What `train` takes besides options."""
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """What is nearly the name of another argument is no unknown option."""
+    for name in options.keys() - all_options().keys() - set(SEARCHES):
+        hint = nearest(name, KEYWORDS)
+        if hint:
+            raise OptionError(f"train has no argument and no option '{name}'{hint}")
+
+
+def checked_into(into: Into) -> Into:
+    """Where models can be kept. DataError for a CSV file, which has no models."""
+    if is_file(into) and Path(into).suffix.lower() == ".csv":
+        raise DataError(
+            f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
+            "no model values"
+        )
+    return into
+
+
+def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
+    """A table has one column of a name; DuckDB would give the second another one."""
+    for place, name in enumerate(keys):
+        if name.lower() == "model":
+            raise DataError(
+                f"group_by names a key {name!r}, as the column of the models is called: name it "
+                f"otherwise, '{name} AS kind'"
+            )
+        if column_named(name, keys[:place], not isinstance(database, Postgres)) is not None:
+            raise DataError(f"group_by names the key {name!r} twice, expected each key once")
+
+
+def refuse_replace(replace: bool, into: object) -> None:
+    """replace belongs to into."""
+    if replace and into is None:
+        raise OptionError("replace is True without into, expected into, the table to replace")
