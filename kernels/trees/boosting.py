@@ -162,11 +162,13 @@ def _numbers(
     bases = outputs if outputs > 1 else 0
     sizes = 3 + bases + about["trees"] + 6 * about["nodes"] + about["sets"]
     ends = np.cumsum(sizes * ((about["trees"] > 0) | (bases > 0))).tolist()
-    out, begin, lists = np.empty(ends[-1]), 0, []
+    out, begin = np.empty(ends[-1]), 0
+    lists: list[Floats | None] = []
     for group, (end, features) in enumerate(zip(ends, dims.tolist(), strict=True)):
-        lists.append(out[begin:end])
-        if begin < end:
-            library().tk_forests_numbers(handle, group, features, pointer(lists[-1]))
+        part = out[begin:end]
+        if len(part):
+            library().tk_forests_numbers(handle, group, features, pointer(part))
+        lists.append(part)
         begin = end
     return lists
 
