@@ -2,11 +2,9 @@
 
 import argparse
 import json
-from dataclasses import replace
 from typing import Any
 
 from tuskml.databases.opening import opened
-from tuskml.databases.sources import scope_of
 from tuskml.terminal.rows_arguments import (
     add_training,
     by_name,
@@ -52,9 +50,10 @@ def show_explanation(given: argparse.Namespace) -> None:
     names = key_names(expressions)
     asked = asked_for(given.task, options_text(options(given.option)))
     with opened(given.database) as database:
-        found = resolve(database, asked, given.source, given.label, given.features, expressions)
-        extras = scope_of(database, found.source).extras(given.weight, given.offset)
-        found = replace(found, extras=extras)
+        extras = given.weight, given.offset
+        found = resolve(
+            database, asked, given.source, given.label, given.features, expressions, extras
+        )
         rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):

@@ -190,7 +190,7 @@ def train(
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
-        training = resolve(database, asked, rows, label, features, group_by, weight, offset)
+        training = resolve(database, asked, rows, label, features, group_by, (weight, offset))
         if pooled:
             return together(database, training)
         if into is None and executor is None:
@@ -368,10 +368,9 @@ def resolve(
     label: str,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
-    weight: str | None = None,
-    offset: str | None = None,
+    extras: tuple[str | None, str | None] = (None, None),
 ) -> Training:
-    """Checks what a caller gave against the source's columns."""
+    """Checks what a caller gave against the source's columns; extras: weight and offset."""
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
@@ -388,5 +387,5 @@ def resolve(
         n_features,
         Given(tuple(texts), label, tuple(keys)),
         kind_of(scope.types([label_sql], "label")[0]) == "category",
-        extras=scope.extras(weight, offset),
+        extras=scope.extras(*extras),
     )
